@@ -10,13 +10,18 @@ const RESTART_MS = 10_000;
 
 /**
  * Does work that comes before the command, and says of a loss in it that the target was not touched.
+ * @param options.connected the target was reached before: that it cannot be now is a loss.
  * @throws SafemigrateError `LOST`; what the work throws.
  */
-export async function untouched<T>(stop: Stop, work: () => Promise<T>): Promise<T> {
+export async function untouched<T>(
+  stop: Stop,
+  work: () => Promise<T>,
+  { connected = true }: { connected?: boolean } = {},
+): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    const lost = error instanceof SafemigrateError && error.code === 'LOST' ? error : stop.lost;
+    const lost = lossIn(error, connected) ?? stop.lost;
     if (lost === undefined) throw error;
     if (lost.hint !== undefined) throw lost;
     throw new SafemigrateError('LOST', lost.message, {
@@ -26,6 +31,14 @@ export async function untouched<T>(stop: Stop, work: () => Promise<T>): Promise<
       cause: error,
     });
   }
+}
+
+function lossIn(error: unknown, connected: boolean): SafemigrateError | undefined {
+  if (!(error instanceof SafemigrateError)) return undefined;
+  if (error.code === 'LOST') return error;
+  // The server may be found gone by a session that is opened before the ones that are open notice it.
+  if (!connected || error.code !== 'CONNECTION' || error.hint !== undefined) return undefined;
+  return new SafemigrateError('LOST', `The server was lost: ${error.message}`, { cause: error });
 }
 
 /**

@@ -60,7 +60,7 @@ async function rehearseWithin(
 ): Promise<RehearsalSections> {
   const { scope, stop } = life;
   const schema = await openSchemaReader(scope, plan);
-  const prepared = await untouched(stop, () => prepare(scope, stop, plan));
+  const prepared = await untouched(stop, () => prepare(scope, stop, plan), { connected: false });
   const { context, stateBefore } = prepared;
   const clone = await untouched(stop, () => makeClone(prepared, life, plan));
   const setup = { life, plan, context, clone, schema, sandbox: prepared.sandbox };

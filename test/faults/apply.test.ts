@@ -110,7 +110,8 @@ describe.each([true, false])('an apply that committed something before: %s', (fi
   });
 });
 
-const END_COMMAND = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+// Waits until it is gone: it could still answer what comes next.
+const END_COMMAND = `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
   WHERE datname = 'shop' AND application_name NOT LIKE 'safemigrate %'`;
 
 test('a COMMIT that was written and never answered counts as committed, because the server says so', async () => {
