@@ -97,7 +97,7 @@ export async function startOnCopy(
     inPlaceTablespaces: await hasInPlaceTablespaces(folder),
     ignoreInvalidPages: databases !== null,
   });
-  await sanitizeDataDirectory(folder, settings.file, owner, recovery !== undefined);
+  sanitizeDataDirectory(folder, settings.file, owner, recovery !== undefined);
   const start = () =>
     startCopied({
       ...{ folder, programs, user: sandbox.user, signal },
@@ -136,7 +136,7 @@ export async function startPrivateCluster(
   const enter = (database: string) =>
     openSession(target.settings, { database, run, audit, purpose: 'settle', statementTimeoutMs: 0 });
   const { databases: others } = context.options;
-  const settled = await prepareStartedServer(control, target.database.name, databases, others, enter);
+  const settled = await prepareStartedServer(control, target.database, databases, others, enter);
   const placesOf = (own: string) =>
     cluster.places?.map((inner) => path.join(own, path.relative(folder, inner)));
   return {

@@ -28,10 +28,11 @@ SELECT current_setting('server_version_num')::int AS version_num,
 // is unlogged an init fork.
 const DATABASE = `
 SELECT d.oid::int8 AS oid, d.datname, pg_get_userbyid(d.datdba) AS owner, pg_has_role(d.datdba, 'USAGE') AS owned,
-       d.datistemplate, t.spcname, pg_database_size(d.oid) AS size_bytes, c.relations, c.files,
+       d.datistemplate, t.spcname, pg_database_size(d.oid) AS size_bytes, c.relations, c.unlogged, c.files,
        ARRAY(${EXTERNAL_ACCESS}) AS external_access
   FROM pg_database d JOIN pg_tablespace t ON t.oid = d.dattablespace
  CROSS JOIN (SELECT count(*) AS relations,
+                    count(*) FILTER (WHERE relpersistence = 'u' AND relkind IN ('r', 'm')) AS unlogged,
                     coalesce(sum(1 + relpages::int8 * current_setting('block_size')::int8 / 1073741824
                                  + CASE WHEN relkind IN ('r', 'm', 't') AND relpages > 4 THEN 1 ELSE 0 END
                                  + CASE WHEN relallvisible > 0 THEN 1 ELSE 0 END
@@ -73,6 +74,7 @@ interface DatabaseRow {
   spcname: string;
   size_bytes: string;
   relations: string;
+  unlogged: string;
   files: string;
   external_access: string[];
 }
@@ -108,6 +110,7 @@ export async function readFacts(session: Session, standbyToo = false): Promise<T
       sizeBytes: Number(database.size_bytes),
       files: Number(database.files),
       relations: Number(database.relations),
+      unloggedTables: Number(database.unlogged),
       tablespace: database.spcname,
       externalAccess: database.external_access,
     },

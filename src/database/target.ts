@@ -55,6 +55,8 @@ export interface DatabaseFacts {
   /** Estimated number of files, from the catalog: main forks, free space and visibility maps, indexes. */
   readonly files: number;
   readonly relations: number;
+  /** Among them unlogged tables and materialized views. */
+  readonly unloggedTables: number;
   readonly tablespace: string;
   /** Objects through which its statements can reach other systems: `extension dblink`, … */
   readonly externalAccess: readonly string[];

@@ -72,9 +72,9 @@ export function entryFile(run: RunId): string {
   return path.join(registryFolder(), `${run}.json`);
 }
 
-/** Writes a record. @throws SafemigrateError `CONFIGURATION` */
-export async function writeEntry(written: FolderEntry): Promise<void> {
-  await writeStateFile(entryFile(written.run), written);
+/** Writes a record. @param flush whether it must survive a loss of power. @throws SafemigrateError `CONFIGURATION` */
+export async function writeEntry(written: FolderEntry, flush = true): Promise<void> {
+  await writeStateFile(entryFile(written.run), written, flush);
 }
 
 export async function removeEntry(run: RunId): Promise<void> {

@@ -1,14 +1,19 @@
-import { lchownSync } from 'node:fs';
-import { constants, copyFile, mkdir, open, stat } from 'node:fs/promises';
+import { copyFileSync, existsSync, lchownSync, mkdirSync, statSync } from 'node:fs';
+import { constants, copyFile, open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { codeOf, SafemigrateError } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
-import { NotShared, type Reflinker } from './reflink.ts';
-import type { ReflinkThreads } from './reflink-threads.ts';
+import { NotShared, type Reflinker, SHARED_AND_NEW } from './reflink.ts';
+import type { CopyOrder, ReflinkThreads } from './reflink-threads.ts';
 
 export interface CopierOptions {
   /** Share blocks if the file system can. */
   readonly share: boolean;
+  /**
+   * A checkpoint has just written the originals. Otherwise the kernel may have to write gigabytes before it shares the blocks of a file,
+   * and then this thread must not wait for it. Default: false.
+   */
+  readonly isWritten?: boolean;
   readonly reflinker: Reflinker;
   /** Owner of everything that is created; null for our own user. */
   readonly owner: { readonly uid: number; readonly gid: number } | null;
@@ -51,15 +56,32 @@ export class Copier {
     }
   }
 
+  /**
+   * Creates files that share all blocks with their originals, synchronously: for 1,300 files of XFS this takes 65 ms, through the thread
+   * pool 115.
+   * @returns those that were not copied, for whatever reason.
+   */
+  shareAtOnce(orders: readonly CopyOrder[]): readonly CopyOrder[] {
+    if (!this.#options.share || !this.#options.isWritten) return orders;
+    return orders.filter(({ from, to }) => {
+      try {
+        copyFileSync(from, to, SHARED_AND_NEW);
+        this.own(to);
+        return false;
+      } catch {
+        return true;
+      }
+    });
+  }
+
   /** Creates a folder like the original. @returns false if the original no longer exists. */
-  async folder(from: string, to: string): Promise<boolean> {
+  folder(from: string, to: string): boolean {
     try {
-      const { mode } = await stat(from);
-      await mkdir(to, { mode: mode & 0o777 });
+      mkdirSync(to, { mode: statSync(from).mode & 0o777 });
       this.own(to);
       return true;
     } catch (error) {
-      if (codeOf(error) === 'ENOENT' && (await exists(path.dirname(to)))) return false;
+      if (codeOf(error) === 'ENOENT' && existsSync(path.dirname(to))) return false;
       throw explain(error, from, to);
     }
   }

@@ -7,6 +7,13 @@ export interface CopyOrder {
   readonly to: string;
 }
 
+/** What became of a batch of files. */
+export interface Attempt {
+  readonly of: number;
+  /** Those that were not copied, for whatever reason. */
+  readonly failed: readonly CopyOrder[];
+}
+
 /** In a thread, calls that block cost less than those of the thread pool. It is so short that it needs no file of its own. */
 const THREAD = `
 const { copyFileSync, lchownSync } = require('node:fs');
@@ -37,11 +44,8 @@ export class ReflinkThreads {
     this.#threads = [0, 1].map(() => new Worker(THREAD, { eval: true, workerData }));
   }
 
-  /** Copies all of them. @yields the files of one batch, and those of it that were not copied, for whatever reason. */
-  async *copy(
-    orders: AsyncIterable<CopyOrder>,
-  ): AsyncGenerator<{ of: number; failed: readonly CopyOrder[] }> {
-    const batches = inBatches(orders);
+  /** Tries to copy all of them. */
+  async *copy(batches: AsyncGenerator<CopyOrder[], undefined>): AsyncGenerator<Attempt> {
     const next = async (thread: Worker) => {
       const { value: batch } = await batches.next();
       if (!batch) return { thread, batch, failed: [] };
@@ -70,17 +74,4 @@ export class ReflinkThreads {
   async close(): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.terminate()));
   }
-}
-
-const BATCH = 200;
-
-async function* inBatches(orders: AsyncIterable<CopyOrder>): AsyncGenerator<CopyOrder[], undefined> {
-  let batch: CopyOrder[] = [];
-  for await (const order of orders) {
-    batch.push(order);
-    if (batch.length < BATCH) continue;
-    yield batch;
-    batch = [];
-  }
-  if (batch.length > 0) yield batch;
 }

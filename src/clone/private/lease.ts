@@ -83,7 +83,8 @@ export async function takeLease(
     },
   );
   entry = { ...entry, watchdog: (await stampOf(watchdog.pid)) ?? null };
-  await writeEntry(entry);
+  // A loss of power ends the watchdog as well: to flush its number would take 3 ms for nothing.
+  await writeEntry(entry, false);
   await makeFolder(folder, owner);
   await markFolder(folder, run, owner);
   await makeFolder(socketFolder, owner);

@@ -1,3 +1,4 @@
+import type { DatabaseFacts } from '../../database/target.ts';
 import { plural } from '../../format.ts';
 import type { Caveat } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
@@ -8,9 +9,6 @@ const PREPARED = `
 SELECT p.gid, p.database, d.oid::text
   FROM pg_prepared_xacts p JOIN pg_database d ON d.datname = p.database
  ORDER BY p.database, p.prepared`;
-
-const UNLOGGED = `
-SELECT count(*)::int AS count FROM pg_class WHERE relpersistence = 'u' AND relkind IN ('r', 'm')`;
 
 // The copy of a closed database: one that a swap of another run closed, for example.
 const OPEN = 'UPDATE pg_database SET datallowconn = true WHERE datname = $1 AND NOT datallowconn';
@@ -28,7 +26,7 @@ UPDATE pg_database SET datallowconn = false
  */
 export async function prepareStartedServer(
   control: Session,
-  database: string,
+  { name, unloggedTables }: Pick<DatabaseFacts, 'name' | 'unloggedTables'>,
   copied: ReadonlySet<string> | null,
   others: readonly string[],
   enter: (database: string) => Promise<Session>,
@@ -52,15 +50,12 @@ export async function prepareStartedServer(
         `${plural(prepared.length, 'prepared transaction')} of the target's were rolled back in the clone: ` +
         'on the target their locks would be in the way',
     });
-  await withSession(enter(database), async (session) => {
-    const [row] = await session.query<{ count: number }>(UNLOGGED);
-    if (row && row.count > 0)
-      caveats.push({
-        path: 'clone',
-        kind: 'estimate',
-        reason: `${plural(row.count, 'unlogged table')} of the target's are empty in the clone, as after a crash`,
-      });
-  });
-  await control.query(CLOSE_OTHERS, [[database, 'postgres', 'template1', ...others]]);
+  if (unloggedTables > 0)
+    caveats.push({
+      path: 'clone',
+      kind: 'estimate',
+      reason: `${plural(unloggedTables, 'unlogged table')} of the target's are empty in the clone, as after a crash`,
+    });
+  await control.query(CLOSE_OTHERS, [[name, 'postgres', 'template1', ...others]]);
   return caveats;
 }

@@ -151,7 +151,7 @@ export function cageArguments({ programs, libraries, hidden }: View, own?: OwnFo
     (folder) =>
       !SYSTEM.some((outer) => isWithin(folder, outer)) || hidden.some((outer) => isWithin(folder, outer)),
   );
-  const operations = new Map<string, 'ro' | 'rw' | 'hide'>();
+  const operations = new Map<string, Operation>();
   for (const folder of [...SYSTEM, ...shown]) operations.set(folder, 'ro');
   for (const folder of hidden) operations.set(folder, 'hide');
   for (const folder of own ? [own.folder, own.socketFolder] : [])
@@ -161,7 +161,24 @@ export function cageArguments({ programs, libraries, hidden }: View, own?: OwnFo
   const places = [...operations.keys()].sort();
   const shows = places.filter((place) => operations.get(place) !== 'hide');
   const mountpoint = MOUNTPOINTS.find((place) => !shows.some((folder) => isWithin(folder, place))) ?? '/mnt';
-  return [mountpoint, own?.folder ?? '', ...places.flatMap((place) => [operations.get(place) ?? '', place])];
+  const words = places
+    .filter((place) => operations.get(place) !== 'hide' || isVisible(path.dirname(place), operations))
+    .flatMap((place) => [operations.get(place) ?? '', place, inTable(place)]);
+  return [mountpoint, own?.folder ?? '', ...words];
+}
+
+type Operation = 'ro' | 'rw' | 'hide';
+
+/** Says whether a folder of this path is seen in the cage: what is in a hidden folder is not, unless it is shown itself. */
+function isVisible(folder: string, operations: ReadonlyMap<string, Operation>): boolean {
+  const operation = operations.get(folder);
+  if (operation !== undefined) return operation !== 'hide';
+  return folder !== '/' && isVisible(path.dirname(folder), operations);
+}
+
+/** Writes a path for a table of mounts (fstab), whose fields end with white space. */
+function inTable(place: string): string {
+  return place.replace(/[ \t\n\\]/g, (letter) => `\\${letter.charCodeAt(0).toString(8).padStart(3, '0')}`);
 }
 
 function isWithin(folder: string, outer: string): boolean {

@@ -1,4 +1,5 @@
-import { chown, readdir, readlink, realpath, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { chownSync, readdirSync, readlinkSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdir, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
 import type { Owner } from '../../ownership/folder-mark.ts';
@@ -6,7 +7,7 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { waitUntil } from '../../postgres/session-helpers.ts';
 
 /** The original's configuration and state files, which the copy must not use. Of a link, the link itself is removed. */
-const FOREIGN = [
+const FOREIGN = new Set([
   'postmaster.pid',
   'postmaster.opts',
   'standby.signal',
@@ -21,7 +22,7 @@ const FOREIGN = [
   'server.key',
   'root.crt',
   'root.crl',
-];
+]);
 
 /**
  * Settings during recovery only. Recovery opens and syncs each file once: with 43,000 files that took 5.6 s, and 0.13 s with fsync
@@ -37,65 +38,80 @@ export async function hasInPlaceTablespaces(folder: string): Promise<boolean> {
 }
 
 /**
- * Prepares a copied data directory so that a second server can be started on it without danger to the original.
+ * Prepares a copied data directory so that a second server can be started on it without danger to the original. All its calls are
+ * short ones, and synchronous: together 2 ms, through the thread pool 10.
  * @param configuration the text of its postgresql.conf.
  * @param fromArchive whether it recovers from an archive.
  * @throws SafemigrateError `CLONE` for a symbolic link that points out of the clone.
  */
-export async function sanitizeDataDirectory(
+export function sanitizeDataDirectory(
   folder: string,
   configuration: string,
   owner: Owner,
   fromArchive = false,
-): Promise<void> {
+): void {
   const data = path.join(folder, 'data');
-  await Promise.all(FOREIGN.map((name) => rm(path.join(data, name), { recursive: true, force: true })));
-  await refuseWaysOut(folder);
+  for (const name of readdirSync(data))
+    if (FOREIGN.has(name)) rmSync(path.join(data, name), { recursive: true, force: true });
+  refuseWaysOut(folder);
   // A slot would retain WAL for a consumer that never connects.
   const slots = path.join(data, 'pg_replslot');
-  for (const name of await readdir(slots)) await rm(path.join(slots, name), { recursive: true });
-  const write = async (place: string, text: string) => {
-    await writeFile(place, text, { mode: 0o600, flag: 'wx' });
-    if (process.getuid?.() === 0) await chown(place, owner.uid, owner.gid);
+  for (const name of readdirSync(slots)) rmSync(path.join(slots, name), { recursive: true });
+  const write = (place: string, text: string) => {
+    writeFileSync(place, text, { mode: 0o600, flag: 'wx' });
+    if (process.getuid?.() === 0) chownSync(place, owner.uid, owner.gid);
   };
-  await write(path.join(data, 'postgresql.conf'), configuration);
-  await write(path.join(data, 'postgresql.auto.conf'), WHILE_RECOVERING);
-  if (fromArchive) await write(path.join(data, 'recovery.signal'), '');
-  await write(path.join(folder, 'pg_hba.conf'), HBA);
-  await write(path.join(folder, 'pg_ident.conf'), '');
+  write(path.join(data, 'postgresql.conf'), configuration);
+  write(path.join(data, 'postgresql.auto.conf'), WHILE_RECOVERING);
+  if (fromArchive) write(path.join(data, 'recovery.signal'), '');
+  write(path.join(folder, 'pg_hba.conf'), HBA);
+  write(path.join(folder, 'pg_ident.conf'), '');
 }
 
 /**
  * Checks the links of the data directory and of what they lead to: through one that points out of the folder, the second server would
  * write to the first one's files.
  */
-async function refuseWaysOut(folder: string): Promise<void> {
-  const root = await realpath(folder);
+function refuseWaysOut(folder: string): void {
+  const root = realpathSync(folder);
   const visited = new Set<string>();
-  const visit = async (at: string): Promise<void> => {
+  const visit = (at: string): void => {
     if (visited.has(at)) return;
     visited.add(at);
-    const entries = await readdir(at, { withFileTypes: true });
-    for (const entry of entries) {
-      const place = path.join(at, entry.name);
-      if (entry.isDirectory()) await visit(place);
-      else if (entry.isSymbolicLink()) await enter(place);
+    for (const entry of readdirSync(at, { withFileTypes: true })) {
+      const place = `${at}/${entry.name}`;
+      if (entry.isDirectory()) visit(place);
+      else if (entry.isSymbolicLink()) enter(place);
     }
   };
-  const enter = async (link: string): Promise<void> => {
-    const end = await refuseWayOut(link, root);
-    if ((await stat(end).catch(() => undefined))?.isDirectory()) await visit(end);
+  const enter = (link: string): void => {
+    const end = refuseWayOut(link, root);
+    if (isFolder(end)) visit(end);
   };
-  await enter(path.join(root, 'data'));
+  enter(path.join(root, 'data'));
 }
 
 /** Returns where it leads to. */
-async function refuseWayOut(place: string, root: string): Promise<string> {
-  const end = await realpath(place).catch(async () =>
-    path.resolve(path.dirname(place), await readlink(place)),
-  );
+function refuseWayOut(place: string, root: string): string {
+  const end = endOf(place);
   if (end !== root && !end.startsWith(`${root}/`)) throw wayOut(place, end);
   return end;
+}
+
+function isFolder(place: string): boolean {
+  try {
+    return statSync(place).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+function endOf(place: string): string {
+  try {
+    return realpathSync(place);
+  } catch {
+    return path.resolve(path.dirname(place), readlinkSync(place));
+  }
 }
 
 function wayOut(place: string, end: string): SafemigrateError {
@@ -109,7 +125,7 @@ function wayOut(place: string, end: string): SafemigrateError {
 }
 
 const RELOAD_MS = 10_000;
-const POLL_MS = 5;
+const POLL_MS = 1;
 
 /**
  * Replaces the settings for recovery by the target's, before anything is measured.

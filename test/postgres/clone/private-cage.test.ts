@@ -215,7 +215,8 @@ describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d', (version) => {
   );
 
   test.skipIf(open || process.getuid?.() !== 0)('an ordinary user gets the same sandbox', async () => {
-    const folder = await mkdtemp(path.join(parent.path, 'own-'));
+    // What a table of mounts would take for the end of a path.
+    const folder = await mkdtemp(path.join(parent.path, 'its own\\'));
     await chmod(folder, 0o777);
     vi.spyOn(process, 'getuid').mockReturnValue(nobody.uid);
     const sandbox = await findSandbox(nobody, { programs, libraries: [], hidden: [] });

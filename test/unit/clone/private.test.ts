@@ -131,7 +131,7 @@ describe('what the server of a clone sees', () => {
   const operations = (programs: string, hidden: string[], folder: string) => {
     const own = { folder, socketFolder: `${folder}/socket` };
     const [mountpoint, home, ...words] = cageArguments({ programs, libraries: [], hidden }, own);
-    const pairs = words.flatMap((word, index) => (index % 2 === 0 ? [`${word} ${words[index + 1]}`] : []));
+    const pairs = words.flatMap((word, index) => (index % 3 === 0 ? [`${word} ${words[index + 2]}`] : []));
     return { mountpoint, home, pairs: pairs.filter((pair) => !/^ro (\/\w+|\/var\/cache\/\w+)$/.test(pair)) };
   };
   const DEBIAN = '/usr/lib/postgresql/18/bin';
@@ -140,8 +140,13 @@ describe('what the server of a clone sees', () => {
     expect(operations(DEBIAN, ['/opt/data', '/ssd/space', '/run/postgresql'], '/opt/safemigrate_a')).toEqual({
       mountpoint: '/run',
       home: '/opt/safemigrate_a',
-      pairs: ['hide /opt/data', 'rw /opt/safemigrate_a', 'hide /run/postgresql', 'hide /ssd/space'],
+      pairs: ['hide /opt/data', 'rw /opt/safemigrate_a'],
     });
+  });
+
+  test('is written so that spaces and backslashes do not end a path of the table', () => {
+    const { pairs } = operations(DEBIAN, [], '/srv/my data\\1/safemigrate_a');
+    expect(pairs).toEqual(['rw /srv/my\\040data\\1341/safemigrate_a']);
   });
 
   test('are the programs, wherever they are installed, also inside a folder of the original', () => {

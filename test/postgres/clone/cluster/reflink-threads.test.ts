@@ -15,7 +15,10 @@ const MB = 2 ** 20;
 const FILES = 2_500;
 const run = promisify(execFile);
 
-describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('many files, by two threads', () => {
+const obstacle = skipReason(await loopFileSystemObstacle('xfs'));
+const WAYS = ['by two threads', 'at once, after a checkpoint', 'through the thread pool'] as const;
+
+describe.skipIf(obstacle).each(WAYS)('many files, %s', (way) => {
   let disk: LoopFileSystem;
   let data: string;
 
@@ -35,16 +38,18 @@ describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('many files, by
     await mkdir(folder);
     const owner = SERVER_UID === undefined ? null : { uid: SERVER_UID, gid: SERVER_UID };
     const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
-    const threads = new ReflinkThreads(owner);
+    const threads = way === 'by two threads' ? new ReflinkThreads(owner) : null;
+    const isWritten = way === 'at once, after a checkpoint';
     const layout = {
       ...{ data, wal: path.join(data, 'pg_wal'), tablespaces: [], logFolder: undefined },
       ...{ replaced: new Set<string>(), databases: new Set(['5']), onOneDevice: true },
     };
     try {
-      const copier = new Copier({ share: true, reflinker, owner, maxCopyBytes: MB, signal, threads });
+      const parts = { reflinker, owner, threads };
+      const copier = new Copier({ share: true, isWritten, maxCopyBytes: MB, signal, ...parts });
       await copyCluster(layout, folder, copier, onFile);
     } finally {
-      await threads.close();
+      await threads?.close();
     }
   }
 
