@@ -12,6 +12,7 @@ import {
 } from '../postgres/protocol/messages.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { Batch } from './batch.ts';
+import { shapeOfUnparsed } from './begun-statement.ts';
 import { loneStatementOf, serveLoneStatement } from './lone-statement.ts';
 import {
   onlyStatement,
@@ -76,10 +77,15 @@ export class ExtendedProtocol {
 
   /** Takes one message of the extended protocol. */
   async take(piece: Message): Promise<void> {
-    if (this.#gathers(piece)) return;
-    if (piece.type === CLIENT.sync && (await this.#servesLone())) return;
-    await this.takeGathered();
+    if (this.#gather(piece)) return;
+    if (piece.type === CLIENT.sync && this.gathers && (await this.#servesLone())) return;
+    if (this.gathers) await this.takeGathered();
     await this.#dispatch(piece);
+  }
+
+  /** Messages wait for their Sync. */
+  get gathers(): boolean {
+    return this.#batch !== undefined;
   }
 
   /** Takes what was gathered, because something else than its Sync came. */
@@ -90,7 +96,7 @@ export class ExtendedProtocol {
   }
 
   /** Adds the message to the batch, or begins one with it. */
-  #gathers(piece: Message): boolean {
+  #gather(piece: Message): boolean {
     if (!this.#batch && this.#context.retries && this.#context.idle && Batch.begins(piece))
       this.#batch = new Batch();
     return this.#batch?.add(piece) === true;
@@ -128,17 +134,20 @@ export class ExtendedProtocol {
     const { transaction } = this.#context;
     const { name, text } = parseMessage(piece.bytes);
     const { sql, note } = piece.kind === 'head' ? unreadText(piece.length) : shownText(text);
-    const like = this.#context.repetition(normalizeSql(sql));
+    const cleared = this.#context.clears(sql);
+    const like = cleared ? undefined : this.#context.repetition(normalizeSql(sql));
+    const shape = cleared && this.#context.observes ? shapeOfUnparsed(sql) : undefined;
     if (!like) await this.#catchUp();
-    transaction.prepares(startOfPrepared({ sql, note, parsed: like ?? null }, this.#context));
-    const read = like || note ? undefined : await this.#context.parse(text);
+    transaction.prepares(startOfPrepared({ sql, note, parsed: like ?? null, shape }, this.#context));
+    const read = cleared || like || note ? undefined : await this.#context.parse(text);
     const refusal =
       note && piece.kind === 'frame' ? await this.#context.refusal(text.toString(), null) : undefined;
     const translated = read !== undefined && read.text !== text;
     await this.#sendOn(translated ? { ...piece, bytes: withParseText(piece.bytes, read.text) } : piece);
     const parsed = like ?? onlyStatement(read?.statements);
     const types = piece.kind === 'frame' ? declaredTypes(piece.bytes) : [];
-    this.#prepared.set(name, { sql: translated ? read.text.toString() : sql, note, parsed, types, refusal });
+    const own = translated ? read.text.toString() : sql;
+    this.#prepared.set(name, { sql: own, note, parsed, shape, types, refusal });
   }
 
   async #bind(piece: Message): Promise<void> {
@@ -146,7 +155,8 @@ export class ExtendedProtocol {
     const { portal, statement } = bindMessage(piece.bytes);
     const prepared = this.#prepared.get(statement) ?? UNSEEN;
     if (!this.#context.repetition(prepared.parsed?.shape)) await this.#catchUp();
-    const values = piece.kind === 'frame' ? boundValues(piece.bytes, prepared.types ?? []) : null;
+    const isReadable = piece.kind === 'frame' && this.#context.observes;
+    const values = isReadable ? boundValues(piece.bytes, prepared.types ?? []) : null;
     this.#portals.set(portal, { prepared, values });
     transaction.prepares(startOfPrepared(prepared, this.#context));
     await this.#sendOn(piece);
@@ -166,8 +176,11 @@ export class ExtendedProtocol {
     const { sql, parsed, refusal: known } = portal.prepared;
     const repeats = this.#context.repetition(parsed?.shape) !== undefined;
     const suspended = portal.statements?.current !== undefined;
-    const refusal = suspended || repeats ? undefined : (known ?? (await this.#context.refusal(sql, parsed)));
+    const cleared = this.#context.clears(sql);
+    const asks = !suspended && !repeats && !cleared;
+    const refusal = asks ? (known ?? (await this.#context.refusal(sql, parsed))) : undefined;
     if (refusal) return await this.#refuse(portal, refusal);
+    if (cleared && !this.#context.observes) return await this.#runUnreported(piece);
     if (!this.#context.exact || repeats) return await this.#run(piece, portal, false);
     await this.#catchUp();
     await transaction.refreshWalPosition();
@@ -192,6 +205,15 @@ export class ExtendedProtocol {
     if (waits) await this.#context.outcome(pending, 'extended');
   }
 
+  /** Sends an Execute of which nothing is to be reported. */
+  async #runUnreported(piece: Message): Promise<void> {
+    const { requests, transaction } = this.#context;
+    transaction.prepares(undefined);
+    transaction.extendedSent();
+    requests.expect({ endsWith: 'completion', relay: 'whole' });
+    await this.#context.send(piece.bytes);
+  }
+
   async #refuse({ prepared }: Portal, refusal: PostgresError): Promise<void> {
     const { requests, transaction } = this.#context;
     await this.#catchUp();
@@ -209,7 +231,7 @@ export class ExtendedProtocol {
     const { requests, transaction } = this.#context;
     // In a block of the command's own the transaction goes on behind the Sync.
     if (!transaction.inBlock || transaction.locks.hasManyUnread) await this.#catchUp();
-    await transaction.locks.settled();
+    if (transaction.locks.isBeingRead) await transaction.locks.settled();
     transaction.synced();
     // A COPY reads past a Sync that a client sends ahead of its data.
     if (!requests.copyingIn) requests.expect({ endsWith: 'ready', relay: 'whole' });
@@ -220,7 +242,7 @@ export class ExtendedProtocol {
   /** Sends on Describe, Flush, and whatever else needs no answer here. */
   async #sendOn(piece: Message): Promise<void> {
     this.#context.transaction.extendedSent();
-    await this.#context.transaction.locks.settled();
+    if (this.#context.transaction.locks.isBeingRead) await this.#context.transaction.locks.settled();
     await this.#context.send(piece.bytes);
   }
 

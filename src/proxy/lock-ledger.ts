@@ -42,6 +42,11 @@ export class LockLedger {
     return this.#unread.length > 0;
   }
 
+  /** settled() has to wait. */
+  get isBeingRead(): boolean {
+    return this.#reading !== undefined;
+  }
+
   /**
    * Tells whether the locks of what has ended need not be read yet, nor before a statement of this kind: all of it was quick, and
    * the locks of its like were read in this transaction. The next reading tells whether any of it took more.

@@ -16,6 +16,9 @@ const CANCELED: PostgresError = {
   message: 'canceling statement due to user request',
 };
 
+/** Longer texts are parsed: they do not come from loops, and scanning them for words takes time as well. */
+const LONGEST_CLEARED = 16 * 1024;
+
 export interface SessionParts {
   readonly client: Socket;
   readonly reader: PieceReader;
@@ -53,6 +56,11 @@ export class SessionContext {
     return this.#parts.gate.after !== undefined && !this.exact;
   }
 
+  /** Statements are reported. */
+  get observes(): boolean {
+    return this.#parts.observe !== 'off';
+  }
+
   /** Neither a transaction nor anything unanswered: what comes next begins a transaction. */
   get idle(): boolean {
     return this.transaction.idle && !this.requests.busy;
@@ -81,6 +89,11 @@ export class SessionContext {
   interrupt(): void {
     this.#waiting.abort();
     this.#waiting = new AbortController();
+  }
+
+  /** waitToBegin() may wait. */
+  get mayHoldBack(): boolean {
+    return this.#parts.gate.between !== undefined;
   }
 
   /** Waits until the gate lets a transaction begin. @returns the client's error if it asked for a cancel in the meantime. */
@@ -125,6 +138,13 @@ export class SessionContext {
   repetition(normalised: string | null | undefined): ParsedStatement | undefined {
     if (this.exact) return this.transaction.repetition(normalised);
     return normalised == null || this.retries ? undefined : this.transaction.passed.get(normalised);
+  }
+
+  /** Tells whether a text may be sent unparsed: the gate lets it run by its words, and no locks are read. */
+  clears(text: Buffer | string): boolean {
+    const { observe, gate, who } = this.#parts;
+    if (observe === 'exact' || text.length > LONGEST_CLEARED) return false;
+    return gate.clears?.({ ...who, sql: text.toString() }) === true;
   }
 
   /** Returns the gate's refusal, or undefined if the statement may run. */

@@ -113,14 +113,14 @@ export class SessionTransaction {
     return normalised == null ? undefined : this.locks.observed(normalised, this.#inBlock)?.parsed;
   }
 
-  begin({ sql, note, parsed, values, sent }: StatementStart): BegunStatement {
+  begin({ sql, note, parsed, shape, values, sent }: StatementStart): BegunStatement {
     this.#number ??= this.#state.nextTransaction();
     const isControl = parsed !== null && parsed.role !== 'ordinary';
     const explicit = sent !== 'wrapped' && (this.#inBlock || isControl);
     const statement: Statement = {
       id: this.#freedIds.shift() ?? this.#state.nextStatement(),
       session: this.#session,
-      ...{ sql, note: note ?? null, shape: parsed?.shape ?? sql },
+      ...{ sql, note: note ?? null, shape: shape ?? parsed?.shape ?? sql },
       transaction: this.#number,
       ...{ explicit, values },
       startedAt: new Date(),

@@ -4,7 +4,7 @@ import { errorResponse, type PostgresError, query, queryText } from '../postgres
 import { leavesNothingBehind } from '../postgres/sql/classify-statement.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { type ParsedStatement, textOf, withoutRepetitions } from '../postgres/sql/parse.ts';
-import type { StatementStart } from './begun-statement.ts';
+import { type StatementStart, shapeOfUnparsed } from './begun-statement.ts';
 import { serveResendable } from './resend.ts';
 import { segmentsOf } from './segments.ts';
 import type { SessionContext } from './session-context.ts';
@@ -42,15 +42,16 @@ export class SimpleProtocol {
     // Without a Sync or Flush the answers to what was sent before may come only with those to this.
     const { unsynced } = transaction;
     transaction.synced();
-    if (!unsynced) await requests.drained();
-    await transaction.locks.settled();
+    if (!unsynced && requests.busy) await requests.drained();
+    if (transaction.locks.isBeingRead) await transaction.locks.settled();
     if (this.#context.idle) {
-      const canceled = await this.#context.waitToBegin();
+      const canceled = this.#context.mayHoldBack ? await this.#context.waitToBegin() : undefined;
       if (requests.lost) return;
       if (canceled && piece.kind === 'frame') return await this.#refuse(queryText(piece.bytes), canceled);
     }
     if (piece.kind === 'head') return await this.#sendUnparsed(piece);
     const given = queryText(piece.bytes);
+    if (!unsynced && this.#context.clears(given)) return await this.#sendCleared(piece, given);
     const mustGoWhole = unsynced || !this.#context.exact;
     const like = unsynced ? undefined : this.#repetition(given);
     if (like && transaction.locks.hasManyUnread) await transaction.readLocks();
@@ -88,13 +89,26 @@ export class SimpleProtocol {
 
   /** Sends a repetition of DML: it goes straight through. */
   async #sendRepetition(piece: Message, text: Buffer, like: ParsedStatement): Promise<void> {
-    const { requests, transaction } = this.#context;
-    const sql = textOf(text, 0, text.length).replace(/[\s;]+$/, '');
-    const statements = new StatementSequence(transaction, [
-      { sql, parsed: like, sent: this.#context.exact ? 'observed' : 'through' },
-    ]);
-    requests.expect({ endsWith: 'ready', relay: 'whole', statements });
+    this.#expectAnswer({
+      ...{ sql: bareText(text), parsed: like },
+      sent: this.#context.exact ? 'observed' : 'through',
+    });
     await this.#context.send(piece.bytes);
+  }
+
+  /** Sends a statement that need not be parsed. */
+  async #sendCleared(piece: Message, text: Buffer): Promise<void> {
+    const sql = bareText(text);
+    if (this.#context.observes)
+      this.#expectAnswer({ sql, parsed: null, shape: shapeOfUnparsed(sql), sent: 'through' });
+    else this.#context.requests.expect({ endsWith: 'ready', relay: 'whole' });
+    await this.#context.send(piece.bytes);
+  }
+
+  #expectAnswer(start: StatementStart): void {
+    const { requests, transaction } = this.#context;
+    const statements = new StatementSequence(transaction, [start]);
+    requests.expect({ endsWith: 'ready', relay: 'whole', statements });
   }
 
   /** Sends a text as it came; its statements are distinguished by their completions. */
@@ -147,6 +161,11 @@ export class SimpleProtocol {
     });
     await this.#context.send(REFUSED);
   }
+}
+
+/** Returns the text of its one statement. */
+function bareText(text: Buffer): string {
+  return textOf(text, 0, text.length).replace(/[\s;]+$/, '');
 }
 
 /** The statements of a text that goes whole. */

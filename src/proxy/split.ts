@@ -39,28 +39,31 @@ export class SplitText {
   async serve(segments: readonly Segment[]): Promise<boolean> {
     const { requests, relay, transaction } = this.#context;
     const [first] = segments;
-    const mayBeRefused = segments.length === 1 && first?.implicit === true && first.groups.length === 1;
+    const isOneGroup = segments.length === 1 && first?.groups.length === 1;
+    const mayBeRefused = isOneGroup && first.implicit;
+    // Nothing is put around it or between its parts: the client gets the server's answer as it comes, in one piece.
+    const goesWhole = isOneGroup && !first.implicit;
     let ended: Ended = 'failed';
     for (const [index, segment] of segments.entries()) {
       if (index > 0) relay.releaseCompletion();
       ended = segment.implicit
         ? await this.#serveWrapped(segment, mayBeRefused)
-        : await this.#serveBlock(segment);
+        : await this.#serveBlock(segment, goesWhole ? 'whole' : 'inner');
       if (ended === 'refused in wrap') return false;
       if (ended === 'failed') break;
     }
     if (requests.lost) return true;
-    relay.concludeText(ended === 'succeeded');
+    if (!goesWhole) relay.concludeText(ended === 'succeeded');
     transaction.startReadingLocks();
     return true;
   }
 
   /** A block of the command's own. */
-  async #serveBlock({ groups }: Segment): Promise<Ended> {
+  async #serveBlock({ groups }: Segment, relay: 'whole' | 'inner'): Promise<Ended> {
     const { transaction } = this.#context;
     for (const group of groups) {
       if (!transaction.locks.mayWait(group[0]?.lockKind ?? null)) await transaction.readLocks();
-      if ((await this.#sendGroup(group, { relay: 'inner' }, 'observed')) !== 'succeeded') return 'failed';
+      if ((await this.#sendGroup(group, { relay }, 'observed')) !== 'succeeded') return 'failed';
     }
     return 'succeeded';
   }
@@ -107,7 +110,7 @@ export class SplitText {
       ...request,
       endsWith: 'ready',
       statements: new StatementSequence(context.transaction, starts),
-      positionOffset: () => characters(text, from),
+      ...(from > 0 && { positionOffset: () => characters(text, from) }),
     });
     await context.send(query(text.subarray(from, to)));
     if (this.#cancelNext) {

@@ -72,6 +72,22 @@ describe.each([14, 18] as const)('functions that act on the server, on PostgreSQ
     await target.drop();
   });
 
+  /** What is not observed is not parsed either, if its words show that it stays within the clone. */
+  test.each(shareOf(version, WAYS.slice(0, -1)))(
+    'are refused if nothing is observed: %s',
+    async (_way, sql) => {
+      const target = await temporaryDatabase(version, { sql: SETUP });
+      const within = scriptCommand(
+        `const c = await connect(); try { for (const sql of ['CREATE TABLE own (id int)', 'INSERT INTO own VALUES (1)', ${JSON.stringify(sql)}]) await c.query(sql) } finally { await c.end() }`,
+      );
+      const { report, exitCode, stderr } = await rehearse(target.url, within, { args: ['--observe', 'off'] });
+      expect(exitCode, stderr).toBe(1);
+      expect(report.command.refused.at(-1)?.what).toContain('pg_drop_replication_slot()');
+      expect(await onServer(`SELECT slot_name FROM pg_replication_slots`, version)).toHaveLength(1);
+      await target.drop();
+    },
+  );
+
   test('are refused by the fast-path message, and in an extended and a prepared statement', async () => {
     const target = await temporaryDatabase(version, { sql: SETUP });
     const [fn] = (

@@ -1,17 +1,16 @@
 import type * as Tree from 'libpg-query';
 import type { Name } from '../../model/statement-actions.ts';
 import { evaluatesExpressions, fieldsIf } from '../../postgres/sql/classify-statement.ts';
-import { type Code, literalsOf, plpgsqlCode, sqlCode, UNREADABLE } from '../../postgres/sql/code-texts.ts';
 import {
-  itemsOf,
-  kindOf,
-  type Node,
-  nameOf,
-  nameOfParts,
-  optionOf,
-  strings,
-  walkTree,
-} from '../../postgres/sql/tree.ts';
+  type Code,
+  languageOf,
+  literalsOf,
+  plpgsqlCode,
+  sqlBody,
+  sqlCode,
+  UNREADABLE,
+} from '../../postgres/sql/code-texts.ts';
+import { itemsOf, kindOf, type Node, nameOf, nameOfParts, walkTree } from '../../postgres/sql/tree.ts';
 import { ANY_ARGUMENTS, type ServerCall, type ServerCalls, throughName } from './server-calls.ts';
 import { classifyScope, type Names } from './statement-scope.ts';
 
@@ -99,19 +98,9 @@ async function inBody(
   sentAs?: string,
 ): Promise<ServerCall | undefined> {
   if (!known.calls.mentions(sql) && !BEYOND.test(sql) && !(sentAs && EXECUTE.test(sql))) return undefined;
-  const code = language === 'plpgsql' ? await plpgsqlCode(sql) : await bodyOfSql(sql, language);
+  const code = language === 'plpgsql' ? await plpgsqlCode(sql) : await sqlBody(sql, language);
   if (sentAs && (code === UNREADABLE || code.composes)) known.calls.composing.add(sentAs);
   return code === UNREADABLE ? known.calls.named(sql) : await inCode(code, known);
-}
-
-async function bodyOfSql(sql: string, language: string): Promise<Code | typeof UNREADABLE> {
-  const code = language === 'sql' ? await sqlCode(sql) : UNREADABLE;
-  if (code === UNREADABLE) return UNREADABLE;
-  const created = fieldsIf(code.nodes[0] ?? {}, 'CreateFunctionStmt');
-  // BEGIN ATOMIC and RETURN: the statements are part of the tree.
-  if (created?.sql_body) return { nodes: [{ SelectStmt: created.sql_body }], dynamic: [], composes: false };
-  const body = optionOf(created?.options, 'as')?.arg;
-  return await sqlCode(body && 'List' in body ? (strings(body.List.items)[0] ?? '') : '');
 }
 
 async function inCode({ nodes, dynamic }: Code, known: Known): Promise<ServerCall | undefined> {
@@ -262,10 +251,4 @@ function learnDropped({ removeType, objects = [] }: Tree.DropStmt, calls: Server
     const table = 'List' in object ? nameOfParts(object.List.items?.slice(0, -1)) : undefined;
     if (table && calls.relation(table, 'write')) calls.setRelation({ ...table, on: 'write', call: null });
   }
-}
-
-/** The language that a DO or CREATE FUNCTION says. */
-function languageOf(options: readonly Tree.Node[] | undefined): string {
-  const language = optionOf(options, 'language')?.arg;
-  return language ? (strings([language])[0] ?? '').toLowerCase() : 'plpgsql';
 }

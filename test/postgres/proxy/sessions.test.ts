@@ -301,6 +301,19 @@ describe.each(['exact', 'off'] as const)('the connection, observed %s,', (observ
   });
 });
 
+test('the answer to a statement in a block comes in one piece, as from the server', async () => {
+  const database = await temporaryDatabase(18, { sql: T });
+  await withProxy(database.url, {}, async ({ url }) => {
+    const client = await RawClient.connect(url);
+    await client.query('begin');
+    let pieces = 0;
+    client.upstream.socket.on('data', () => pieces++);
+    for (let column = 0; column < 20; column++) await client.query(`alter table t add column c${column} int`);
+    expect(pieces).toBe(20);
+    await client.close();
+  });
+});
+
 describe('the connection', () => {
   test('serves many clients at a time, and leaves nothing when it is closed', async () => {
     const database = await temporaryDatabase(18, { sql: T });
@@ -384,6 +397,45 @@ describe('the gate', () => {
           expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
         });
         expect(statements()[0]?.outcome?.error?.get('C')).toBe('42501');
+      });
+    },
+  );
+
+  test.each(['exact', 'sampled', 'off'] as const)(
+    'is asked about what it does not clear by its words, or whose locks are read (%s)',
+    async (observe) => {
+      const asked: string[] = [];
+      const clearing: ProxyOptions['gate'] = {
+        before: ({ sql }) => {
+          asked.push(sql);
+          return 'run';
+        },
+        clears: ({ sql }) => sql.startsWith('insert'),
+      };
+      const database = await temporaryDatabase(18, { sql: T });
+      await withProxy(database.url, { observe, gate: clearing }, async ({ url, statements }) => {
+        await withClient(url, async (client) => {
+          await client.query("insert into t values (1, 'one');");
+          await client.query('insert into t values ($1, $2)', [2, 'two']);
+          await expect(client.query('insert into t values (1)')).rejects.toMatchObject({ code: '23505' });
+          expect((await client.query('select from t')).rowCount).toBe(2);
+        });
+        const inserts = ["insert into t values (1, 'one')", 'insert into t values ($1, $2)'];
+        expect(asked).toEqual(
+          observe === 'exact' ? [...inserts, 'insert into t values (1)', 'select from t'] : ['select from t'],
+        );
+        expect(
+          statements().map(({ statement: { sql, shape }, outcome }) => [sql, shape, outcome?.tag]),
+        ).toEqual(
+          observe === 'off'
+            ? []
+            : [
+                [inserts[0], 'insert into t values (?, ?)', 'INSERT 0 1'],
+                [inserts[1], inserts[1], 'INSERT 0 1'],
+                ['insert into t values (1)', 'insert into t values (?)', null],
+                ['select from t', 'select from t', 'SELECT 2'],
+              ],
+        );
       });
     },
   );
