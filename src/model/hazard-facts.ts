@@ -128,6 +128,7 @@ export interface EffectFacts {
   readonly unanalyzed: readonly Unanalyzed[];
   readonly brokenFunctions: readonly BrokenFunction[];
   readonly missingGrants: readonly MissingGrant[];
+  readonly newRelations: readonly NewRelation[];
   readonly published: readonly PublishedChange[];
 }
 
@@ -135,6 +136,7 @@ export const NO_EFFECTS: EffectFacts = {
   unanalyzed: [],
   brokenFunctions: [],
   missingGrants: [],
+  newRelations: [],
   published: [],
 };
 
@@ -149,6 +151,17 @@ export interface MissingGrant {
   readonly owner: string;
   /** Other roles whose new tables would give it privileges (ALTER DEFAULT PRIVILEGES). */
   readonly defaultsOf: readonly string[];
+  /** It lacks them in production, by a profile; absent: on the clone. */
+  readonly byProfile?: true;
+}
+
+/** A table or view that the command made. */
+export interface NewRelation {
+  readonly relation: string;
+  /** Without quotes. */
+  readonly schema: string;
+  /** What others than its owner may do with it; `PUBLIC` is a role here. */
+  readonly grants: readonly { readonly role: string; readonly privileges: readonly string[] }[];
 }
 
 /** A change of a published table that a subscriber has to make too. */

@@ -51,6 +51,32 @@ const profiledShapes = z.object({
   ),
 });
 
+/** Who may use the relations of a schema, and those that will be made in it. */
+const profiledAccess = z.object({
+  schemas: z.array(
+    z.object({
+      schema: z.string(),
+      /** Tables, views, materialized views and foreign tables, without partitions and those of extensions. */
+      relations: z.int(),
+      /** The owner of most of them. */
+      creator: z.string(),
+      /** Number of relations on which a role other than the owner was granted a privilege. */
+      granted: z.array(z.object({ role: z.string(), privilege: z.string(), relations: z.int() })),
+    }),
+  ),
+  /** Those of `granted` that can log in or have members, and are no superusers; `has`: roles whose privileges they have. */
+  roles: z.array(z.object({ role: z.string(), has: z.array(z.string()) })),
+  /** ALTER DEFAULT PRIVILEGES for tables; `schema` null: in all of them. */
+  defaults: z.array(
+    z.object({
+      creator: z.string(),
+      schema: z.string().nullable(),
+      role: z.string(),
+      privileges: z.array(z.string()),
+    }),
+  ),
+});
+
 /**
  * What `safemigrate profile` read of a production database, for rehearsals on smaller data: sizes, rates and texts, and no value
  * of any row.
@@ -63,6 +89,8 @@ export const profileShape = z.object({
   server: z.object({ version: z.string(), versionNum: z.int() }),
   database: z.object({ name: z.string(), sizeBytes: bytes }),
   relations: z.array(profiledRelation),
+  /** null: it could not be read; `unread` gives the reason. Absent in profiles of earlier versions. */
+  access: profiledAccess.nullable().optional(),
   /** null: the statistics could not be read; `unread` gives the reason. */
   traffic: z
     .object({
@@ -109,6 +137,7 @@ export const profileShape = z.object({
   seal: z.object({ kind: z.enum(['hmac-sha256', 'sha256']), value: z.string() }),
 });
 
+export type ProfiledAccess = z.infer<typeof profiledAccess>;
 export type ProfiledShapes = z.infer<typeof profiledShapes>;
 export type Profile = z.infer<typeof profileShape>;
 export type ProfiledRelation = z.infer<typeof profiledRelation>;

@@ -51,6 +51,13 @@ describe.each<ServerVersion>([14, 18])('a profile of a database on %d', (version
     expect(stderr).toMatch(/^The profile in .*: shop, .*, 5 relations.*, \d+ statements?\n/);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(profile).toMatchObject({ profile: 1, database: { name: 'shop' }, seal: { kind: 'sha256' } });
+    expect(profile.access).toMatchObject({
+      schemas: [
+        { schema: 'public', relations: 3, granted: [{ role: 'watcher', privilege: 'SELECT', relations: 1 }] },
+      ],
+      roles: [{ role: 'watcher', has: [] }],
+      defaults: [],
+    });
     const relation = (name: string) => profile.relations.find((each) => each.relation === name);
     expect(relation('public.orders')).toMatchObject({
       ...{ kind: 'table', rows: 2000, grants: [{ role: 'watcher', privileges: ['SELECT'] }] },
@@ -126,6 +133,34 @@ describe('a rehearsal with a profile', () => {
     expect(text.stderr.split('\n').slice(0, 12).join(' ')).toMatch(
       /Judged at production's size, by the profile of\s+shop from/,
     );
+  });
+
+  test('a new table in an empty test database is compared with the grants of production', async () => {
+    const made = (name: string) => `CREATE TABLE ${name} (id int); GRANT SELECT ON ${name} TO reports;`;
+    const roles = 'CREATE ROLE reports LOGIN; CREATE ROLE migrator';
+    const production = await temporaryDatabase(18, {
+      sql: `${roles}; ${['a', 'b', 'c', 'd'].map(made).join('')} CREATE VIEW e AS SELECT; GRANT SELECT ON e TO reports;
+        ALTER DEFAULT PRIVILEGES FOR ROLE migrator GRANT SELECT ON TABLES TO reports`,
+    });
+    const empty = await temporaryDatabase(18);
+    const grants = async (sql: string) => {
+      const { file } = await profileOf(production.url);
+      const { report } = await rehearse(empty.url, sqlCommand(sql), { args: ['--profile', file] });
+      return report.hazards.filter(({ code }) => code === 'NEW_OBJECT_NOT_GRANTED');
+    };
+    expect(await grants('CREATE TABLE invoices (id int)')).toEqual([
+      expect.objectContaining({
+        ...{ relation: 'public.invoices', severity: 'warning', statement: 1 },
+        evidence: expect.stringMatching(
+          /^lacks SELECT in production, by the profile; default privileges for it exist only for what migrator creates/,
+        ),
+      }),
+    ]);
+    expect(await grants(made('invoices'))).toEqual([]);
+    await withClient(production.url, (client) =>
+      client.query('ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO reports'),
+    );
+    expect(await grants('CREATE TABLE invoices (id int)')).toEqual([]);
   });
 
   test('proves its signature with the key of receipts', async () => {

@@ -73,7 +73,7 @@ export const AFTERMATH: readonly HazardRecord[] = [
     code: 'NEW_OBJECT_NOT_GRANTED',
     title: 'a role may use all other tables of the schema, and not a new one',
     condition:
-      'A new table or view lacks a privilege (SELECT, INSERT, UPDATE, DELETE) that a role which can log in, or has members, was granted on nine of ten or more of the other relations of the schema, of three at least.',
+      'A new table or view lacks a privilege (SELECT, INSERT, UPDATE, DELETE) that a role which can log in, or has members, was granted on nine of ten or more of the other relations of the schema, of three at least. With a profile, by the grants and default privileges of production, as if the owner of most of the schema made it there.',
     effect:
       'Code that runs as this role fails with SQLSTATE 42501 when it uses the new table: the migration succeeds because the role that runs it owns the table.',
     safer:
@@ -92,14 +92,14 @@ export const AFTERMATH: readonly HazardRecord[] = [
         const defaults =
           first.defaultsOf.length === 0
             ? ''
-            : `; default privileges for it exist only for what ${listed(first.defaultsOf)} creates, and ${first.owner} created this`;
+            : `; default privileges for it exist only for what ${listed(first.defaultsOf)} creates, and ${first.owner} ${first.byProfile ? 'owns the others' : 'created this'}`;
         return [
           {
             statement: creating(context, relations),
             relation: first.relation,
             severity: 'warning',
             message: `${role} may not use ${listed(relations)}, unlike the other ${first.siblings} relations of the schema`,
-            evidence: `lacks ${listed(first.privileges)}${defaults}`,
+            evidence: `lacks ${listed(first.privileges)}${first.byProfile ? ' in production, by the profile' : ''}${defaults}`,
             advice: sqlAdvice(
               'In the same migration:',
               ...own.map(

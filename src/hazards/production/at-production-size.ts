@@ -1,11 +1,12 @@
 import type { RelationRates, TargetTraffic } from '../../database/traffic.ts';
 import { formatTime, listed } from '../../format.ts';
-import type { HazardFacts } from '../../model/hazard-facts.ts';
+import type { EffectFacts, HazardFacts } from '../../model/hazard-facts.ts';
 import type { Profile } from '../../model/profile-model.ts';
 import type { Caveat, CommandSection, DataSection, StatementSection } from '../../model/report.ts';
 import type { ForecastInput } from '../forecast.ts';
 import { HazardContext } from '../hazard-context.ts';
 import { withoutLastPart } from '../kinds/names.ts';
+import { productionGrants } from './production-grants.ts';
 import { asJudged, type Grown, growthOf, repeatedShapes, withLocks, withTimes } from './production-times.ts';
 import { Sizes } from './sizes.ts';
 
@@ -51,7 +52,11 @@ export function atProductionSize<E extends SizedEvidence>(
       ...evidence,
       statements: judgedStatements,
       command: { ...evidence.command, durationMs: evidence.command.durationMs + Math.max(0, extraMs) },
-      catalogue: { ...evidence.catalogue, relations: sizes.relations() },
+      catalogue: {
+        ...evidence.catalogue,
+        relations: sizes.relations(),
+        effects: effectsAt(evidence, profile),
+      },
       data: evidence.data && dataAt(evidence.data, sizes, walFactor),
       rewrittenBytes: evidence.rewrittenBytes && rewrittenAt(evidence.rewrittenBytes, sizes),
       diskSpace: profile.freeBytes === null ? null : { freeBytes: profile.freeBytes, compressRatio: 1 },
@@ -61,8 +66,12 @@ export function atProductionSize<E extends SizedEvidence>(
     },
     statements,
     missing,
-    caveats: caveatsOf(profile, statements, missing),
+    caveats: [...caveatsOf(profile, statements, missing), ...accessCaveats(evidence, profile)],
   };
+}
+
+function effectsAt({ catalogue: { effects } }: SizedEvidence, { access }: Profile): EffectFacts {
+  return access ? { ...effects, missingGrants: productionGrants(effects, access) } : effects;
 }
 
 function* touched(statements: readonly StatementSection[]): Iterable<string> {
@@ -154,6 +163,13 @@ function lockTableOf(settings: Profile['settings']): Pick<TargetTraffic, 'lockTa
   );
   const capacity = perTransaction * (connections + Number(settings.max_prepared_transactions ?? 0));
   return capacity > 0 ? { lockTable: { capacity, held: null } } : {};
+}
+
+function accessCaveats({ catalogue: { effects } }: SizedEvidence, { access }: Profile): Caveat[] {
+  if (access !== undefined || effects.newRelations.length === 0) return [];
+  const reason =
+    'the profile is of an earlier version of safemigrate, without default privileges: who may not use a new table is judged by the grants here; take it again';
+  return [{ path: 'profile', kind: 'unmeasured', reason }];
 }
 
 function caveatsOf(

@@ -1,4 +1,4 @@
-import type { MissingGrant } from '../../model/hazard-facts.ts';
+import type { MissingGrant, NewRelation } from '../../model/hazard-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
@@ -50,6 +50,23 @@ where r.is_new and t.count >= 3 and g.count * 10 >= t.count * 9 and not o.rolsup
   and (o.rolcanlogin or exists (select from pg_catalog.pg_auth_members m where m.roleid = o.oid))
 group by r.nspname, r.relname, o.rolname, t.count, r.relnamespace, g.grantee, r.relowner
 order by 3, 1, 2`;
+
+const GRANTS = `
+select n.nspname::pg_catalog.text as schema, c.relname::pg_catalog.text as name,
+  (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('role', g.role, 'privileges', g.privileges)), '[]')
+    from (select case a.grantee when 0 then 'PUBLIC' else pg_catalog.pg_get_userbyid(a.grantee)::pg_catalog.text end as role,
+        pg_catalog.array_agg(a.privilege_type) as privileges
+      from pg_catalog.aclexplode(c.relacl) a where a.grantee <> c.relowner group by 1) g) as grants
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where n.nspname || '.' || c.relname = any ($1) and not c.relispartition`;
+
+/** Returns what others may do with the new relations; partitions are left out. */
+export async function grantsOf(session: Session, relations: readonly string[]): Promise<NewRelation[]> {
+  const rows = await session.query<Omit<NewRelation, 'relation'> & { readonly name: string }>(GRANTS, [
+    relations.map((each) => nameParts(each).join('.')),
+  ]);
+  return rows.map(({ schema, name, grants }) => ({ relation: displayName(schema, name), schema, grants }));
+}
 
 interface Row extends Omit<MissingGrant, 'relation'> {
   readonly schema: string;

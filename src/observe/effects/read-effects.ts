@@ -3,7 +3,7 @@ import type { SchemaSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { brokenFunctions } from './broken-functions.ts';
 import { goneNames, hasGone } from './gone-names.ts';
-import { missingGrants, newRelations } from './missing-grants.ts';
+import { grantsOf, missingGrants, newRelations } from './missing-grants.ts';
 import { mayLackStatistics, unanalyzed } from './missing-statistics.ts';
 import { publishedChanges, subscriberChanges } from './published-tables.ts';
 
@@ -20,6 +20,7 @@ export async function readEffects(session: Session, schema: SchemaSection): Prom
     unanalyzed: statistics === null ? [] : await unanalyzed(session, statistics),
     brokenFunctions: hasGone(gone) ? await brokenFunctions(session, gone) : [],
     missingGrants: made.length > 0 ? await missingGrants(session, made) : [],
+    newRelations: made.length > 0 ? await grantsOf(session, made) : [],
     published: sent.length > 0 ? await publishedChanges(session, sent) : [],
   };
 }

@@ -1,6 +1,7 @@
 import { readDiskSpace } from '../../database/data-folders.ts';
 import { visitTarget } from '../../database/inspect.ts';
 import type { Located } from '../../database/locate.ts';
+import { readAccess } from '../../database/read-access.ts';
 import { readRelationSizes } from '../../database/read-relation-sizes.ts';
 import { readTraffic } from '../../database/read-traffic.ts';
 import { type TargetTraffic, trafficBetween } from '../../database/traffic.ts';
@@ -75,6 +76,7 @@ export async function takeProfile({
     statements: await readStatements(session, target.database.oid, unread),
     settings: await readSettings(session),
     sizes: await readRelationSizes(session),
+    access: await unlessFailed(unread, 'access', () => readAccess(session)),
     traffic: await unlessFailed(unread, 'traffic', () => readTraffic(session)),
   }));
   const shapes =
@@ -111,6 +113,7 @@ export async function takeProfile({
     server: { version: target.server.version, versionNum: target.server.versionNum },
     database: { name: target.database.name, sizeBytes: target.database.sizeBytes },
     ...withRates(sizes.relations, traffic),
+    access: first.access,
     shapes: shapes && shapesForProfile(shapes),
     ...{ statements, settings, freeBytes, unread },
   };
