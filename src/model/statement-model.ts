@@ -18,7 +18,10 @@ export const lockSection = z.object({
   acquiredBy: z.string(),
   heldMs: milliseconds.nullable(),
   blocks: z.array(z.string()),
-  /** true if it was not seen: PostgreSQL takes it by rule. Absent otherwise. */
+  /**
+   * true if it was not seen: PostgreSQL takes it by rule. Of what a CALL or DO released before its end, `heldMs` is then the longest time
+   * that can stay unseen. Absent otherwise.
+   */
   byRule: z.boolean().optional(),
   atProductionSize: productionTime.optional(),
 });

@@ -17,6 +17,7 @@ import {
   readUnindexedForeignKeys,
 } from './catalogue-facts.ts';
 import { readEffects } from './effects/read-effects.ts';
+import { readProcedures } from './locks-in-bodies.ts';
 import { measured } from './measured.ts';
 import { readOrphans } from './orphans.ts';
 import { allRelations, givenRelations, newAmong, type RelationTree } from './relation-names.ts';
@@ -33,6 +34,8 @@ export interface CloneObservations {
   readonly made: ReadonlySet<number>;
   readonly catalogue: CatalogueFacts;
   readonly retyped: readonly Retyped[];
+  /** The CREATE PROCEDURE of those that the clone has after the command, if they were asked for. */
+  readonly procedures: readonly string[];
   /** It had functions in a language other than C before the command, so that what a statement runs is not seen from it. */
   readonly hasUserCode: boolean;
   readonly caveats: Caveat[];
@@ -47,12 +50,15 @@ export interface CloneWatch {
    * once the interrupt has come, since whoever interrupts does not want to wait.
    * @param wanted OIDs of relations whose names are needed.
    */
-  after(
-    wanted: Iterable<number>,
-    options?: { interrupt?: AbortSignal | undefined },
-  ): Promise<CloneObservations>;
+  after(wanted: Iterable<number>, options?: AfterOptions): Promise<CloneObservations>;
   /** Counts the rows without a parent, of foreign keys from and to these tables. */
   orphans(tables: readonly string[]): Promise<OrphanFacts[]>;
+}
+
+interface AfterOptions {
+  readonly interrupt?: AbortSignal | undefined;
+  /** The definitions of procedures are needed. */
+  readonly procedures?: boolean;
 }
 
 export interface CloneWatchOptions {
@@ -120,13 +126,13 @@ class CloneReader implements CloneWatch {
 
   async after(
     wanted: Iterable<number>,
-    { interrupt }: { interrupt?: AbortSignal | undefined } = {},
+    { interrupt, procedures = false }: AfterOptions = {},
   ): Promise<CloneObservations> {
     const before = this.#before;
     if (interrupt?.aborted) return notObserved(before);
     if (!before) throw new Error('the clone was not read before the command');
     try {
-      return await this.#compare(before, wanted);
+      return await this.#compare(before, wanted, procedures);
     } catch (error) {
       if (interrupt?.aborted) return notObserved(before);
       throw error;
@@ -139,13 +145,19 @@ class CloneReader implements CloneWatch {
     });
   }
 
-  async #compare(before: DataBefore, wanted: Iterable<number>): Promise<CloneObservations> {
+  async #compare(
+    before: DataBefore,
+    wanted: Iterable<number>,
+    procedures: boolean,
+  ): Promise<CloneObservations> {
     const caveats: Caveat[] = [];
     const { control } = this.#clone.server;
     const bytesRead = (await this.#bytesRead()) - before.bytesRead;
     if (bytesRead >= COLD_FROM_BYTES) caveats.push(coldPages(bytesRead));
     const [wal] = await control.query<{ bytes: string }>(WAL_SINCE, [before.walPosition]);
-    const { data, schema, effects } = await this.#readAgain(before, wanted, caveats);
+    const withProcedures = procedures && before.hasUserCode;
+    const read = await this.#readAgain(before, wanted, withProcedures, caveats);
+    const { data, schema, effects } = read;
     const relations = data?.relations ?? null;
     const rows =
       relations &&
@@ -169,6 +181,7 @@ class CloneReader implements CloneWatch {
         orphans: [],
       },
       retyped: schema?.retyped ?? [],
+      procedures: read.procedures,
       hasUserCode: before.hasUserCode,
       caveats,
     };
@@ -181,21 +194,25 @@ class CloneReader implements CloneWatch {
     return row?.bytes ?? 0;
   }
 
-  async #readAgain(before: DataBefore, wanted: Iterable<number>, caveats: Caveat[]) {
+  async #readAgain(before: DataBefore, wanted: Iterable<number>, withProcedures: boolean, caveats: Caveat[]) {
     // One session for all of it: to open another one takes longer than what is asked over it.
     const read = await measured(caveats, 'data', () =>
       this.#inClone(async (session) => {
-        const data = await measured(caveats, 'data', () => this.#readDataAgain(session, before, wanted));
-        const schema = await measured(caveats, 'schema', () => this.#options.schema.after());
+        const [data, schema] = await Promise.all([
+          measured(caveats, 'data', () => this.#readDataAgain(session, before, wanted)),
+          measured(caveats, 'schema', () => this.#options.schema.after()),
+        ]);
         const effects =
           schema && (await measured(caveats, 'hazards', () => readEffects(session, schema.section)));
-        return { data, schema, effects };
+        const procedures =
+          withProcedures && (await measured(caveats, 'statements[].locks', () => readProcedures(session)));
+        return { data, schema, effects, procedures: procedures || [] };
       }),
     );
     if (read) return read;
     // What kept this session out may let that of the schema in: they are of the same role, but time has passed.
     const schema = await measured(caveats, 'schema', () => this.#options.schema.after());
-    return { data: null, schema, effects: null };
+    return { data: null, schema, effects: null, procedures: [] };
   }
 
   async #readDataAgain(session: Session, before: DataBefore, wanted: Iterable<number>) {
@@ -268,6 +285,7 @@ const NOT_OBSERVED: CloneObservations = {
     orphans: [],
   },
   retyped: [],
+  procedures: [],
   hasUserCode: true,
   caveats: ['schema', 'data', 'clone.sizeBytes'].map((path) => ({
     path,

@@ -13,7 +13,8 @@ import type { Gate, Observe, Observed, Observer } from '../proxy/observed.ts';
 import { type ProxyOptions, startProxy, type WireProxy } from '../proxy/proxy.ts';
 import type { Scope } from '../scope.ts';
 import { LockReader } from './locks.ts';
-import { withLocksByRule } from './locks-by-rule.ts';
+import { releasedCaveats, withLocksByRule } from './locks-by-rule.ts';
+import { readBodies, withTimeouts } from './locks-in-bodies.ts';
 import { OwnTransactions } from './own-transactions.ts';
 import { namesOf, type RelationTree } from './relation-names.ts';
 import { withRewrites } from './rewritten-relations.ts';
@@ -21,7 +22,6 @@ import { Sampler } from './sampler.ts';
 import { SlowStatements } from './slow-statements.ts';
 import { statementFacts } from './statement-facts.ts';
 import {
-  releasedCaveats,
   SAMPLED_CAVEAT,
   type SentText,
   STATEMENT_CAVEATS,
@@ -66,6 +66,8 @@ export interface CommandWatch {
   end(): Promise<void>;
   /** OIDs of the clone's relations that were locked. */
   lockedRelations(): Set<number>;
+  /** It sent a CALL or DO, whose procedures are to be read. */
+  ranCode(): boolean;
   /** Its transactions, for telling what it wrote from what others wrote. */
   readonly transactions: OwnTransactions;
   /** What the command sent, once it has ended. */
@@ -79,6 +81,8 @@ export interface KnownRelations {
   readonly data?: DataSection | null;
   /** OIDs of those that the command made: no session waits for their locks. */
   readonly made?: ReadonlySet<number>;
+  /** The CREATE PROCEDURE of those that the database has after the command. */
+  readonly procedures?: readonly string[];
   /** Of sessions that set none. */
   readonly searchPath?: readonly string[];
 }
@@ -124,6 +128,7 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
       await seen.close();
     },
     lockedRelations: () => seen.log.relations(options.cloneOid),
+    ranCode: () => seen.log.ranCode,
     transactions: seen.transactions,
     statements: (known) => statementsOf(seen, options, known),
   };
@@ -198,24 +203,26 @@ function proxyOptions(
 async function statementsOf(
   { log, sessions }: Observers,
   { observe, cloneOid }: CommandWatchOptions,
-  { tree, data = null, made = new Set(), searchPath = ['public'] }: KnownRelations,
+  { tree, data = null, made = new Set(), searchPath = ['public'], procedures = [] }: KnownRelations,
 ): Promise<SeenStatements> {
   if (observe === 'off') return NOTHING_SEEN;
   const seen = log.section(cloneOid, namesOf(tree), made);
   const parsed = await statementFacts(seen);
-  const section = withLocksByRule(seen, { parsed, tree, made, searchPath });
+  const bodies = await readBodies(seen, parsed, procedures);
+  const rules = { parsed, tree, made, searchPath, bodies };
+  const section = withLocksByRule(seen, rules);
   const statements = withRewrites(section, parsed, data);
   return {
     statements,
     transactions: log.transactions(),
-    parsed,
+    parsed: withTimeouts(parsed, bodies),
     sessionsWithLockTimeout: thoseWith(sessions, asksForLockTimeout),
     sessionsOfPsql: thoseWith(sessions, isPsql),
     ...{ sent: log.sent(), sessions },
     caveats: [
       ...(statements.length > 0 ? STATEMENT_CAVEATS : []),
       ...(statements.some(({ exactness }) => exactness === 'sampled') ? [SAMPLED_CAVEAT] : []),
-      ...releasedCaveats(statements),
+      ...releasedCaveats(statements, rules),
       ...(log.hasUnread ? [UNREAD_CAVEAT] : []),
     ],
   };

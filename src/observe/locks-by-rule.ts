@@ -1,9 +1,14 @@
+import { listed } from '../format.ts';
+import type { Caveat } from '../model/report.ts';
 import { SearchPaths } from '../model/search-paths.ts';
 import type { Action, Name, StatementFacts } from '../model/statement-actions.ts';
 import type { StatementSection } from '../model/statement-model.ts';
 import { blocks, type LockMode } from '../postgres/lock-modes.ts';
+import type { NamedLock } from '../postgres/sql/named-locks.ts';
 import { displayName } from '../postgres/sql/quote.ts';
+import type { BodyLocks } from './locks-in-bodies.ts';
 import type { RelationTree } from './relation-names.ts';
+import { longestUnseenMs } from './sampler.ts';
 
 /*
  * What commits within itself has released its locks when it has ended, and a sampler sees only those that last. PostgreSQL's
@@ -18,6 +23,8 @@ interface RuledLock {
   readonly atEnd?: true;
   /** Of an index that is no longer used by then. */
   readonly blocksNobody?: true;
+  /** Released by a COMMIT within: the sampler would have seen it if it had been held for longer. */
+  readonly isReleased?: true;
 }
 
 export interface RulesInput {
@@ -27,18 +34,24 @@ export interface RulesInput {
   readonly made: ReadonlySet<number>;
   /** The search_path that sessions begin with. */
   readonly searchPath: readonly string[];
+  /** What statements that may commit within lock by their bodies. */
+  readonly bodies?: ReadonlyMap<number, BodyLocks>;
 }
 
 /** Adds to the locks that were sampled those that PostgreSQL takes by rule. */
 export function withLocksByRule(
   statements: readonly StatementSection[],
-  { parsed, tree, made, searchPath }: RulesInput,
+  { parsed, tree, made, searchPath, bodies = new Map() }: RulesInput,
 ): StatementSection[] {
   const paths = new SearchPaths(statements, parsed, searchPath);
   const rules = new Rules(tree);
   return statements.map((statement) => {
     const actions = statement.error ? [] : (parsed.get(statement.index)?.actions ?? []);
-    const ruled = actions.flatMap((action) => rules.of(action, statement, paths.at(statement)));
+    const path = paths.at(statement);
+    const ruled = [
+      ...actions.flatMap((action) => rules.of(action, statement, path)),
+      ...rules.within(bodies.get(statement.index)?.certain ?? [], path),
+    ];
     const locks = statement.locks ?? [];
     const isKnown = (lock: RuledLock) =>
       locks.some(({ relation, mode }) => relation === tree.get(lock.relation)?.name && mode === lock.mode);
@@ -48,12 +61,51 @@ export function withLocksByRule(
       relation: tree.get(lock.relation)?.name ?? `relation ${lock.relation}`,
       mode: lock.mode,
       acquiredBy: statement.tag ?? '',
-      heldMs: lock.atEnd ? null : statement.durationMs,
+      heldMs: heldMsOf(lock, statement),
       blocks: lock.blocksNobody || made.has(lock.relation) ? [] : blocks(lock.mode),
       byRule: true,
     }));
     return { ...statement, exactness: 'sampled' as const, locks: [...locks, ...added] };
   });
+}
+
+function heldMsOf({ atEnd, isReleased }: RuledLock, { durationMs }: StatementSection): number | null {
+  if (atEnd) return null;
+  return isReleased ? longestUnseenMs(durationMs) : durationMs;
+}
+
+const COMMITS_WITHIN = 'may commit within';
+
+/** For procedures and blocks that may commit: which of the locks that they released before their end are not listed. */
+export function releasedCaveats(
+  statements: readonly StatementSection[],
+  { parsed, tree, searchPath, bodies = new Map() }: RulesInput,
+): Caveat[] {
+  const paths = new SearchPaths(statements, parsed, searchPath);
+  const rules = new Rules(tree);
+  const byReason = new Map<string, number[]>();
+  for (const statement of statements) {
+    const body = bodies.get(statement.index);
+    if (!body) continue;
+    const certain = rules.within(body.certain, paths.at(statement)).map((lock) => rules.words(lock));
+    const possible = rules.within(body.possible, paths.at(statement)).map((lock) => rules.words(lock));
+    const more = [...new Set(possible)].filter((lock) => !certain.includes(lock));
+    note(byReason, reasonFor([...new Set(body.unread)], more), statement.index);
+  }
+  return [...byReason].map(([reason, indexes]) => ({
+    path: 'statements[].locks',
+    kind: 'unmeasured',
+    reason: `${indexes.length === 1 ? 'statement' : 'statements'} ${listed(indexes.map(String))} ${COMMITS_WITHIN}: ${reason}`,
+  }));
+}
+
+function reasonFor(unread: readonly string[], possible: readonly string[]): string {
+  const left = [...unread, 'what functions, triggers, foreign keys and partitions lock'];
+  return [
+    'of the locks that such a procedure or block releases before its end, those that lasted about 20 ms or less were not seen; those of the relations that its statements name are listed by rule',
+    `not listed: ${listed(left)}`,
+    ...(possible.length === 0 ? [] : [`if its branches and loops were entered: ${listed(possible)}`]),
+  ].join('; ');
 }
 
 class Rules {
@@ -116,6 +168,26 @@ class Rules {
       default:
         return [];
     }
+  }
+
+  /** What the statements of a body lock, each lock once. */
+  within(named: readonly NamedLock[], path: readonly string[]): RuledLock[] {
+    const all = named.flatMap(({ relation, mode, ofTable, ofIndexes }) =>
+      this.#find(relation, path).flatMap((oid) => {
+        const table = this.#tree.get(oid)?.table;
+        return [
+          ...locks([oid], mode),
+          ...(ofTable && table ? locks([table], ofTable) : []),
+          ...(ofIndexes ? locks(this.#indexes.get(oid) ?? [], ofIndexes) : []),
+        ];
+      }),
+    );
+    const once = new Map(all.map((lock) => [`${lock.relation} ${lock.mode}`, lock]));
+    return [...once.values()].map((lock) => ({ ...lock, isReleased: true }));
+  }
+
+  words({ relation, mode }: RuledLock): string {
+    return `${mode} on ${this.#tree.get(relation)?.name ?? `relation ${relation}`}`;
   }
 
   /** The relation of that name in the first schema of the path that has one. */

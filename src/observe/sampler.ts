@@ -51,6 +51,15 @@ const ACTIVITY = `SELECT a.pid,
   FROM pg_catalog.pg_stat_get_activity(NULL) a
  WHERE a.pid = ANY ($1::pg_catalog.int4[])`;
 
+/** The longest time for which a lock within a statement of this duration may stay unseen. */
+export function longestUnseenMs(durationMs: number): number {
+  return Math.min(durationMs, intervalAt(durationMs));
+}
+
+function intervalAt(ageMs: number): number {
+  return Math.min(Math.max(ageMs * SHARE_OF_AGE, INTERVAL_MS), LONGEST_INTERVAL_MS);
+}
+
 const PROGRESS = `
 SELECT pid, command, phase, blocks_done AS done, blocks_total AS total FROM pg_catalog.pg_stat_progress_create_index
  WHERE pid = ANY ($1::pg_catalog.int4[])
@@ -155,8 +164,7 @@ export class Sampler {
   }
 
   #intervalMs(): number {
-    const wantedMs = Math.min(...this.#agesMs()) * SHARE_OF_AGE;
-    return Math.min(Math.max(wantedMs, INTERVAL_MS), LONGEST_INTERVAL_MS);
+    return intervalAt(Math.min(...this.#agesMs()));
   }
 
   async #look(): Promise<boolean> {

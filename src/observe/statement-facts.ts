@@ -14,6 +14,7 @@ import {
   type Node,
   nameOf,
   nameOfParts,
+  nodesWithin,
 } from '../postgres/sql/tree.ts';
 import { alterations } from './alter-table-facts.ts';
 import { variationsIn } from './moment-values.ts';
@@ -132,6 +133,8 @@ const READERS = {
       : [...lockTimeout(tree), ...searchPath(tree)],
   DiscardStmt: (tree: Tree.DiscardStmt) =>
     tree.target === undefined || tree.target === 'DISCARD_ALL' ? SETTINGS_RESET : [],
+  DoStmt: (tree: Tree.DoStmt) =>
+    nodesWithin(tree, 'String').some(({ sval = '' }) => setsLockTimeout(sval)) ? [OWN_TIMEOUT] : [],
   SelectStmt: (tree: Tree.SelectStmt) => setConfig(tree),
   RenameStmt: (tree: Tree.RenameStmt) => [
     {
@@ -224,6 +227,16 @@ function setConfig({ targetList }: Tree.SelectStmt): Action[] {
     if (constantOf(args[0]) !== 'search_path') return [];
     return [{ does: 'set search_path', schemas: schemasOf(constantOf(args[1]) ?? ''), local }];
   });
+}
+
+/** Of code that sets a lock_timeout for what follows in it. */
+export const OWN_TIMEOUT: Action = { does: 'set lock_timeout', off: false, local: true };
+
+const SETS_TIMEOUT = /\block_timeout\b(?!'?\s*(?:=|\bto\b|,)\s*'?0\b)/i;
+
+/** Whether a body sets a lock_timeout. */
+export function setsLockTimeout(body: string): boolean {
+  return SETS_TIMEOUT.test(body);
 }
 
 function isZero(value: Tree.Node | undefined): boolean {

@@ -12,7 +12,15 @@ export interface StoredStatement {
   /** The proxy has reported what it knows of the locks. */
   hasReported: boolean;
   /** Seen by the sampler; kept apart, because what the proxy reports later is better. */
-  readonly sampled: RelationLock[];
+  readonly sampled: SampledLock[];
+  /** The times of the sampler's first and last look. */
+  sampledAt?: { readonly first: number; readonly last: number };
+}
+
+/** A lock, with the times of the first and the last look that saw it. */
+export interface SampledLock extends RelationLock {
+  readonly since: number;
+  until: number;
 }
 
 /** One transaction of the command. */

@@ -1,11 +1,11 @@
-import { listed } from '../format.ts';
 import type { Caveat, StatementSection, TransactionSection } from '../model/report.ts';
 import { blocks, LOCK_MODES, lockModeOf } from '../postgres/lock-modes.ts';
 import { messageWithoutSecrets, statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import type { Observed, RelationLock, Statement } from '../proxy/observed.ts';
 import type { RelationNames } from './relation-names.ts';
 import type { RepeatedStatement } from './repeated-statements.ts';
-import { StatementStore, type StoredStatement } from './statement-store.ts';
+import { longestUnseenMs } from './sampler.ts';
+import { type SampledLock, StatementStore, type StoredStatement } from './statement-store.ts';
 
 /** A statement as it was sent, with the secrets in it. */
 export interface SentText {
@@ -50,24 +50,6 @@ export const SAMPLED_CAVEAT: Caveat = {
     'if sampled statements came in one message, the server reports their ends together, so times and locks may be a neighbour’s',
 };
 
-const COMMITS_WITHIN = /^(?:CALL|DO)$/;
-
-/** For procedures and blocks that may commit: what their own transactions held has been released when they end. */
-export function releasedCaveats(statements: readonly StatementSection[]): Caveat[] {
-  const within = statements.filter(
-    ({ tag, exactness }) => exactness === 'sampled' && COMMITS_WITHIN.test(tag ?? ''),
-  );
-  if (within.length === 0) return [];
-  const numbers = listed(within.map(({ index }) => String(index)));
-  return [
-    {
-      path: 'statements[].locks',
-      kind: 'unmeasured',
-      reason: `${within.length === 1 ? 'statement' : 'statements'} ${numbers} may commit within: of the locks that such a procedure or block releases before its end, those that lasted about 20 ms or less were not seen`,
-    },
-  ];
-}
-
 /** Collects what the proxy reports, for the report's statements. */
 export class StatementLog {
   readonly #store = new StatementStore();
@@ -98,10 +80,20 @@ export class StatementLog {
   };
 
   /** Adds the locks that a sampler saw a statement hold. */
-  sample(statement: Statement, locks: readonly RelationLock[]): void {
+  sample(statement: Statement, locks: readonly RelationLock[], at = Date.now()): void {
     const entry = this.#store.get(statement.id);
     if (!entry) return;
-    for (const lock of locks) if (!entry.sampled.some((known) => same(known, lock))) entry.sampled.push(lock);
+    entry.sampledAt = { first: entry.sampledAt?.first ?? at, last: at };
+    for (const lock of locks) {
+      const known = entry.sampled.find((each) => same(each, lock));
+      if (known) known.until = at;
+      else entry.sampled.push({ ...lock, since: at, until: at });
+    }
+  }
+
+  /** Tells whether there was a CALL or DO. */
+  get ranCode(): boolean {
+    return this.#store.list().some(({ outcome }) => outcome?.tag === 'CALL' || outcome?.tag === 'DO');
   }
 
   /** Tells whether a text was too large to be read. */
@@ -178,18 +170,17 @@ export class StatementLog {
     };
   }
 
-  #lock(
-    { statement, outcome }: Reported,
-    lock: RelationLock,
-    { database, names, made }: Known,
-  ): ReportedLock {
+  #lock(entry: Reported, lock: RelationLock, { database, names, made }: Known): ReportedLock {
+    const { statement, outcome } = entry;
     const mode = lockModeOf(lock.mode);
-    const until = this.#store.transaction(statement.transaction)?.end;
+    const end = this.#store.transaction(statement.transaction)?.end;
+    const endedAt = end?.at.getTime();
+    const untilEnd = endedAt === undefined ? null : Math.max(0, endedAt - statement.startedAt.getTime());
     return {
       relation: (isOf(lock, database) ? names.get(lock.relation) : undefined) ?? nameless(lock, database),
       mode: mode ?? lock.mode,
       acquiredBy: outcome?.tag ?? firstWord(statement.sql),
-      heldMs: until ? Math.max(0, until.at.getTime() - statement.startedAt.getTime()) : null,
+      heldMs: (isSeen(lock) ? seenMs(entry, lock, endedAt) : null) ?? untilEnd,
       blocks: mode && !(isOf(lock, database) && made.has(lock.relation)) ? blocks(mode) : [],
     };
   }
@@ -204,6 +195,23 @@ interface Known {
 
 function sampledOf(entry: Reported): readonly RelationLock[] {
   return 'sampled' in entry ? entry.sampled : [];
+}
+
+function isSeen(lock: RelationLock): lock is SampledLock {
+  return 'until' in lock;
+}
+
+/**
+ * For how long a lock was held that came after the first look or was gone by the last one, as far as looks can tell; null of others.
+ * @param endedAt the end of the transaction
+ */
+function seenMs(entry: Reported, { since, until }: SampledLock, endedAt: number | undefined): number | null {
+  const seen = 'sampledAt' in entry ? entry.sampledAt : undefined;
+  if (!seen || (since === seen.first && until === seen.last)) return null;
+  const startedAt = entry.statement.startedAt.getTime();
+  const from = since === seen.first ? startedAt : since;
+  const to = until === seen.last ? endedAt : until;
+  return to === undefined ? null : Math.max(0, to - from) + longestUnseenMs(until - startedAt);
 }
 
 const LOCK_MODE_NAMES: readonly string[] = LOCK_MODES;

@@ -92,11 +92,13 @@ export function readAfter(
 ): Promise<AfterCommand> {
   const { signal: interrupt } = plan;
   return inPhase(context.emit, 'after', async () => {
-    const read = await before.watch.after(wire.lockedRelations(), { interrupt });
+    const read = await before.watch.after(wire.lockedRelations(), {
+      ...{ interrupt, procedures: wire.ranCode() },
+    });
     const observed = await withUnseen(read, () => actsUnseen(context, clone, gate), interrupt);
     const seen = await wire.statements({
       ...{ tree: observed.tree, data: observed.data, made: observed.made },
-      searchPath: observed.catalogue.searchPath,
+      ...{ searchPath: observed.catalogue.searchPath, procedures: observed.procedures },
     });
     const options = { ...context, ...questions };
     const checked = await runChecksAfter(clone, options, before.checks, observed.schema, interrupt);

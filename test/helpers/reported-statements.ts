@@ -1,6 +1,7 @@
 import type { StatementSection } from '../../src/model/statement-model.ts';
 import { LockReader } from '../../src/observe/locks.ts';
 import { withLocksByRule } from '../../src/observe/locks-by-rule.ts';
+import { readBodies, readProcedures } from '../../src/observe/locks-in-bodies.ts';
 import { allRelations, givenRelations, namesOf } from '../../src/observe/relation-names.ts';
 import { type ActivitySample, Sampler } from '../../src/observe/sampler.ts';
 import { statementFacts } from '../../src/observe/statement-facts.ts';
@@ -52,7 +53,8 @@ export async function reportedStatements(
     const tree = new Map([...before, ...(await givenRelations(session, log.relations(oid)))]);
     const section = log.section(oid, namesOf(tree));
     const parsed = await statementFacts(section);
-    return withLocksByRule(section, { parsed, tree, made: new Set(), searchPath: ['public'] });
+    const bodies = await readBodies(section, parsed, await readProcedures(session));
+    return withLocksByRule(section, { parsed, tree, made: new Set(), searchPath: ['public'], bodies });
   });
   return { statements, samples };
 }

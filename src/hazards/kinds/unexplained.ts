@@ -1,5 +1,7 @@
 import { longestMs } from '../../model/repeated.ts';
+import type { StatementSection } from '../../model/report.ts';
 import { locksEvidence } from '../evidence.ts';
+import type { HazardContext, StatementLock } from '../hazard-context.ts';
 import type { HazardRecord } from '../hazard-definition.ts';
 import { weighLock } from '../severity.ts';
 import { REPORTED_FROM_MS } from '../thresholds.ts';
@@ -26,7 +28,7 @@ export const UNEXPLAINED: readonly HazardRecord[] = [
       return context.facts.statements
         .filter((each) => longestMs(each) >= REPORTED_FROM_MS && !explained.has(each.index))
         .flatMap((statement) =>
-          context.taken(statement, 'writes').map((lock) => ({
+          heldForLong(context, statement).map((lock) => ({
             statement: statement.index,
             relation: lock.relation,
             severity: weighLock(context, lock),
@@ -38,3 +40,17 @@ export const UNEXPLAINED: readonly HazardRecord[] = [
     },
   },
 ];
+
+/** Not those that a procedure released soon: they were seen for a moment, or never. */
+function heldForLong(context: HazardContext, statement: StatementSection): StatementLock[] {
+  const unseen = (statement.locks ?? []).filter(
+    ({ byRule, heldMs }) => byRule && heldMs !== null && heldMs < statement.durationMs,
+  );
+  return context
+    .taken(statement, 'writes')
+    .filter(
+      ({ relation, mode, heldMs }) =>
+        (heldMs === null || heldMs >= REPORTED_FROM_MS) &&
+        !unseen.some((lock) => lock.relation === relation && lock.mode === mode),
+    );
+}

@@ -1,6 +1,8 @@
+import type * as Tree from 'libpg-query';
+import { fieldsIf } from './classify-statement.ts';
 import { loadParser } from './load-parser.ts';
 import { parseText } from './parse.ts';
-import { type Node, nodesWithin, walkTree } from './tree.ts';
+import { type Node, nodesWithin, optionOf, strings, walkTree } from './tree.ts';
 
 /** What a text of code holds. */
 export interface Code {
@@ -20,6 +22,17 @@ export async function sqlCode(text: string): Promise<Code | typeof UNREADABLE> {
   return statements
     ? { nodes: statements.map(({ node }) => node), dynamic: [], composes: false }
     : UNREADABLE;
+}
+
+/** Returns the statements of a function's body in SQL. @param statement the whole CREATE FUNCTION or CREATE PROCEDURE. */
+export async function sqlBody(statement: string, language: string): Promise<Code | typeof UNREADABLE> {
+  const code = language === 'sql' ? await sqlCode(statement) : UNREADABLE;
+  if (code === UNREADABLE) return UNREADABLE;
+  const created = fieldsIf(code.nodes[0] ?? {}, 'CreateFunctionStmt');
+  // BEGIN ATOMIC and RETURN: the statements are part of the tree.
+  if (created?.sql_body) return { nodes: [{ SelectStmt: created.sql_body }], dynamic: [], composes: false };
+  const body = optionOf(created?.options, 'as')?.arg;
+  return await sqlCode(body && 'List' in body ? (strings(body.List.items)[0] ?? '') : '');
 }
 
 /** A PL/pgSQL expression as the parser prints it: with its text, and what kind of text it is. */
@@ -92,4 +105,10 @@ function isLiteral(expression: readonly Node[]): boolean {
 /** The texts that stand as literals in a part of a tree. */
 export function literalsOf(part: unknown): string[] {
   return nodesWithin(part, 'A_Const').flatMap(({ sval }) => (sval?.sval ? [sval.sval] : []));
+}
+
+/** The language that a DO or CREATE FUNCTION says. */
+export function languageOf(options: readonly Tree.Node[] | undefined): string {
+  const language = optionOf(options, 'language')?.arg;
+  return language ? (strings([language])[0] ?? '').toLowerCase() : 'plpgsql';
 }

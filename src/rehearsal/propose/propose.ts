@@ -145,9 +145,10 @@ async function tryScript(
   const before = await contentsOf(second, { all: true });
   const ran = await runScript(second, statementsOfScript(parts), await openWire(second, prepared.command));
   runs.push(ran);
-  const observed = await watch.after(ran.wire.lockedRelations());
-  const { tree, data, made, catalogue } = observed;
-  const seen = await ran.wire.statements({ tree, data, made, searchPath: catalogue.searchPath });
+  const observed = await watch.after(ran.wire.lockedRelations(), { procedures: ran.wire.ranCode() });
+  const { tree, data, made, catalogue, procedures } = observed;
+  const { searchPath } = catalogue;
+  const seen = await ran.wire.statements({ tree, data, made, searchPath, procedures });
   const safer: Run = { setup: second, exitCode: ran.result.exitCode, before, observed, seen };
   const own = {
     safer: measuresOf(safer, ran.result.durationMs),

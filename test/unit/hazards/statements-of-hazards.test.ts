@@ -140,3 +140,40 @@ test('tables that one transaction locks for seconds are a warning', async () => 
   );
   expect(found.find(({ code }) => code === 'SEVERAL_STRONG_LOCKS')?.severity).toBe('warning');
 });
+
+describe('of a block that commits within', () => {
+  const found = async (body: string, lock: { heldMs: number; byRule?: true }, timeoutByDefault = false) => {
+    const locked = {
+      relation: 'public.t',
+      mode: 'ACCESS EXCLUSIVE',
+      acquiredBy: 'DO',
+      blocks: ['reads'],
+      ...lock,
+    };
+    const sql = `DO $$ BEGIN ${body} END $$`;
+    const block = { ...statement(1, { sql, tag: 'DO', durationMs: 60_000 }), locks: [locked] };
+    const catalogue = {
+      relations: new Map([['public.t', relation(2 ** 40, 1e9)]]),
+      lockTimeoutByDefault: timeoutByDefault,
+    };
+    const hazards = findHazards(
+      facts({ statements: [block], parsed: await statementFacts([block]), catalogue }),
+    );
+    return hazards.map(({ code, severity }) => `${severity} ${code}`);
+  };
+  const ALTERS = 'ALTER TABLE t ADD a int; COMMIT; PERFORM work();';
+
+  test('a lock that is never seen, or for a moment, is none that is held for long', async () => {
+    expect(await found(ALTERS, { heldMs: 200, byRule: true }, true)).toEqual([]);
+    expect(await found(ALTERS, { heldMs: 60 }, true)).toEqual([]);
+    expect(await found(ALTERS, { heldMs: 12_000 }, true)).toEqual(['error STRONG_LOCK_HELD']);
+  });
+
+  test('it waits for its locks without a timeout unless it sets one', async () => {
+    const lock = { heldMs: 20, byRule: true } as const;
+    expect(await found(ALTERS, lock)).toEqual(['warning NO_LOCK_TIMEOUT']);
+    expect(await found(`SET LOCAL lock_timeout = '2s'; ${ALTERS}`, lock)).toEqual([]);
+    expect(await found(`PERFORM set_config('lock_timeout', '2s', true); ${ALTERS}`, lock)).toEqual([]);
+    expect(await found(`SET lock_timeout = 0; ${ALTERS}`, lock)).toEqual(['warning NO_LOCK_TIMEOUT']);
+  });
+});

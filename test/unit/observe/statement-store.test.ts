@@ -149,3 +149,39 @@ describe('what the report says of many statements', () => {
     expect(count).toBe(10_000 - 700);
   });
 });
+
+describe('of a lock that was sampled', () => {
+  const MINUTE = 60_000;
+  const startedAt = new Date('2026-03-14T02:11:00Z');
+  const at = (ms: number) => startedAt.getTime() + ms;
+  const statement: Statement = {
+    ...{ id: 1, session: 1, sql: 'call p()', note: null, transaction: 1, explicit: false, shape: '' },
+    startedAt,
+  };
+  const short = { database: 1, relation: 7, mode: 'AccessExclusiveLock' };
+  const late = { database: 1, relation: 8, mode: 'ShareLock' };
+
+  test('the time is that for which it was seen, if the statement released it before its end', () => {
+    const log = new StatementLog();
+    log.observe({ type: 'begin', statement });
+    log.sample(statement, [short], at(20));
+    log.sample(statement, [short, LOCK], at(40));
+    log.sample(statement, [LOCK], at(60));
+    log.sample(statement, [LOCK, late], at(MINUTE - 500));
+    const outcome = { tag: 'CALL', rows: null, error: null, durationMs: MINUTE };
+    log.observe({ type: 'end', statement, outcome });
+    const end = { session: 1, transaction: 1, lost: false, outcome: 'committed' } as const;
+    log.observe({ type: 'transaction-end', at: new Date(at(MINUTE)), ...end });
+    const names = new Map([
+      [7, 'public.t'],
+      [8, 'public.u'],
+    ]);
+    const [own] = log.section(1, names);
+    const held = own?.locks?.map(({ relation, mode, heldMs }) => [relation, mode, heldMs]);
+    expect(held).toEqual([
+      ['public.t', 'ACCESS EXCLUSIVE', 60],
+      ['public.u', 'SHARE', 700],
+      ['public.t', 'ROW EXCLUSIVE', MINUTE - 40 + 200],
+    ]);
+  });
+});
