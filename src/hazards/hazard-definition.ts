@@ -2,7 +2,7 @@ import type { Hazard, StatementSection } from '../model/report.ts';
 import type { Action, Name } from '../model/statement-actions.ts';
 import { lockEvidence } from './evidence.ts';
 import type { HazardContext, StatementAction } from './hazard-context.ts';
-import { weighLock } from './severity.ts';
+import { severityElsewhen, weighLock } from './severity.ts';
 
 /** One place where a hazard was found. */
 export type Finding = Omit<Hazard, 'code' | 'allowed'>;
@@ -79,6 +79,8 @@ export function blocking<Does extends OnRelation>(hazard: Blocking<Does>): Hazar
   };
 }
 
+const WITH_ARTICLE = { notice: 'a notice', warning: 'a warning', error: 'an error' } as const;
+
 /** A finding with the severity of the lock that the statement's transaction holds on the relation. */
 export function lockFinding(
   context: HazardContext,
@@ -88,17 +90,17 @@ export function lockFinding(
   advice: string,
   momentary = false,
 ): Finding {
-  const held = context.held(statement, relation);
+  const lock = context.held(statement, relation) ?? {
+    ...{ relation, mode: 'ACCESS EXCLUSIVE' as const, heldMs: statement.durationMs },
+  };
+  const other = severityElsewhen(context, lock, !momentary);
+  const near = other === undefined ? '' : `; near a limit: another run may find ${WITH_ARTICLE[other]}`;
   return {
     statement: statement.index,
     relation,
-    severity: weighLock(
-      context,
-      held ?? { relation, mode: 'ACCESS EXCLUSIVE', heldMs: statement.durationMs },
-      !momentary,
-    ),
+    severity: weighLock(context, lock, !momentary),
     message,
-    evidence: lockEvidence(context, statement, relation),
+    evidence: `${lockEvidence(context, statement, relation)}${near}`,
     advice,
   };
 }

@@ -23,6 +23,21 @@ export function weighLock(context: HazardContext, lock: StatementLock, growsWith
   return degree({ heldMs, sizeBytes, waiting: waiting ?? 0 });
 }
 
+/** The times of two runs of the same statement differ by this factor. */
+const RUNS_DIFFER = 1.3;
+
+/** The severity that the lock may have in another run, if its time is near a limit; else undefined. */
+export function severityElsewhen(
+  context: HazardContext,
+  lock: StatementLock,
+  growsWithSize = true,
+): Severity | undefined {
+  const { heldMs } = lock;
+  if (heldMs === null) return undefined;
+  const weigh = (ms: number) => weighLock(context, { ...lock, heldMs: ms }, growsWithSize);
+  return [heldMs * RUNS_DIFFER, heldMs / RUNS_DIFFER].map(weigh).find((other) => other !== weigh(heldMs));
+}
+
 /** Statements that would be waiting when the lock is released; null if the target's traffic is unknown. */
 export function waitingFor(context: HazardContext, { relation, mode, heldMs }: StatementLock): number | null {
   const traffic = context.traffic(relation);

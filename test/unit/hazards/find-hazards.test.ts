@@ -73,6 +73,24 @@ describe('the severity of a lock', () => {
     expect(retyping(sizeBytes, heldMs, traffic).severity).toBe(severity);
   });
 
+  test.each([
+    [0, 600, null, 'notice', undefined],
+    [0, 900, null, 'notice', 'a warning'],
+    [0, 1_200, null, 'warning', 'a notice'],
+    [100 * MB, 900, null, 'warning', undefined],
+    [100 * MB, 9_000, null, 'warning', 'an error'],
+    [0, 12_000, null, 'error', 'a warning'],
+    [10 * GB, 9_000, null, 'error', undefined],
+    [0, 200, busy, 'warning', 'an error'],
+  ] as const)(
+    'a time near a limit is told with what another run may find: %i bytes, %i ms',
+    (sizeBytes, heldMs, traffic, severity, other) => {
+      const found = retyping(sizeBytes, heldMs, traffic);
+      expect(found.severity).toBe(severity);
+      expect(/; near a limit: another run may find (.*)$/.exec(found.evidence)?.[1]).toBe(other);
+    },
+  );
+
   test('a blocking hazard comes with evidence and with SQL of the actual names', () => {
     const { evidence, advice, relation } = retyping(18 * GB, 4_200, busy);
     expect(relation).toBe('public.orders');
