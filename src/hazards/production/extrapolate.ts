@@ -23,9 +23,9 @@ const ALIKE = 1.25;
 
 /** What an ordinary server does in a ms: bytes, by the kind of work, and rows. Nothing is known of code. */
 const TYPICAL: Partial<Record<WorkKind, number>> = {
-  scan: 400_000,
-  lookup: 100_000,
-  build: 200_000,
+  scan: 500_000,
+  lookup: 150_000,
+  build: 250_000,
   'concurrent build': 100_000,
   rewrite: 60_000,
 };
@@ -40,7 +40,7 @@ const IN_MEMORY_BYTES = 128 * 2 ** 20;
 const FASTEST_BYTES_PER_MS = 5_000_000;
 
 /** What sorting takes more on larger input than proportionally, as a power of the ratio of the logarithms of the rows. */
-const LOGARITHMIC: Partial<Record<WorkKind, number>> = { build: 1, 'concurrent build': 1, rewrite: 0.75 };
+const LOGARITHMIC: Partial<Record<WorkKind, number>> = { build: 1, 'concurrent build': 1, rewrite: 0.25 };
 
 /** Factors of the interval's ends, by docs/benchmarks.md. */
 const SPREAD = { low: 0.7, high: 1.4 };
