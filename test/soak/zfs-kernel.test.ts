@@ -73,7 +73,10 @@ test.skipIf(skipReason('missing' in machine ? machine.missing : null))(
     );
     recordFigures(
       'ZFS in the kernel, emulated: ready by size, ms',
-      sized.map(({ name, ready }) => ({ layout: name, ...ready })),
+      sized.map(({ name, ready }) => ({
+        layout: name,
+        ...Object.fromEntries(Object.entries(ready).map(([size, ms]) => [size, Math.round(ms)])),
+      })),
     );
     expect(sized).toHaveLength(SIZED);
     for (const { name, times } of sized)
