@@ -52,7 +52,8 @@ free_of() {
 
 born=
 while [ -z "$reason" ]; do
-  if [ -e "$folder" ]; then born=yes; elif [ -n "$born" ]; then reason=gone; fi
+  # Its record is there before it, and goes after it: a clone that lived between two looks was never seen.
+  if [ -e "$folder" ]; then born=yes; elif [ -n "$born" ] || [ ! -e "$entry" ]; then reason=gone; fi
   free=$(df -Pk "$space" | { read -r _; read -r line; free_of "$line"; })
   if [ -n "$free" ] && [ "$free" -lt "$floor" ]; then reason="space $free"; fi
   if [ "$(date +%s)" -ge "$deadline" ]; then reason='time'; fi

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   mkdir,
@@ -215,6 +215,22 @@ test('a process is alive under its number and start time, and dead when it has e
   child.kill('SIGKILL');
   await once(child, 'exit');
   expect(await livenessOf(stamp)).toBe('dead');
+});
+
+test('the watchdog of a clone that was dropped between two of its looks ends', async () => {
+  const { folder, run, socketFolder } = { ...(await left()), folder: path.join(parent, 'never-seen') };
+  const reaper = await startCloneReaper({
+    ...{ folder, run, socketFolder, entry: entryFile(run), ttlMs: 3_600_000, floorBytes: 0 },
+    release: null,
+  });
+  await reaper.keep();
+  await until(
+    'it has looked',
+    async () => spawnSync('pgrep', ['-P', String(reaper.pid), '-x', 'sleep']).status === 0,
+  );
+  await rm(entryFile(run));
+  expect(await reaper.ending).toEqual({ reason: 'gone' });
+  expect(await reaper.end('gone')).toBe('gone');
 });
 
 test('what removes a large clone goes on after its run, and clean does it if that is killed', async () => {
