@@ -154,17 +154,20 @@ async function inspect(
   const back = plan.checks.down === null ? null : { ...input, argv: ['sh', '-c', plan.checks.down] };
   const down = back && { input: back, logins: await findLogins(back, compare) };
   const undecided = [command, down].some((each) => each?.logins.undecided.length);
-  const sandbox = required ?? (await sandboxByDefault(plan, undecided, target.settings, claim.control));
-  const choice = await chooseMethod(context, plan.clone.method);
-  refuseLoadInTarget(plan, choice);
-  const asked = await askTarget(session, given, target.database.oid, plan.checks);
-  const questions = { ...asked, caveats: [...place.caveats, ...asked.caveats] };
-  const diskSpace = isRestored ? null : await readDiskSpace(session, target);
-  const stateBefore = await readTargetState(context, session);
-  return {
-    ...{ context, settings: located.settings, command, down, questions, profile },
-    ...{ afterClone, choice, sandbox, stateBefore, diskSpace },
+  const readOnServer = async () => {
+    const choice = await chooseMethod(context, plan.clone.method);
+    refuseLoadInTarget(plan, choice);
+    const asked = await askTarget(session, given, target.database.oid, plan.checks);
+    const questions = { ...asked, caveats: [...place.caveats, ...asked.caveats] };
+    const diskSpace = isRestored ? null : await readDiskSpace(session, target);
+    return { choice, questions, diskSpace, stateBefore: await readTargetState(context, session) };
   };
+  // At once: a sandbox is tried by starting processes, for 30 ms.
+  const [sandbox, read] = await Promise.all([
+    required ?? sandboxByDefault(plan, undecided, target.settings, claim.control),
+    readOnServer(),
+  ]);
+  return { ...{ context, settings: located.settings, command, down, profile, afterClone, sandbox }, ...read };
 }
 
 /** Load on a clone in the target's server would slow the target down. @throws SafemigrateError `CLONE` */
