@@ -2,7 +2,13 @@ import type { Clone } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
 import type { Target } from '../database/target.ts';
 import { formatBytes } from '../format.ts';
-import { type CatalogueFacts, NO_DEFINITIONS, NO_EFFECTS, type OrphanFacts } from '../model/hazard-facts.ts';
+import {
+  type ActingObject,
+  type CatalogueFacts,
+  NO_DEFINITIONS,
+  NO_EFFECTS,
+  type OrphanFacts,
+} from '../model/hazard-facts.ts';
 import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
@@ -43,8 +49,11 @@ export interface CloneObservations {
 
 /** What the clone held before the command, and what the command made of it. */
 export interface CloneWatch {
-  /** Reads data and schema. No session of ours stays in the clone afterwards, where it would be in the command's way. */
-  before(): Promise<void>;
+  /**
+   * Reads data and schema, and over the same session whatever else is to be read. No session of ours stays in the clone afterwards,
+   * where it would be in the command's way.
+   */
+  before<T>(also: (session: Session) => Promise<T>): Promise<T>;
   /**
    * Reads data and schema again, and compares. What could not be read is null, and the caveats give the reason. So is everything
    * once the interrupt has come, since whoever interrupts does not want to wait.
@@ -59,6 +68,8 @@ interface AfterOptions {
   readonly interrupt?: AbortSignal | undefined;
   /** The definitions of procedures are needed. */
   readonly procedures?: boolean;
+  /** Finds what acts on the target's server and was never seen. */
+  readonly unseen?: (session: Session) => Promise<ActingObject[]>;
 }
 
 export interface CloneWatchOptions {
@@ -73,6 +84,8 @@ export function watchClone(clone: Clone, options: CloneWatchOptions): CloneWatch
   options.signal.addEventListener('abort', () => void options.schema.close(), { once: true });
   return new CloneReader(clone, options);
 }
+
+type Asked = Required<Pick<AfterOptions, 'procedures' | 'unseen'>>;
 
 /** The data before the command. The thread behind SchemaWatch keeps the schema. */
 interface DataBefore {
@@ -108,31 +121,33 @@ class CloneReader implements CloneWatch {
     this.#options = options;
   }
 
-  async before(): Promise<void> {
+  async before<T>(also: (session: Session) => Promise<T>): Promise<T> {
     const { schema, run, target } = this.#options;
     // At once: they ask over sessions of their own, and the schema is read by another thread.
-    const [data] = await Promise.all([
+    const [{ more, ...data }] = await Promise.all([
       this.#inClone(async (session) => ({
         relations: await readRelations(session),
         tree: await allRelations(session),
         catalogue: await readCatalogueBefore(session),
         hasUserCode: (await session.query<{ has: boolean }>(HAS_USER_CODE))[0]?.has ?? true,
+        more: await also(session),
       })),
       schema.before(forOwnSessions(this.#clone, target), { run }),
     ]);
     const [row] = await this.#clone.server.control.query<{ position: string }>(POSITION);
     this.#before = { ...data, walPosition: row?.position ?? '0/0', bytesRead: await this.#bytesRead() };
+    return more;
   }
 
   async after(
     wanted: Iterable<number>,
-    { interrupt, procedures = false }: AfterOptions = {},
+    { interrupt, procedures = false, unseen = async () => [] }: AfterOptions = {},
   ): Promise<CloneObservations> {
     const before = this.#before;
     if (interrupt?.aborted) return notObserved(before);
     if (!before) throw new Error('the clone was not read before the command');
     try {
-      return await this.#compare(before, wanted, procedures);
+      return await this.#compare(before, wanted, { procedures: procedures && before.hasUserCode, unseen });
     } catch (error) {
       if (interrupt?.aborted) return notObserved(before);
       throw error;
@@ -145,19 +160,18 @@ class CloneReader implements CloneWatch {
     });
   }
 
-  async #compare(
-    before: DataBefore,
-    wanted: Iterable<number>,
-    procedures: boolean,
-  ): Promise<CloneObservations> {
+  async #compare(before: DataBefore, wanted: Iterable<number>, asked: Asked): Promise<CloneObservations> {
     const caveats: Caveat[] = [];
     const { control } = this.#clone.server;
     const bytesRead = (await this.#bytesRead()) - before.bytesRead;
     if (bytesRead >= COLD_FROM_BYTES) caveats.push(coldPages(bytesRead));
     const [wal] = await control.query<{ bytes: string }>(WAL_SINCE, [before.walPosition]);
-    const withProcedures = procedures && before.hasUserCode;
-    const read = await this.#readAgain(before, wanted, withProcedures, caveats);
-    const { data, schema, effects } = read;
+    const { data, schema, effects, procedures, actsOnServer } = await this.#readAgain(
+      before,
+      wanted,
+      asked,
+      caveats,
+    );
     const relations = data?.relations ?? null;
     const rows =
       relations &&
@@ -177,11 +191,11 @@ class CloneReader implements CloneWatch {
         dropped: schema?.dropped ?? new Map(),
         definitions: schema?.definitions ?? NO_DEFINITIONS,
         effects: effects ?? NO_EFFECTS,
-        actsOnServer: [],
+        actsOnServer,
         orphans: [],
       },
       retyped: schema?.retyped ?? [],
-      procedures: read.procedures,
+      procedures,
       hasUserCode: before.hasUserCode,
       caveats,
     };
@@ -194,25 +208,32 @@ class CloneReader implements CloneWatch {
     return row?.bytes ?? 0;
   }
 
-  async #readAgain(before: DataBefore, wanted: Iterable<number>, withProcedures: boolean, caveats: Caveat[]) {
+  async #readAgain(before: DataBefore, wanted: Iterable<number>, asked: Asked, caveats: Caveat[]) {
+    const unseen = async (open: () => Promise<ActingObject[]>) =>
+      (await measured(caveats, 'hazards', open)) ?? [];
     // One session for all of it: to open another one takes longer than what is asked over it.
     const read = await measured(caveats, 'data', () =>
       this.#inClone(async (session) => {
-        const [data, schema] = await Promise.all([
-          measured(caveats, 'data', () => this.#readDataAgain(session, before, wanted)),
+        const readData = () => this.#readDataAgain(session, before, wanted);
+        const [{ data, actsOnServer }, schema] = await Promise.all([
+          (async () => ({
+            data: await measured(caveats, 'data', readData),
+            actsOnServer: await unseen(() => asked.unseen(session)),
+          }))(),
           measured(caveats, 'schema', () => this.#options.schema.after()),
         ]);
         const effects =
           schema && (await measured(caveats, 'hazards', () => readEffects(session, schema.section)));
         const procedures =
-          withProcedures && (await measured(caveats, 'statements[].locks', () => readProcedures(session)));
-        return { data, schema, effects, procedures: procedures || [] };
+          asked.procedures && (await measured(caveats, 'statements[].locks', () => readProcedures(session)));
+        return { data, schema, effects, actsOnServer, procedures: procedures || [] };
       }),
     );
     if (read) return read;
     // What kept this session out may let that of the schema in: they are of the same role, but time has passed.
     const schema = await measured(caveats, 'schema', () => this.#options.schema.after());
-    return { data: null, schema, effects: null, procedures: [] };
+    const actsOnServer = await unseen(() => this.#inClone(asked.unseen));
+    return { data: null, schema, effects: null, actsOnServer, procedures: [] };
   }
 
   async #readDataAgain(session: Session, before: DataBefore, wanted: Iterable<number>) {

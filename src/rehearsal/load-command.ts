@@ -29,7 +29,7 @@ export async function startLoadCommand(
     ...setup,
     plan: { ...setup.plan, command: { ...setup.plan.command, interrupts, timeoutMs: 0 } },
   };
-  const wire = await openWire(own, command, transactionsInto(log));
+  const wire = await openWire(own, command, { observer: transactionsInto(log) });
   let ended: CloneRun | null = null;
   let failure: string | null = null;
   const running = runThroughWire(own, command, wire).then(

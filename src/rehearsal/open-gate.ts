@@ -9,20 +9,28 @@ import {
   unknownAmong,
 } from '../observe/clone-boundary/read-server-calls.ts';
 import { RehearsalGate, type RehearsalGateOptions } from '../observe/clone-boundary/rehearsal-gate.ts';
+import type { Names } from '../observe/clone-boundary/statement-scope.ts';
 import { openSession } from '../postgres/connection/connect.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
 import type { ProxyPlan } from './plan.ts';
 import { guardOptions } from './slices.ts';
 
-/** Opens the gate for a command on the clone. In the target's server it reads first what in the clone acts on that server. */
+/**
+ * Opens the gate for a command on the clone. In the target's server it reads first what in the clone acts on that server.
+ * @param session in the clone; default: a new one.
+ */
 export async function openGate(
   context: CloneContext,
   clone: Clone,
   proxy: ProxyPlan,
+  session?: Session,
 ): Promise<RehearsalGate> {
   const options = guardOptions(context, clone, proxy);
   if (clone.isolation === 'own-cluster') return new RehearsalGate(options);
-  const { calls } = await readInClone(context, clone);
+  const { calls } = await (session
+    ? readServerCalls(session, namesIn(context, clone))
+    : readInClone(context, clone));
   const findUses: RehearsalGateOptions['findUses'] = async (learned) => {
     await readInClone(context, clone, { calls, learned });
   };
@@ -34,9 +42,10 @@ export async function actsUnseen(
   context: CloneContext,
   clone: Clone,
   gate: RehearsalGate,
+  session: Session,
 ): Promise<ActingObject[]> {
   if (clone.isolation === 'own-cluster') return [];
-  return unknownAmong(gate.knownCalls, await readInClone(context, clone));
+  return unknownAmong(gate.knownCalls, await readServerCalls(session, namesIn(context, clone)));
 }
 
 /** Opens the gate around that one for a clone that has no sandbox; null if other systems are out of reach, or permitted. */
@@ -61,11 +70,12 @@ export async function openAccessGate(
 /** What the user keeps on another server is the user's matter. */
 const UNSANDBOXED: readonly Clone['containment'][] = ['target-server', 'offline', 'own-server'];
 
-async function readInClone(
-  { run, audit, signal, target }: CloneContext,
-  clone: Clone,
-  known?: Learned,
-): Promise<RunningObjects> {
+function namesIn({ target }: CloneContext, { database }: Clone): Names {
+  return { target: target.database.name, clone: database };
+}
+
+async function readInClone(context: CloneContext, clone: Clone, known?: Learned): Promise<RunningObjects> {
+  const { run, audit, signal, target } = context;
   const session = await openSession(forOwnSessions(clone, target), {
     run,
     audit,
@@ -74,7 +84,7 @@ async function readInClone(
     readOnly: true,
   });
   try {
-    return await readServerCalls(session, { target: target.database.name, clone: clone.database }, known);
+    return await readServerCalls(session, namesIn(context, clone), known);
   } finally {
     await session.close();
   }

@@ -74,7 +74,8 @@ async function runTogether(
     if (event.type === 'end' && event.outcome.error?.get('C') === DEADLOCK_DETECTED) deadlocks++;
   };
   const wires: OpenWire[] = [];
-  for (let index = 0; index < count; index++) wires.push(await openWire(second, prepared.command, observer));
+  for (let index = 0; index < count; index++)
+    wires.push(await openWire(second, prepared.command, { observer }));
   const work = wires.map(async (wire) => runs.push(await runThroughWire(second, prepared.command, wire)));
   // All of them have to end, also if one cannot be run.
   const ended = await Promise.allSettled(work);

@@ -61,13 +61,17 @@ export type OpenGuarded = (
   run: { readonly statements: readonly StatementSection[]; readonly observer: Observer },
 ) => Promise<GuardedWire>;
 
-/** Starts a proxy for one run of a command. @param observer gets all that the proxy sees. */
+/**
+ * Starts a proxy for one run of a command.
+ * @param more.observer gets all that the proxy sees.
+ * @param more.gate default: a new one.
+ */
 export async function openWire(
   setup: CloneSetup,
   { logins }: LocatedCommand,
-  observer?: Observer,
+  { observer, gate }: { readonly observer?: Observer; readonly gate?: RehearsalGate } = {},
 ): Promise<OpenWire> {
-  const { way, options } = await openWay(setup, logins);
+  const { way, options } = await openWay(setup, logins, gate);
   const wire = await watchCommand(setup.life.scope, observer ? { ...options, observer } : options);
   return { ...way, wire };
 }
@@ -76,12 +80,13 @@ export async function openWire(
 export async function openWay(
   { life: { scope }, plan: { proxy, command }, context, clone, sandbox }: CloneSetup,
   logins: Logins,
+  opened?: RehearsalGate,
 ): Promise<{ way: Omit<OpenWire, 'wire'>; options: CommandWatchOptions }> {
-  const gate = await openGate(context, clone, proxy);
+  const gate = opened ?? (await openGate(context, clone, proxy));
   const accessGate = await openAccessGate(scope, context, clone, gate);
-  const opened = await openSandboxFor(scope, sandbox, command);
-  const options = wireOptions(context, clone, logins, accessGate ?? gate, proxy, opened);
-  return { way: { gate, accessGate, sandbox: opened }, options };
+  const inside = await openSandboxFor(scope, sandbox, command);
+  const options = wireOptions(context, clone, logins, accessGate ?? gate, proxy, inside);
+  return { way: { gate, accessGate, sandbox: inside }, options };
 }
 
 /** Runs the migration command, in the phase of that name. */

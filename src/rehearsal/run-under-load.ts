@@ -71,7 +71,7 @@ async function runAll(
   const tables = lockedBy(request.statements);
   const options: LoadedRunOptions = { load, source, quiet: request.schema, tables, runs };
   const { section } = await measureUnderLoad(setup, prepared, options, (loaded, observer) =>
-    openWire(loaded, prepared.command, observer),
+    openWire(loaded, prepared.command, { observer }),
   );
   const guarded = await measureGuarded(setup, prepared, options, request);
   return {

@@ -21,6 +21,7 @@ import {
 } from '../../propose/write-script.ts';
 import { cloneAgain, contentsOf, inClone } from '../clone-again.ts';
 import { measureUnderLoad } from '../measure-under-load.ts';
+import { openGate } from '../open-gate.ts';
 import type { RehearsalContext } from '../prepare.ts';
 import { type CloneRun, type CloneSetup, openWire } from '../run-on-clone.ts';
 import type { LoadOutcome } from '../run-under-load.ts';
@@ -141,9 +142,11 @@ async function tryScript(
   { script: { parts, changes }, found }: { script: WrittenScript; found: readonly Hazard[] },
 ): Promise<ProposalSection> {
   const watch = watchClone(second.clone, { ...second.context, schema: second.schema });
-  await watch.before();
+  const { context, clone, plan } = second;
+  const gate = await watch.before((session) => openGate(context, clone, plan.proxy, session));
   const before = await contentsOf(second, { all: true });
-  const ran = await runScript(second, statementsOfScript(parts), await openWire(second, prepared.command));
+  const wire = await openWire(second, prepared.command, { gate });
+  const ran = await runScript(second, statementsOfScript(parts), wire);
   runs.push(ran);
   const observed = await watch.after(ran.wire.lockedRelations(), { procedures: ran.wire.ranCode() });
   const { tree, data, made, catalogue, procedures } = observed;
@@ -192,7 +195,7 @@ export async function measureProposal(
       { ...setup, sandbox: { kind: 'none' } },
       prepared,
       { load, source, quiet: null, tables, runs },
-      (setupOfLoaded, observer) => openWire(setupOfLoaded, prepared.command, observer),
+      (setupOfLoaded, observer) => openWire(setupOfLoaded, prepared.command, { observer }),
       (setupOfLoaded, wire) => runScript(setupOfLoaded, statements, wire),
     );
     const [original, safer] = [loaded, measured.section].map(loadOf);
