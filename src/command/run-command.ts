@@ -70,8 +70,9 @@ const LOOK_EVERY_MS = 50;
  * @throws SafemigrateError `COMMAND` if it cannot be started.
  */
 export async function runCommand(options: RunOptions): Promise<CommandResult> {
+  const start = options.start ?? (await childStarter(options));
   const startedAt = performance.now();
-  const command = await started(options);
+  const command = await started(options, start);
   try {
     return await whileItRuns(command, startedAt, options);
   } finally {
@@ -138,8 +139,7 @@ async function leftBy(family: ProcessFamily): Promise<CommandResult['leftRunning
   return Promise.all(pids.map(async (pid) => ({ pid, command: await nameOfProgram(pid) })));
 }
 
-async function started(options: RunOptions): Promise<StartedCommand> {
-  const { argv, env, folder, start = startChild(options) } = options;
+async function started({ argv, env, folder }: RunOptions, start: StartCommand): Promise<StartedCommand> {
   try {
     return await start({ argv, env, folder });
   } catch (error) {
@@ -147,9 +147,13 @@ async function started(options: RunOptions): Promise<StartedCommand> {
   }
 }
 
-function startChild({ stdout, terminal }: RunOptions): StartCommand {
+/** Loads what starts child processes: 50 ms that are not the command's. */
+async function childStarter({
+  stdout,
+  terminal,
+}: Pick<RunOptions, 'stdout' | 'terminal'>): Promise<StartCommand> {
+  const { execa } = await import('execa');
   return async ({ argv: [program = '', ...args], env, folder }) => {
-    const { execa } = await import('execa');
     const spawn = () =>
       execa(program, args, {
         cwd: folder,

@@ -1,7 +1,6 @@
 import { prepareClone } from '../clone/after-clone.ts';
 import type { Clone } from '../clone/method.ts';
 import { inPhase } from '../events.ts';
-import type { ActingObject } from '../model/hazard-facts.ts';
 import type { Caveat } from '../model/report.ts';
 import {
   type Checked,
@@ -14,8 +13,8 @@ import { type CloneObservations, type CloneWatch, watchClone } from '../observe/
 import type { SeenStatements } from '../observe/command-watch.ts';
 import { measured } from '../observe/measured.ts';
 import { writtenUnchecked } from '../observe/orphans.ts';
-
 import { readTargetState, type TargetState } from '../observe/target-state.ts';
+import { parseText } from '../postgres/sql/parse.ts';
 import { contentsOf } from './clone-again.ts';
 import { gateScripts } from './gate-scripts.ts';
 import { actsUnseen, openGate } from './open-gate.ts';
@@ -76,11 +75,20 @@ export function readBefore(
     const contents = await readContentsBefore(setup, { down });
     const beforeOneRun = await readBeforeOneRun(setup);
     const beforeProposal = setup.plan.propose === null ? null : await contentsOf(setup, { all: true });
-    await watch.before();
+    // At once: the server works for the one, this thread for the other.
+    const [gate] = await Promise.all([
+      watch.before((session) => openGate(context, clone, setup.plan.proxy, session)),
+      loadForRun(),
+    ]);
     const start = await readTargetState(uninterrupted(context));
-    const open = await openWire(setup, command);
+    const open = await openWire(setup, command, { gate });
     return { watch, checks, contents, beforeOneRun, beforeProposal, start, open };
   });
+}
+
+/** Loads what runs the command: 30 ms for the parser, and 50 for what starts processes. */
+async function loadForRun(): Promise<void> {
+  await Promise.all([parseText(Buffer.from('SELECT 1')), import('execa')]);
 }
 
 /** Reads the clone again, and what the command sent. An interrupted run reads nothing more. */
@@ -92,10 +100,10 @@ export function readAfter(
 ): Promise<AfterCommand> {
   const { signal: interrupt } = plan;
   return inPhase(context.emit, 'after', async () => {
-    const read = await before.watch.after(wire.lockedRelations(), {
+    const observed = await before.watch.after(wire.lockedRelations(), {
       ...{ interrupt, procedures: wire.ranCode() },
+      unseen: (session) => actsUnseen(context, clone, gate, session),
     });
-    const observed = await withUnseen(read, () => actsUnseen(context, clone, gate), interrupt);
     const seen = await wire.statements({
       ...{ tree: observed.tree, data: observed.data, made: observed.made },
       ...{ searchPath: observed.catalogue.searchPath, procedures: observed.procedures },
@@ -120,22 +128,6 @@ async function withOrphans(
   return {
     ...observed,
     catalogue: { ...observed.catalogue, orphans },
-    caveats: [...observed.caveats, ...caveats],
-  };
-}
-
-/** Adds what acts on the target's server and was never seen. */
-async function withUnseen(
-  observed: CloneObservations,
-  read: () => Promise<ActingObject[]>,
-  interrupt: AbortSignal,
-): Promise<CloneObservations> {
-  if (interrupt.aborted) return observed;
-  const caveats: Caveat[] = [];
-  const actsOnServer = (await measured(caveats, 'hazards', read)) ?? [];
-  return {
-    ...observed,
-    catalogue: { ...observed.catalogue, actsOnServer },
     caveats: [...observed.caveats, ...caveats],
   };
 }
