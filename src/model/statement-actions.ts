@@ -51,6 +51,8 @@ export type Action =
       readonly does: 'create index';
       readonly table: Name;
       readonly index: string | null;
+      /** `btree`, `gin`, … */
+      readonly method: string;
       readonly concurrently: boolean;
       readonly unique: boolean;
       readonly ifNotExists: boolean;

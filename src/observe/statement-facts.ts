@@ -73,6 +73,7 @@ const READERS = {
       does: 'create index',
       table: nameOf(tree.relation),
       index: tree.idxname ?? null,
+      method: tree.accessMethod ?? 'btree',
       concurrently: tree.concurrent ?? false,
       unique: tree.unique ?? false,
       ifNotExists: tree.if_not_exists ?? false,

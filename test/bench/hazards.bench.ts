@@ -55,6 +55,7 @@ function large(): RehearsalEvidence {
         does: 'create index',
         table: table(n),
         index: `index_${n}`,
+        method: 'btree',
         concurrently: false,
         unique: false,
         ifNotExists: false,

@@ -10,6 +10,8 @@ export interface Growth {
   readonly thereRows: number;
   /** Rows that the statement reads or writes there; null: unknown. */
   readonly workRows: number | null;
+  /** By how much faster the work is done there, by several processes; 1: as here. */
+  readonly speedup: number;
 }
 
 /** Parsing, catalogues and the commit: what a statement takes on an empty table. */
@@ -24,7 +26,7 @@ const ALIKE = 1.25;
 /** What an ordinary server does in a ms: bytes, by the kind of work, and rows. Nothing is known of code. */
 const TYPICAL: Partial<Record<WorkKind, number>> = {
   scan: 500_000,
-  lookup: 150_000,
+  lookup: 200_000,
   build: 250_000,
   'concurrent build': 100_000,
   rewrite: 60_000,
@@ -69,9 +71,12 @@ export function extrapolate(durationMs: number, kind: WorkKind, growth: Growth):
   const typicalWorkMs = typicalTime(kind, growth);
   if (typicalWorkMs === null || growth.thereBytes <= growth.hereBytes * ALIKE) return null;
   const typicalMs = FIXED_MS + typicalWorkMs;
-  // All that was measured, taken as growing, is an upper limit.
-  const limitMs = factors.length === 0 ? Number.POSITIVE_INFINITY : durationMs * Math.max(...factors);
-  const ms = Math.max(durationMs, Math.min(typicalMs, limitMs), outOfMemoryTime(durationMs, kind, growth));
+  // All that was measured, taken as growing, is an upper limit; at least half of it is not fixed.
+  const limitOf = (ms: number) =>
+    factors.length === 0 ? Number.POSITIVE_INFINITY : ms * Math.max(...factors);
+  const limitMs = limitOf(durationMs);
+  const likelyMs = Math.min(typicalMs, FIXED_MS + limitOf(Math.max(growingMs, durationMs / 2)));
+  const ms = Math.max(durationMs, likelyMs, outOfMemoryTime(durationMs, kind, growth));
   return {
     ms,
     lowMs: Math.max(durationMs, ms * TYPICAL_SPREAD.low),
@@ -87,20 +92,23 @@ function outOfMemoryTime(durationMs: number, kind: WorkKind, growth: Growth): nu
   return hereBytes > durationMs * FASTEST_BYTES_PER_MS ? 0 : (typicalTime(kind, growth) ?? 0);
 }
 
-function typicalTime(kind: WorkKind, { thereBytes, workRows }: Growth): number | null {
+function typicalTime(kind: WorkKind, { thereBytes, workRows, speedup }: Growth): number | null {
   if (kind === 'rows') return workRows === null ? null : workRows / TYPICAL_ROWS;
   const bytesPerMs = TYPICAL[kind];
-  return bytesPerMs === undefined ? null : thereBytes / bytesPerMs;
+  return bytesPerMs === undefined ? null : thereBytes / bytesPerMs / speedup;
 }
 
 /**
  * Returns by how much the work is larger in production: first the best guess, then other ones; none if there is nothing here. Reading
- * goes by bytes, changing by rows; what is sorted or rewritten goes by both.
+ * goes by bytes, changing by rows; what is sorted or rewritten goes by both. Production may not have the processors for a speed-up.
  */
-function factorsOf(kind: WorkKind, { hereBytes, thereBytes, hereRows, thereRows }: Growth): number[] {
+function factorsOf(
+  kind: WorkKind,
+  { hereBytes, thereBytes, hereRows, thereRows, speedup }: Growth,
+): number[] {
   if (hereBytes <= 0) return [];
   const byBytes = thereBytes / hereBytes;
-  if (hereRows <= 0 || thereRows <= 0) return [byBytes];
+  if (hereRows <= 0 || thereRows <= 0) return [byBytes / speedup, byBytes];
   const byRows = thereRows / hereRows;
   const sorting =
     hereRows > 1 && thereRows > 1
@@ -109,5 +117,6 @@ function factorsOf(kind: WorkKind, { hereBytes, thereBytes, hereRows, thereRows 
   const best =
     { rows: byRows, scan: byBytes, lookup: byBytes, code: byBytes }[kind as string] ??
     Math.sqrt(byBytes * byRows);
-  return [best, byBytes, byRows].map((factor) => factor * sorting);
+  const alone = [best, byBytes, byRows].map((factor) => factor * sorting);
+  return speedup === 1 ? alone : [...alone.map((factor) => factor / speedup), ...alone];
 }

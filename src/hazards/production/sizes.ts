@@ -1,6 +1,7 @@
 import type { CatalogueFacts, RelationFacts } from '../../model/hazard-facts.ts';
 import type { Profile, ProfiledRelation } from '../../model/profile-model.ts';
 import type { Growth } from './extrapolate.ts';
+import { speedOfBuild } from './parallel-build.ts';
 
 /** The sizes of relations here and there. */
 export class Sizes {
@@ -8,11 +9,13 @@ export class Sizes {
   readonly #there: ReadonlyMap<string, ProfiledRelation>;
   readonly #former: ReadonlyMap<string, string>;
   readonly #renamed: ReadonlyMap<string, string>;
+  readonly #settings: Profile['settings'];
 
   constructor({ relations, renamed }: CatalogueFacts, profile: Profile) {
     this.#here = relations;
     this.#there = new Map(profile.relations.map((each) => [each.relation, each]));
     this.#renamed = renamed;
+    this.#settings = profile.settings;
     this.#former = new Map([...renamed].map(([former, name]) => [name, former]));
   }
 
@@ -48,7 +51,12 @@ export class Sizes {
     return relations.filter((name) => this.#facts(name) && this.there(name)?.sizeBytes == null);
   }
 
-  growth(relations: readonly string[]): Omit<Growth, 'workRows'> | null {
+  /** By how much faster indexes are built there than here, because more processes do it; our server is taken to have the same settings. */
+  speedup({ hereBytes, thereBytes }: Pick<Growth, 'hereBytes' | 'thereBytes'>): number {
+    return speedOfBuild(thereBytes, this.#settings) / speedOfBuild(hereBytes, this.#settings);
+  }
+
+  growth(relations: readonly string[]): Omit<Growth, 'workRows' | 'speedup'> | null {
     const known = relations.filter((name) => this.there(name)?.sizeBytes != null);
     if (known.length === 0) return null;
     const sum = (figure: (name: string) => number | null | undefined) =>

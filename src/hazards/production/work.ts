@@ -14,6 +14,8 @@ export interface Work {
   readonly kind: WorkKind;
   /** Existing relations, by their names after the command. */
   readonly relations: readonly string[];
+  /** It builds b-tree indexes, which several processes may do. */
+  readonly sorts?: boolean;
 }
 
 /** Kinds by weight: an ALTER TABLE that does several things takes the time of the heaviest. */
@@ -47,7 +49,12 @@ export function workOf(context: HazardContext, statement: StatementSection): Wor
   const existing = [...relations].filter(
     (relation) => context.relation(relation) && !context.isReplaced(relation, statement),
   );
-  return existing.length === 0 ? null : { kind, relations: existing };
+  if (existing.length === 0) return null;
+  return {
+    kind,
+    relations: existing,
+    sorts: works.every((work) => work.kind !== kind || work.sorts === true),
+  };
 }
 
 /** Files are exchanged for empty ones: that takes a moment, however large they were. */
@@ -59,9 +66,11 @@ function workOfAction(context: HazardContext, statement: StatementSection, actio
   const on = 'table' in action && action.table !== null ? [context.resolve(action.table, statement)] : [];
   switch (action.does) {
     case 'create index':
-      return isBuilt(context, { statement, action }) ? [{ kind: buildOf(action), relations: on }] : [];
+      return isBuilt(context, { statement, action })
+        ? [{ kind: buildOf(action), relations: on, sorts: action.method === 'btree' }]
+        : [];
     case 'reindex':
-      return [{ kind: buildOf(action), relations: lockedBy(context, statement) }];
+      return [{ kind: buildOf(action), relations: lockedBy(context, statement), sorts: true }];
     case 'add constraint':
       return workOfConstraint(context, statement, action, on);
     case 'set not null':
@@ -80,6 +89,7 @@ function workOfAction(context: HazardContext, statement: StatementSection, actio
     case 'alter domain':
       return action.notValid ? [] : [{ kind: 'scan', relations: lockedBy(context, statement) }];
     case 'refresh':
+      return [{ kind: 'scan', relations: lockedBy(context, statement, 'ACCESS SHARE') }];
     case 'insert':
       return [{ kind: 'rows', relations: lockedBy(context, statement, 'ACCESS SHARE') }];
     case 'update':
@@ -100,7 +110,7 @@ function workOfConstraint(
   const { kind, notValid, usingIndex, references } = action;
   if (notValid || usingIndex !== null || isOfEmptyColumn(context, { statement, action })) return [];
   if (kind === 'unique' || kind === 'primary key' || kind === 'exclude')
-    return [{ kind: 'build', relations: on }];
+    return [{ kind: 'build', relations: on, sorts: kind !== 'exclude' }];
   const other = references && context.resolve(references, statement);
   return [{ kind: other ? 'lookup' : 'scan', relations: [...on, ...(other ? [other] : [])] }];
 }

@@ -722,6 +722,7 @@ const creatingIndex: ActionOf<'create index'> = {
   does: 'create index',
   table: ORDERS,
   index: 'orders_status_idx',
+  method: 'btree',
   concurrently: false,
   unique: false,
   ifNotExists: false,

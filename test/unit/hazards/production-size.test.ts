@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Judgement, RehearsalEvidence } from '../../../src/hazards/judgement.ts';
 import { extrapolate } from '../../../src/hazards/production/extrapolate.ts';
+import { speedOfBuild } from '../../../src/hazards/production/parallel-build.ts';
 import type { Profile } from '../../../src/model/profile-model.ts';
 import { asking, facts, relation, statement } from '../../helpers/facts.ts';
 import { judgementOf } from '../../helpers/judgement-of.ts';
@@ -21,6 +22,7 @@ const BUILDING = {
   does: 'create index',
   table,
   index: 'i',
+  method: 'btree',
   concurrently: false,
   unique: false,
   ifNotExists: false,
@@ -206,7 +208,7 @@ describe('a duration at production’s size', () => {
     thereBytes: 1000 * MB,
     hereRows: 1e5,
     thereRows: 1e7,
-    workRows: null,
+    ...{ workRows: null, speedup: 1 },
   };
 
   test('is the measured rate times the size, with sorting’s share for an index', () => {
@@ -223,12 +225,50 @@ describe('a duration at production’s size', () => {
   });
 
   test('has a typical rate if too little was measured, and never more than all of it would grow to', () => {
-    const tiny = { hereBytes: 8192, thereBytes: 10_240 * MB, hereRows: 5, thereRows: 1e8, workRows: null };
+    const tiny = { ...hundredfold, hereBytes: 8192, thereBytes: 10_240 * MB, hereRows: 5, thereRows: 1e8 };
     const found = extrapolate(1, 'scan', tiny);
     expect(found).toMatchObject({ basis: 'typical rate' });
     expect(found?.ms).toBeGreaterThan(10_000);
     expect(found?.ms).toBeLessThan(60_000);
     expect(extrapolate(0.5, 'scan', { ...tiny, hereBytes: 1024 * MB, hereRows: 1e7 })?.ms).toBeLessThan(10);
+  });
+
+  test('leaves out what a statement takes on an empty table, if it has little time', () => {
+    const small = { ...hundredfold, hereBytes: MB / 2, thereBytes: 50 * MB };
+    expect(extrapolate(3, 'rewrite', small)?.ms).toBeCloseTo(1 + 2 * 100 * (7 / 5) ** 0.25);
+    expect(extrapolate(1, 'rewrite', small)?.ms).toBeLessThan(70);
+  });
+
+  test('of an index is shorter with the workers that the server has for larger tables', () => {
+    const settings = { max_parallel_maintenance_workers: '2', maintenance_work_mem: '65536 kB' };
+    expect(speedOfBuild(2 * MB, settings)).toBe(1);
+    expect(speedOfBuild(1000 * MB, settings)).toBeCloseTo(2 ** 0.7);
+    expect(speedOfBuild(1000 * MB, { ...settings, maintenance_work_mem: '1048576 kB' })).toBeCloseTo(
+      3 ** 0.7,
+    );
+    expect(speedOfBuild(20 * MB, { ...settings, maintenance_work_mem: '1048576 kB' })).toBeCloseTo(2 ** 0.7);
+    expect(speedOfBuild(1000 * MB, { ...settings, max_parallel_maintenance_workers: '0' })).toBe(1);
+    expect(speedOfBuild(1000 * MB, {})).toBe(1);
+    const alone = extrapolate(102, 'build', hundredfold);
+    const together = extrapolate(102, 'build', { ...hundredfold, speedup: 1.6 });
+    expect(together?.ms).toBeCloseTo(1 + 14_140 / 1.6);
+    expect(together?.highMs).toBeCloseTo(alone?.highMs ?? 0);
+  });
+
+  test('of an index is shorter only if it is one that several processes build', () => {
+    const settings = { max_parallel_maintenance_workers: '2', maintenance_work_mem: '65536 kB' };
+    const there = sampleProfile([profiled(ORDERS, 1000 * MB, 10_000_000)], { settings });
+    const here = new Map([[ORDERS, relation(4 * MB, 40_000)]]);
+    const timeOf = (method: string) =>
+      judge(
+        {
+          statements: [BUILD],
+          parsed: asking({ 0: { ...BUILDING, method } }),
+          catalogue: { relations: here },
+        },
+        there,
+      ).statements[0]?.atProductionSize?.ms ?? 0;
+    expect(timeOf('gin') / timeOf('btree')).toBeCloseTo(2 ** 0.7, 1);
   });
 
   test('is not told of rows or code of which too little was measured, nor of sizes that are alike', () => {
