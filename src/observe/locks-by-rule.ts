@@ -174,11 +174,13 @@ class Rules {
   within(named: readonly NamedLock[], path: readonly string[]): RuledLock[] {
     const all = named.flatMap(({ relation, mode, ofTable, ofIndexes }) =>
       this.#find(relation, path).flatMap((oid) => {
-        const table = this.#tree.get(oid)?.table;
+        const { table, kind } = this.#tree.get(oid) ?? {};
+        // Which indexes of a partitioned table the planner opens depends on the version.
+        const indexes = kind === 'p' ? [] : (this.#indexes.get(oid) ?? []);
         return [
           ...locks([oid], mode),
           ...(ofTable && table ? locks([table], ofTable) : []),
-          ...(ofIndexes ? locks(this.#indexes.get(oid) ?? [], ofIndexes) : []),
+          ...(ofIndexes ? locks(indexes, ofIndexes) : []),
         ];
       }),
     );

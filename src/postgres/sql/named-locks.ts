@@ -194,7 +194,7 @@ function ofQuery(node: Node): NamedLock[] {
     ),
   );
   walkTree(node, (key, fields) => {
-    if (WRITES.has(key)) found.push(...on((fields as Tree.InsertStmt).relation, 'ROW EXCLUSIVE'));
+    if (WRITES.has(key)) found.push(...ofWrite(key, fields));
     if (key === 'RangeVar' && !clauses.has(fields))
       found.push(...on(fields as Tree.RangeVar, 'ACCESS SHARE'));
     if (key === 'SelectStmt') found.push(...ofLockingClauses(fields as Tree.SelectStmt));
@@ -204,6 +204,11 @@ function ofQuery(node: Node): NamedLock[] {
     ({ relation: { schema, name }, mode }) =>
       (schema !== null || !common.has(name)) && !(mode === 'ACCESS SHARE' && rows.includes(name)),
   );
+}
+
+/** The planner opens the indexes of rows that are to be changed; an INSERT lets go of them at its end. */
+function ofWrite(kind: string, { relation }: { readonly relation?: Tree.RangeVar }): NamedLock[] {
+  return on(relation, 'ROW EXCLUSIVE', kind === 'InsertStmt' ? {} : { ofIndexes: 'ROW EXCLUSIVE' });
 }
 
 /** FOR UPDATE locks the tables of its FROM, or those that it names by their alias. */
