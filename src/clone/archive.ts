@@ -60,7 +60,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     {
       ...{ method: 'archive', assessment, folder, owner, programs, files },
       ...(zfs && whereabouts(context, zfs, folder)),
-      fill: () => fill(context, base, folder),
+      prepare: async () => () => fill(context, base, folder),
     },
     scope,
   );

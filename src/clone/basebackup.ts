@@ -24,7 +24,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     context,
     {
       ...{ method: 'basebackup', assessment, folder, owner, programs },
-      fill: (place) => fill(context, found, place),
+      prepare: async () => (place) => fill(context, found, place),
     },
     scope,
   );

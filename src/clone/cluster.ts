@@ -3,7 +3,7 @@ import type { Scope } from '../scope.ts';
 import { explainStrategy } from './cluster/cluster-reason.ts';
 import { clusterFolder, describeCluster } from './cluster/describe-cluster.ts';
 import { estimateClusterMs } from './cluster/estimate-cluster.ts';
-import { fillFolder } from './cluster/fill.ts';
+import { prepareFill } from './cluster/fill.ts';
 import { CopyObstacle } from './cluster/obstacle.ts';
 import { placesIn, snapshotCommands } from './cluster/snapshot.ts';
 import { type Survey, surveyCluster } from './cluster/survey.ts';
@@ -66,7 +66,11 @@ export async function copyOfCluster(
   return {
     ...{ method: 'cluster', assessment },
     ...whereabouts(context, found),
-    fill: (folder) => refusing(() => fillFolder(context, found, folder, scope)),
+    prepare: () =>
+      refusing(async () => {
+        const fill = await prepareFill(context, found, scope);
+        return (folder) => refusing(() => fill(folder));
+      }),
   };
 }
 

@@ -89,8 +89,9 @@ export async function startOnCopy(
   const obstacle = obstacleOf(context, original, sandbox);
   if (obstacle) throw new SafemigrateError('CLONE', `${obstacle.reason}.`, { hint: obstacle.enable });
 
-  const lease = await takeLease(context, cluster, place, scope);
-  const filled = await lease.during(() => cluster.fill(folder));
+  // At once: the server begins a backup, for 10 ms or for its checkpoint, and the folder is made here.
+  const [lease, fill] = await bothEnded(takeLease(context, cluster, place, scope), cluster.prepare());
+  const filled = await lease.during(() => fill(folder));
   const { databases, recovery } = filled;
   const settings = await serverSettings(original, {
     ...{ ...place, folder, programs, run, versionNum: found.server.versionNum },
@@ -110,6 +111,12 @@ export async function startOnCopy(
     await removeRemains(folder, databases);
   }
   return { lease, place, original, sandbox, settings, filled, server };
+}
+
+/** Also if one of them fails: the scope must own by then what the other one opens. */
+async function bothEnded<A, B>(one: Promise<A>, other: Promise<B>): Promise<[A, B]> {
+  await Promise.allSettled([one, other]);
+  return [await one, await other];
 }
 
 /** Turns a copy of the cluster into a clone of the target: see startOnCopy() for its life and its errors. */

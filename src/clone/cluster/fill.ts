@@ -6,7 +6,7 @@ import type { Caveat } from '../../model/report.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import type { Scope } from '../../scope.ts';
 import type { CloneContext } from '../method.ts';
-import type { FilledFolder } from '../private/private-server.ts';
+import type { FilledFolder, FillFolder } from '../private/private-server.ts';
 import { type Backup, openBackupSession, startBackup } from './backup.ts';
 import { readTablespaces } from './cluster-layout.ts';
 import { Copier, type CopierOptions } from './copier.ts';
@@ -18,27 +18,23 @@ import { arrangeSnapshots, takeSnapshots } from './snapshot.ts';
 import type { Survey } from './survey.ts';
 import type { Snapshots } from './volumes.ts';
 
-/** Creates `data` and `tablespaces/<oid>` in the folder, ready for recovery. */
-export async function fillFolder(
-  context: CloneContext,
-  survey: Survey,
-  folder: string,
-  scope: Scope,
-): Promise<FilledFolder> {
+/** Starts the backup that the copy needs. @returns what creates `data` and `tablespaces/<oid>` in a folder, ready for recovery. */
+export async function prepareFill(context: CloneContext, survey: Survey, scope: Scope): Promise<FillFolder> {
   const { snapshots } = survey;
-  if (!snapshots) return fillByBackup(context, survey, folder, scope);
-  return snapshots.atomic
-    ? fillBySnapshot(context, survey, snapshots, folder)
-    : fillBySnapshotsInBackup(context, survey, snapshots, folder, scope);
+  if (snapshots?.atomic) return (folder) => fillBySnapshot(context, survey, snapshots, folder);
+  const backup = await startBackup(context, survey, scope);
+  return (folder) =>
+    snapshots
+      ? fillBySnapshotsInBackup(context, survey, { snapshots, backup }, folder)
+      : fillByBackup(context, survey, backup, folder);
 }
 
 async function fillByBackup(
   context: CloneContext,
   survey: Survey,
+  backup: Backup,
   folder: string,
-  scope: Scope,
 ): Promise<FilledFolder> {
-  const backup = await startBackup(context, survey, scope);
   const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
   const owner = process.getuid?.() === 0 ? survey.directory.owner : null;
   const isMany = survey.strategy === 'reflink' && survey.files > MANY_FILES;
@@ -144,12 +140,10 @@ async function fillBySnapshot(
 async function fillBySnapshotsInBackup(
   context: CloneContext,
   survey: Survey,
-  snapshots: Snapshots,
+  { snapshots, backup }: { readonly snapshots: Snapshots; readonly backup: Backup },
   folder: string,
-  scope: Scope,
 ): Promise<FilledFolder> {
   const { owner } = survey.directory;
-  const backup = await startBackup(context, survey, scope);
   const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
   const owned = process.getuid?.() === 0 ? owner : null;
   try {

@@ -29,11 +29,12 @@ export interface PrivateServer {
   readonly places?: readonly string[];
   /** A folder that has the space that the clone takes. Default: the parent of its folder. */
   readonly space?: string;
-  /**
-   * Creates `<folder>/data` (and `<folder>/tablespaces/<oid>`), ready for crash or backup recovery.
-   */
-  fill(folder: string): Promise<FilledFolder>;
+  /** Begins what need not wait for the folder. */
+  prepare(): Promise<FillFolder>;
 }
+
+/** Creates `<folder>/data` (and `<folder>/tablespaces/<oid>`), ready for crash or backup recovery. */
+export type FillFolder = (folder: string) => Promise<FilledFolder>;
 
 export interface FilledFolder {
   /** Describes for the report what copying did to the original server. */
