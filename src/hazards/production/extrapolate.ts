@@ -71,12 +71,12 @@ export function extrapolate(durationMs: number, kind: WorkKind, growth: Growth):
   const typicalWorkMs = typicalTime(kind, growth);
   if (typicalWorkMs === null || growth.thereBytes <= growth.hereBytes * ALIKE) return null;
   const typicalMs = FIXED_MS + typicalWorkMs;
-  // All that was measured, taken as growing, is an upper limit; at least half of it is not fixed.
+  // All that was measured, taken as growing, is an upper limit; of what does more than change rows, half or more.
   const limitOf = (ms: number) =>
     factors.length === 0 ? Number.POSITIVE_INFINITY : ms * Math.max(...factors);
   const limitMs = limitOf(durationMs);
-  const likelyMs = Math.min(typicalMs, FIXED_MS + limitOf(Math.max(growingMs, durationMs / 2)));
-  const ms = Math.max(durationMs, likelyMs, outOfMemoryTime(durationMs, kind, growth));
+  const likelyMs = kind === 'rows' ? limitMs : FIXED_MS + limitOf(Math.max(growingMs, durationMs / 2));
+  const ms = Math.max(durationMs, Math.min(typicalMs, likelyMs), outOfMemoryTime(durationMs, kind, growth));
   return {
     ms,
     lowMs: Math.max(durationMs, ms * TYPICAL_SPREAD.low),
