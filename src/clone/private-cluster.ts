@@ -139,11 +139,12 @@ export async function startPrivateCluster(
     async (session) => session?.close(),
   );
   control.onLost((reason) => lease.lost(reason));
-  await endRecoverySettings(control, folder, original.settings.get('fsync') ?? 'on');
   const enter = (database: string) =>
     openSession(target.settings, { database, run, audit, purpose: 'settle', statementTimeoutMs: 0 });
   const { databases: others } = context.options;
+  // Before fsync is on: its commit would wait 15 ms for the disk.
   const settled = await prepareStartedServer(control, target.database, databases, others, enter);
+  await endRecoverySettings(control, folder, original.settings.get('fsync') ?? 'on');
   const placesOf = (own: string) =>
     cluster.places?.map((inner) => path.join(own, path.relative(folder, inner)));
   return {
