@@ -51,7 +51,6 @@ export interface ServerAccounts {
 }
 
 // These are the functions beneath the views: the session is new, and to plan views would take it 2 to 3 ms more.
-
 // Autovacuum writes statistics only, and parallel workers belong to a session that is listed by itself.
 const VISITORS = `
 SELECT a.pid, a.datid::int8 AS database, to_json(a.backend_start) #>> '{}' AS "startedAt",

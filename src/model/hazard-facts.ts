@@ -140,6 +140,9 @@ export const NO_EFFECTS: EffectFacts = {
   published: [],
 };
 
+/** How many other relations a schema has at least, and which share of them a role may use, so that it is expected to use a new one. */
+export const EXPECTED_GRANTS = { relations: 3, share: 0.9 } as const;
+
 /** A role that may use the other relations of the schema, and not a new one. */
 export interface MissingGrant {
   readonly relation: string;

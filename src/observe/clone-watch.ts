@@ -2,19 +2,12 @@ import type { Clone } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
 import type { Target } from '../database/target.ts';
 import { formatBytes } from '../format.ts';
-import {
-  type ActingObject,
-  type CatalogueFacts,
-  NO_DEFINITIONS,
-  NO_EFFECTS,
-  type OrphanFacts,
-} from '../model/hazard-facts.ts';
-import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
+import { type ActingObject, NO_DEFINITIONS, NO_EFFECTS, type OrphanFacts } from '../model/hazard-facts.ts';
+import type { Caveat, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import type { Retyped } from '../schema/retyped.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import {
   type CatalogueBefore,
@@ -22,6 +15,7 @@ import {
   readCatalogueBefore,
   readUnindexedForeignKeys,
 } from './catalogue-facts.ts';
+import { type CloneObservations, NOT_OBSERVED } from './clone-observations.ts';
 import { readEffects } from './effects/read-effects.ts';
 import { readProcedures } from './locks-in-bodies.ts';
 import { measured } from './measured.ts';
@@ -29,23 +23,6 @@ import { readOrphans } from './orphans.ts';
 import { allRelations, givenRelations, newAmong, type RelationTree } from './relation-names.ts';
 import { compareRelations, type RelationsData, readRelations, rowsGone } from './relations.ts';
 import { tablesWithoutIdentity } from './replica-identities.ts';
-
-export interface CloneObservations {
-  readonly schema: SchemaSection | null;
-  readonly data: DataSection | null;
-  readonly sizeBytes: number | null;
-  /** Of the relations that were asked for, and of all that there were before: dropped ones have their last name. */
-  readonly tree: RelationTree;
-  /** OIDs of those among them that the command made: no session waits for their locks. */
-  readonly made: ReadonlySet<number>;
-  readonly catalogue: CatalogueFacts;
-  readonly retyped: readonly Retyped[];
-  /** The CREATE PROCEDURE of those that the clone has after the command, if they were asked for. */
-  readonly procedures: readonly string[];
-  /** It had functions in a language other than C before the command, so that what a statement runs is not seen from it. */
-  readonly hasUserCode: boolean;
-  readonly caveats: Caveat[];
-}
 
 /** What the clone held before the command, and what the command made of it. */
 export interface CloneWatch {
@@ -284,36 +261,6 @@ function notObserved(before: DataBefore | undefined): CloneObservations {
     },
   };
 }
-
-const NOT_OBSERVED: CloneObservations = {
-  schema: null,
-  data: null,
-  sizeBytes: null,
-  tree: new Map(),
-  made: new Set(),
-  catalogue: {
-    relations: new Map(),
-    renamed: new Map(),
-    checks: [],
-    unindexedForeignKeys: new Map(),
-    dropped: new Map(),
-    definitions: NO_DEFINITIONS,
-    effects: NO_EFFECTS,
-    searchPath: ['public'],
-    lockTimeoutByDefault: false,
-    actsOnServer: [],
-    identityLost: [],
-    orphans: [],
-  },
-  retyped: [],
-  procedures: [],
-  hasUserCode: true,
-  caveats: ['schema', 'data', 'clone.sizeBytes'].map((path) => ({
-    path,
-    kind: 'unmeasured',
-    reason: 'the run was interrupted before it was read',
-  })),
-};
 
 /** The rollback SQL restores structure; it cannot bring back rows that the command deleted. */
 function withLostRows(

@@ -81,6 +81,7 @@ export function releasedCaveats(
   statements: readonly StatementSection[],
   { parsed, tree, searchPath, bodies = new Map() }: RulesInput,
 ): Caveat[] {
+  if (bodies.size === 0) return [];
   const paths = new SearchPaths(statements, parsed, searchPath);
   const rules = new Rules(tree);
   const byReason = new Map<string, number[]>();

@@ -9,7 +9,8 @@ import {
   runChecksBefore,
 } from '../observe/checks/check-watch.ts';
 import type { Contents } from '../observe/checks/contents.ts';
-import { type CloneObservations, type CloneWatch, watchClone } from '../observe/clone-watch.ts';
+import type { CloneObservations } from '../observe/clone-observations.ts';
+import { type CloneWatch, watchClone } from '../observe/clone-watch.ts';
 import type { SeenStatements } from '../observe/command-watch.ts';
 import { measured } from '../observe/measured.ts';
 import { writtenUnchecked } from '../observe/orphans.ts';

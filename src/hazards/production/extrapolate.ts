@@ -71,17 +71,18 @@ export function extrapolate(durationMs: number, kind: WorkKind, growth: Growth):
   const typicalWorkMs = typicalTime(kind, growth);
   if (typicalWorkMs === null || growth.thereBytes <= growth.hereBytes * ALIKE) return null;
   const typicalMs = FIXED_MS + typicalWorkMs;
-  const grown = (ms: number) => (factors.length === 0 ? Number.POSITIVE_INFINITY : ms * Math.max(...factors));
+  const [best = Number.POSITIVE_INFINITY] = factors;
   // Changed rows have no fixed part, and half of what is measured of the rest is none, or more.
   const likelyMs =
-    kind === 'rows' ? grown(durationMs) : FIXED_MS + grown(Math.max(growingMs, durationMs / 2));
+    kind === 'rows' ? durationMs * best : FIXED_MS + Math.max(growingMs, durationMs / 2) * best;
   const ms = Math.max(durationMs, Math.min(typicalMs, likelyMs), outOfMemoryTime(durationMs, kind, growth));
   return {
     ms,
     lowMs: Math.max(durationMs, ms * TYPICAL_SPREAD.low),
     highMs: Math.max(
       ms * SPREAD.high,
-      Math.min(typicalMs * TYPICAL_SPREAD.high, grown(durationMs + NOISE_MS)),
+      // All that was measured, taken as growing, is an upper limit.
+      Math.min(typicalMs * TYPICAL_SPREAD.high, (durationMs + NOISE_MS) * Math.max(best, ...factors)),
     ),
     basis: 'typical rate',
   };

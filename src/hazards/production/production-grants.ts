@@ -1,9 +1,10 @@
-import type { EffectFacts, MissingGrant, NewRelation } from '../../model/hazard-facts.ts';
+import {
+  type EffectFacts,
+  EXPECTED_GRANTS,
+  type MissingGrant,
+  type NewRelation,
+} from '../../model/hazard-facts.ts';
 import type { ProfiledAccess } from '../../model/profile-model.ts';
-
-/** How many siblings a relation has at least, and which share of them a role may use, so that it is expected to use the next one. */
-const FEWEST_SIBLINGS = 3;
-const NEARLY_ALL = 0.9;
 
 /** What a role of these names has without a GRANT. */
 const READS_ALL = 'pg_read_all_data';
@@ -27,7 +28,7 @@ export function productionGrants(
 
 function missingOn({ relation, schema, grants }: NewRelation, access: ProfiledAccess): MissingGrant[] {
   const siblings = access.schemas.find((each) => each.schema === schema);
-  if (!siblings || siblings.relations < FEWEST_SIBLINGS) return [];
+  if (!siblings || siblings.relations < EXPECTED_GRANTS.relations) return [];
   const { creator, granted } = siblings;
   const inSchema = access.defaults.filter((each) => each.schema === null || each.schema === schema);
   const given = [...grants, ...inSchema.filter((each) => each.creator === creator)];
@@ -38,7 +39,7 @@ function missingOn({ relation, schema, grants }: NewRelation, access: ProfiledAc
       own.has(privilege === 'SELECT' ? READS_ALL : WRITES_ALL) ||
       given.some((each) => own.has(each.role) && each.privileges.includes(privilege));
     const privileges = granted
-      .filter((each) => each.role === role && each.relations >= siblings.relations * NEARLY_ALL)
+      .filter((each) => each.role === role && each.relations >= siblings.relations * EXPECTED_GRANTS.share)
       .map(({ privilege }) => privilege)
       .filter((privilege) => !isCovered(privilege));
     if (privileges.length === 0) return [];

@@ -1,4 +1,4 @@
-import type { MissingGrant, NewRelation } from '../../model/hazard-facts.ts';
+import { EXPECTED_GRANTS, type MissingGrant, type NewRelation } from '../../model/hazard-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
@@ -45,7 +45,7 @@ from relations r
 join others t using (relnamespace)
 join granted g using (relnamespace)
 join pg_catalog.pg_roles o on o.oid = g.grantee
-where r.is_new and t.count >= 3 and g.count * 10 >= t.count * 9 and not o.rolsuper
+where r.is_new and t.count >= ${EXPECTED_GRANTS.relations} and g.count >= t.count * ${EXPECTED_GRANTS.share} and not o.rolsuper
   and not pg_catalog.has_table_privilege(o.oid, r.oid, g.privilege_type)
   and (o.rolcanlogin or exists (select from pg_catalog.pg_auth_members m where m.roleid = o.oid))
 group by r.nspname, r.relname, o.rolname, t.count, r.relnamespace, g.grantee, r.relowner
