@@ -64,6 +64,8 @@ export const queriesSection = z.object({
       nodeAfter: z.string().nullable(),
       /** Tables without statistics after the command: after ANALYZE of them on the clone the query was no longer slower. */
       untilAnalyzed: z.array(z.string()).optional(),
+      /** The plans are those that the sizes and statistics of `--profile` lead to. */
+      atProductionSize: z.literal(true).optional(),
     }),
   ),
 });

@@ -4,6 +4,29 @@ import { bytes, milliseconds, time } from './measures.ts';
 /** Scans, and rows written, per second: the larger one of the sample and of the average over `averagedMs`. */
 const perSecond = z.number().nonnegative().nullable();
 
+/** What the planner takes from the catalogues, without any value. */
+const plannerStatistics = z.object({
+  /** At the last VACUUM or ANALYZE, without TOAST. */
+  pages: z.int(),
+  /** Those of them that an index-only scan need not read. */
+  visiblePages: z.int(),
+  /** `index` is quoted as in SQL, without its schema; `rows` are those that it has entries for. */
+  indexes: z.array(z.object({ index: z.string(), pages: z.int(), rows: z.number() })),
+  columns: z.array(
+    z.object({
+      /** Quoted as in SQL. */
+      column: z.string(),
+      nullFraction: z.number(),
+      /** Average of a value, in bytes. */
+      width: z.number(),
+      /** The number of distinct values or, if negative, minus their share of the rows, as `pg_stats.n_distinct`. */
+      distinct: z.number(),
+      /** Between the order of the values and that of the rows on disk, from -1 to 1; null for types without an order. */
+      correlation: z.number().nullable(),
+    }),
+  ),
+});
+
 const profiledRelation = z.object({
   /** `public.orders`, quoted as in reports. */
   relation: z.string(),
@@ -19,6 +42,8 @@ const profiledRelation = z.object({
   writesPerSecond: perSecond,
   owner: z.string(),
   grants: z.array(z.object({ role: z.string(), privileges: z.array(z.string()) })),
+  /** Absent in profiles of earlier versions, of partitioned and of small tables, and where the role may not read it. */
+  planner: plannerStatistics.optional(),
 });
 
 /** Kinds of transactions, by the locks that they were seen to take (`--load`). */
@@ -140,4 +165,5 @@ export const profileShape = z.object({
 export type ProfiledAccess = z.infer<typeof profiledAccess>;
 export type ProfiledShapes = z.infer<typeof profiledShapes>;
 export type Profile = z.infer<typeof profileShape>;
+export type PlannerStatistics = z.infer<typeof plannerStatistics>;
 export type ProfiledRelation = z.infer<typeof profiledRelation>;

@@ -2,7 +2,7 @@ import { chown, lstat, mkdir, open, readdir, readFile, rename, rm } from 'node:f
 import path from 'node:path';
 import * as z from 'zod/mini';
 import { messageOf, SafemigrateError } from '../errors.ts';
-import { type RunId, runIdSchema } from './run-id.ts';
+import { parseRunId, type RunId, runIdSchema } from './run-id.ts';
 
 /** The content of the file by which a folder that safemigrate made on this machine is recognised before it is removed. */
 const folderMark = z.object({
@@ -71,6 +71,15 @@ export async function doubtOfFolder(folder: string, run: RunId): Promise<string 
   if (mark.at.path !== folder) return 'its mark belongs to another place';
   if (mark.at.inode !== String(found.ino)) return 'its mark belongs to another folder';
   return null;
+}
+
+const MARKED = /^safemigrate_(.*)$/;
+
+/** Says whether a folder on this machine was made by a run of this tool, and marked: it is no one else's. */
+export async function isMarkedFolder(folder: string): Promise<boolean> {
+  const run = parseRunId(MARKED.exec(path.basename(folder))?.[1] ?? '');
+  if (run === undefined || !(await lstat(path.join(folder, NAME)).catch(() => undefined))) return false;
+  return (await doubtOfFolder(folder, run)) === null;
 }
 
 /** Says whether the creation of the folder was cut off before it was marked. */

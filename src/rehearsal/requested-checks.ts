@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import type { Profile } from '../model/profile-model.ts';
 import type { Caveat } from '../model/report.ts';
+import type { ProductionSizes } from '../observe/checks/production-plans.ts';
 import {
   type ApplicationQueries,
   readQueryFile,
@@ -17,6 +18,8 @@ import { REHEARSAL_DEFAULTS } from './run-options.ts';
 export interface Questions {
   readonly queries: ApplicationQueries | null;
   readonly checks: readonly UserCheck[];
+  /** By whose sizes and statistics the queries are planned; null: by those of the clone. */
+  readonly production: ProductionSizes | null;
   readonly caveats: readonly Caveat[];
 }
 
@@ -24,6 +27,7 @@ export interface Given {
   /** What the file holds; undefined where it is the server that is to be asked. */
   readonly queries: ApplicationQueries | null | undefined;
   readonly checks: readonly UserCheck[];
+  readonly production: ProductionSizes | null;
 }
 
 /** What stands in options and files, read before anything is touched. @throws SafemigrateError `CONFIGURATION` */
@@ -38,6 +42,7 @@ export async function readGiven(
       ...(await readChecks(check, 'same', folder)),
       ...(await readChecks(checkEmpty, 'empty', folder)),
     ],
+    production: profile,
   };
 }
 
@@ -60,16 +65,16 @@ function profiledQueries(queries: string, profile: Profile | null): Given['queri
  */
 export async function askTarget(
   session: Session,
-  { queries, checks }: Given,
+  { queries, ...given }: Given,
   databaseOid: number,
   plan: Pick<ChecksPlan, 'queries'>,
 ): Promise<Questions> {
-  if (queries !== undefined) return { queries, checks, caveats: [] };
+  if (queries !== undefined) return { ...given, queries, caveats: [] };
   const read = await readStatStatements(session, databaseOid);
-  if (!('unreadable' in read)) return { queries: read, checks, caveats: [] };
+  if (!('unreadable' in read)) return { ...given, queries: read, caveats: [] };
   const { unreadable: reason } = read;
   if (plan.queries === STAT_STATEMENTS) throw unreadable(reason);
-  return { queries: null, checks, caveats: [{ path: 'queries', kind: 'unmeasured', reason }] };
+  return { ...given, queries: null, caveats: [{ path: 'queries', kind: 'unmeasured', reason }] };
 }
 
 function unreadable(reason: string): SafemigrateError {

@@ -5,6 +5,7 @@ import type {
   DataSection,
   ForecastSection,
   FurtherRunSection,
+  QueriesSection,
   Report,
   SchemaChange,
   StatementSection,
@@ -267,6 +268,15 @@ export function swapWords({ outcome, stallMs }: SwapSection, name: string): stri
     case 'refused':
       return 'Not swapped: nothing was changed';
   }
+}
+
+/** @param arrow as the writer's characters allow. */
+export function costWords(
+  { costBefore, costAfter, atProductionSize }: QueriesSection['slower'][number],
+  arrow = '→',
+): string {
+  const [before, after] = [costBefore, costAfter].map((cost) => formatCount(Math.round(cost)));
+  return `${before} ${arrow} ${after}${atProductionSize ? " at production's size" : ''}`;
 }
 
 /** What kept the command from the target: the end of a sentence about it. */

@@ -42,7 +42,7 @@ export const QUERIES: readonly HazardRecord[] = [
     code: 'QUERY_SLOWER',
     title: 'an application query gets a more expensive plan',
     condition:
-      'The cost of the generic plan of a query (--queries) is at least ten times its cost before the command. If ANALYZE on the clone makes that vanish, it is a notice, and says which table to analyze.',
+      'The cost of the generic plan of a query (--queries) is at least ten times its cost before the command, by the sizes and statistics of --profile if there is one. If ANALYZE on the clone makes that vanish, it is a notice, and says which table to analyze.',
     effect: 'The query takes longer after the commit, and all its calls together load the server.',
     safer:
       'Build the index that the new plan lacks with CREATE INDEX CONCURRENTLY before the old one is dropped; ANALYZE rewritten tables.',
@@ -201,7 +201,7 @@ function slows({ slower, ...section }: QueriesSection): Finding[] {
       relation: null,
       severity: 'warning',
       message: `${plural(slower.length, 'query', 'queries')} of the running application ${verb} a more expensive plan: ${listed(texts, SHOWN)}`,
-      evidence: `generic plans on the clone before and after the command; from ${origin(section)}`,
+      evidence: `generic plans on the clone before and after the command${bySizes(slower)}; from ${origin(section)}`,
       advice: 'Build the index that the plan lacks with CREATE INDEX CONCURRENTLY, or ANALYZE the new table.',
     },
   ];
@@ -220,10 +220,16 @@ function slowUntilAnalyzed({ slower, ...section }: QueriesSection): Finding[] {
         slower.map(({ sql }) => queryExcerpt(sql)),
         SHOWN,
       )}`,
-      evidence: `after ANALYZE on the clone the plans were no longer more expensive; from ${origin(section)}`,
+      evidence: `after ANALYZE on the clone the plans${bySizes(slower)} were no longer more expensive; from ${origin(section)}`,
       advice: sqlAdvice('Right after the migration:', ...tables.map((table) => `ANALYZE ${table}`)),
     },
   ];
+}
+
+function bySizes(slower: QueriesSection['slower']): string {
+  return slower.some(({ atProductionSize }) => atProductionSize)
+    ? " at production's size and with its statistics"
+    : '';
 }
 
 function origin({ source, countedSince }: Pick<QueriesSection, 'source' | 'countedSince'>): string {

@@ -7,9 +7,16 @@ import type { RunId } from '../../ownership/run-id.ts';
 import type { Audit } from '../../postgres/connection/audit.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
+import { withSession } from '../../postgres/session-helpers.ts';
 import { statementWithoutSecrets } from '../../postgres/sql/statement-secrets.ts';
 import { measured } from '../measured.ts';
 import { compareQueries } from './compare-queries.ts';
+import {
+  type ColumnStates,
+  type ProductionPlans,
+  type ProductionSizes,
+  planAtProductionSize,
+} from './production-plans.ts';
 import type { ApplicationQueries } from './query-source.ts';
 import { maybeRequired, type RefusedWrite, refusedWrites } from './refused-writes.ts';
 import { newConstraints, triedWrites } from './tried-writes.ts';
@@ -23,6 +30,7 @@ export interface ChecksOptions {
   /** null: there are none to be tried. */
   readonly queries: ApplicationQueries | null;
   readonly checks: readonly UserCheck[];
+  readonly production: ProductionSizes | null;
   readonly run: RunId;
   readonly audit: Audit;
   readonly signal: AbortSignal;
@@ -32,6 +40,7 @@ export interface ChecksOptions {
 export interface ChecksBefore {
   /** null: there were none, or they could not be tried. */
   readonly trials: readonly QueryTrial[] | null;
+  readonly columns?: ColumnStates;
   readonly results: ReadonlyMap<UserCheck, CheckResult>;
   readonly caveats: readonly Caveat[];
 }
@@ -50,14 +59,16 @@ const hasAny = ({ queries, checks }: ChecksOptions) => queries !== null || check
 /** Tries the queries and runs the checks on the clone. Leaves no session there. */
 export async function runChecksBefore(clone: ClonePlace, options: ChecksOptions): Promise<ChecksBefore> {
   if (!hasAny(options)) return { trials: null, results: new Map(), caveats: [] };
-  return inCloneForChecks(clone, options, async (session) => {
-    const caveats: Caveat[] = [];
+  const caveats: Caveat[] = [];
+  const asked = await inCloneForChecks(clone, options, async (session) => {
     const trials = await tryAll(session, options.queries, caveats);
     const results = new Map<UserCheck, CheckResult>();
     for (const check of options.checks.filter(({ rule }) => rule === 'same'))
       results.set(check, await runCheck(session, check));
-    return { trials, results, caveats };
+    return { trials, results };
   });
+  const planned = asked.trials && (await withProductionPlans(clone, options, asked.trials, caveats));
+  return { ...asked, ...planned, caveats };
 }
 
 /**
@@ -87,8 +98,13 @@ export async function runChecksAfter(
     });
     const violating = await violatingWrites(clone, options, schema, caveats);
     const refusals = sections.refusals.map((refusal, index) => refusal ?? violating[index] ?? null);
-    const compared = compareTrials(options.queries, [before.trials, sections.trials], refusals);
-    const trials = { source: options.queries, before: before.trials, after: sections.trials };
+    const planned =
+      before.columns && sections.trials
+        ? await withProductionPlans(clone, options, sections.trials, caveats, before.columns)
+        : { trials: sections.trials };
+    const { trials: after } = planned;
+    const compared = compareTrials(options.queries, [before.trials, after], refusals);
+    const trials = { ...planned, source: options.queries, before: before.trials, after };
     const queries = await analyzedIfSlower(clone, options, compared, trials, caveats);
     if (compared) caveats.push(...queryCaveats(compared.skipped));
     return { ...withoutPasswords({ queries, checks: sections.checks }), caveats };
@@ -107,21 +123,22 @@ function failedCheck(error: unknown): CheckResult {
 
 async function inCloneForChecks<T>(
   clone: ClonePlace,
-  { run, audit, signal, target }: ChecksOptions,
+  options: ChecksOptions,
   use: (session: Session) => Promise<T>,
   readOnly = true,
 ): Promise<T> {
-  const session = await openSession(forOwnSessions(clone, target), {
+  return withSession(openForChecks(clone, options, readOnly), use);
+}
+
+function openForChecks(
+  clone: ClonePlace,
+  { run, audit, signal, target }: ChecksOptions,
+  readOnly: boolean,
+): Promise<Session> {
+  return openSession(forOwnSessions(clone, target), {
     ...{ run, audit, signal },
-    purpose: 'checks',
-    readOnly,
-    pipelined: true,
+    ...{ purpose: 'checks', readOnly, pipelined: true },
   });
-  try {
-    return await use(session);
-  } finally {
-    await session.close();
-  }
 }
 
 async function tryAll(
@@ -132,6 +149,48 @@ async function tryAll(
   if (!queries) return null;
   const texts = queries.queries.map(({ sql }) => sql);
   return measured(caveats, 'queries.checked', () => tryQueries(session, texts));
+}
+
+/**
+ * Adds the plans that production's sizes lead to.
+ * @param before the columns as they were before the command; undefined: before it, or as they are once all have statistics.
+ */
+async function withProductionPlans(
+  clone: ClonePlace,
+  options: ChecksOptions,
+  trials: readonly QueryTrial[],
+  caveats: Caveat[],
+  before?: ColumnStates,
+): Promise<{ trials: readonly QueryTrial[] } & Partial<Pick<ProductionPlans, 'columns' | 'lost'>>> {
+  const { production, queries, target } = options;
+  if (!production || !queries || !trials.some(({ plan }) => plan)) return { trials };
+  const asHere = (reason: string) => {
+    caveats.push({
+      path: 'queries.slower',
+      kind: 'unmeasured',
+      reason: `plans were made by the sizes of this database: ${reason}`,
+    });
+    return { trials };
+  };
+  if (!production.relations.some(({ planner }) => planner))
+    return asHere("the profile has no planner statistics, of an earlier version's or for lack of rights");
+  if (!clone.sharesRoles || !target.role.superuser)
+    return asHere("production's can be set only by a superuser of the clone's server");
+  const plan = async () =>
+    planAtProductionSize(
+      await openForChecks(clone, options, false),
+      production,
+      queries.queries.map(({ sql }) => sql),
+      trials.map((trial) => trial.plan),
+      before,
+    );
+  const found = await measured(caveats, 'queries.slower', plan);
+  if (found === null) return { trials };
+  if (found === undefined) return asHere("the clone's server has no folder of this tool's on this machine");
+  return {
+    trials: trials.map((trial, index) => ({ ...trial, productionPlan: found.plans[index] ?? null })),
+    ...{ columns: found.columns, lost: found.lost },
+  };
 }
 
 type Refusals = readonly (RefusedWrite | null)[];
@@ -168,17 +227,23 @@ async function analyzedIfSlower(
   clone: ClonePlace,
   options: ChecksOptions,
   section: QueriesSection | null,
-  { source, before, after }: { [K in keyof QueryTrials]: QueryTrials[K] | null },
+  { source, before, after, lost }: { [K in keyof QueryTrials]: QueryTrials[K] | null },
   caveats: Caveat[],
 ): Promise<QueriesSection | null> {
   if (!section || section.slower.length === 0 || !source || !before || !after) return section;
-  const analyze = () =>
-    inCloneForChecks(
-      clone,
-      options,
-      (session) => withoutStatistics(session, section, { source, before, after }),
-      false,
-    );
+  const trials = { source, before, after, lost: lost ?? [] };
+  const isSized = section.slower.some(({ atProductionSize }) => atProductionSize);
+  const analyze = async () => {
+    const use = (session: Session) =>
+      withoutStatistics(session, section, trials, async (queries) => {
+        const trials = await tryQueries(
+          session,
+          queries.queries.map(({ sql }) => sql),
+        );
+        return isSized ? withProductionPlans(clone, { ...options, queries }, trials, caveats) : { trials };
+      });
+    return inCloneForChecks(clone, options, use, false);
+  };
   return (await measured(caveats, 'queries.slower', analyze)) ?? section;
 }
 

@@ -34,18 +34,9 @@ export function compareQueries(
     if (!error && refusal) refused.push({ ...query, ...refusal, columns: [...refusal.columns] });
     if (!error && then.row !== now.row) changedRow.push(query);
     if (error) broken.push({ ...query, error });
-    else if (then.plan && now.plan) {
-      const { totalCost: costBefore } = then.plan;
-      const { totalCost: costAfter } = now.plan;
-      if (costAfter < SLOWER_FROM_COST || costAfter < costBefore * SLOWER_FACTOR) continue;
-      const node = changedNode(then.plan, now.plan);
-      slower.push({
-        ...query,
-        costBefore,
-        costAfter,
-        nodeBefore: node?.before ?? null,
-        nodeAfter: node?.after ?? null,
-      });
+    else {
+      const found = slowerPlan(then, now);
+      if (found) slower.push({ ...query, ...found });
     }
   }
   return {
@@ -62,5 +53,20 @@ export function compareQueries(
     slower,
     refused,
     changedRow,
+  };
+}
+
+/** By production's plans where both are known. */
+function slowerPlan(then: QueryTrial, now: QueryTrial): Omit<Slower, keyof ApplicationQuery> | null {
+  const isSized = then.productionPlan != null && now.productionPlan != null;
+  const [before, after] = isSized ? [then.productionPlan, now.productionPlan] : [then.plan, now.plan];
+  if (!before || !after) return null;
+  const { totalCost: costBefore } = before;
+  const { totalCost: costAfter } = after;
+  if (costAfter < SLOWER_FROM_COST || costAfter < costBefore * SLOWER_FACTOR) return null;
+  const node = changedNode(before, after);
+  return {
+    ...{ costBefore, costAfter, nodeBefore: node?.before ?? null, nodeAfter: node?.after ?? null },
+    ...(isSized && { atProductionSize: true as const }),
   };
 }

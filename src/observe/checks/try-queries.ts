@@ -13,6 +13,8 @@ export interface QueryTrial {
   readonly error: SqlError | null;
   /** Its generic plan. */
   readonly plan: Plan | null;
+  /** The plan that production's sizes and statistics lead to, if there is a profile of it. */
+  readonly productionPlan?: Plan | null;
   /** Why it could not be planned although it could be prepared: the table has no replica identity. */
   readonly planError?: SqlError | null;
   /** Names and types of the columns that it returns, as text to compare; null if it returns none, or failed. */
@@ -56,7 +58,6 @@ class Preparation extends Query {
  */
 export async function tryQueries(session: Session, queries: readonly string[]): Promise<QueryTrial[]> {
   await session.query(OWN_PATH);
-  const [version] = await session.query<{ num: number }>(VERSION);
   const prepare = (sql: string) =>
     outcomeOf<string>((settle) =>
       session.client.query(
@@ -65,12 +66,11 @@ export async function tryQueries(session: Session, queries: readonly string[]): 
         ),
       ),
     );
-  const texts = queries.map((sql) => sql.replace(TYPED_LITERAL, '$2::$1'));
+  const texts = queries.map(preparable);
   const prepared = await Promise.all(texts.map(prepare));
   const understood = texts.filter((_, index) => isUnderstood(prepared[index]?.error));
-  const explain = (version?.num ?? 0) >= GENERIC_PLAN_SINCE ? explainEach : explainPrepared;
   const plans = new Map<string, Planned>();
-  for (const [index, plan] of (await explain(session, understood)).entries())
+  for (const [index, plan] of (await planQueries(session, understood)).entries())
     plans.set(understood[index] ?? '', plan);
   return texts.map((sql, index): QueryTrial => {
     const error = prepared[index]?.error ?? null;
@@ -80,6 +80,10 @@ export async function tryQueries(session: Session, queries: readonly string[]): 
   });
 }
 
+function preparable(sql: string): string {
+  return sql.replace(TYPED_LITERAL, '$2::$1');
+}
+
 function isUnderstood(error: SqlError | null | undefined): boolean {
   return !error || error.sqlstate === UNDERSTOOD;
 }
@@ -87,6 +91,14 @@ function isUnderstood(error: SqlError | null | undefined): boolean {
 interface Planned {
   readonly value?: Plan;
   readonly error: SqlError | null;
+}
+
+/** Plans each without values, with the search_path of the database and the role. @param queries each a single statement that could be prepared. */
+export async function planQueries(session: Session, queries: readonly string[]): Promise<Planned[]> {
+  await session.query(OWN_PATH);
+  const [version] = await session.query<{ num: number }>(VERSION);
+  const explain = (version?.num ?? 0) >= GENERIC_PLAN_SINCE ? explainEach : explainPrepared;
+  return explain(session, queries.map(preparable));
 }
 
 /**

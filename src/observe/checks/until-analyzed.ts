@@ -4,13 +4,20 @@ import { displayName, identifier } from '../../postgres/sql/quote.ts';
 import { compareQueries } from './compare-queries.ts';
 import { type Plan, relationsIn } from './plans.ts';
 import type { ApplicationQueries } from './query-source.ts';
-import { type QueryTrial, tryQueries } from './try-queries.ts';
+import type { QueryTrial } from './try-queries.ts';
 
 /** What was tried before and after the command, query by query. */
 export interface QueryTrials {
   readonly source: ApplicationQueries;
   readonly before: readonly QueryTrial[];
   readonly after: readonly QueryTrial[];
+  /** Tables that would lack statistics in production, where they may have had none here. */
+  readonly lost?: readonly TableName[];
+}
+
+interface TableName {
+  readonly schema: string;
+  readonly name: string;
 }
 
 // A plan names relations without their schemas. A column without any row of statistics was made, retyped or rewritten since the
@@ -34,30 +41,29 @@ where c.relname = any ($1) and c.relkind in ('r', 'm', 'p') and n.nspname not in
  * Finds the slower queries whose plans are only worse because their tables have no statistics: analyzes those tables on the clone,
  * plans the queries again, and names the tables at the queries that are no longer slower.
  * @param session in the clone; it may write.
+ * @param tryAgain tries some of the queries as they were tried after the command.
  */
 export async function withoutStatistics(
   session: Session,
   section: QueriesSection,
-  { source, before, after }: QueryTrials,
+  { source, before, after, lost = [] }: QueryTrials,
+  tryAgain: (queries: ApplicationQueries) => Promise<{ readonly trials: readonly QueryTrial[] }>,
 ): Promise<QueriesSection> {
   const slower = new Set(section.slower.map(({ sql }) => sql));
   const places = source.queries.flatMap(({ sql }, place) => (slower.has(sql) ? [place] : []));
   const plans = places.map((place) => after[place]?.plan).filter((plan): plan is Plan => plan != null);
   const names = [...new Set(plans.flatMap(relationsIn))];
-  const tables = await session.query<{ schema: string; name: string }>(WITHOUT_STATISTICS, [names]);
+  const found = await session.query<TableName>(WITHOUT_STATISTICS, [names]);
+  const isNew = ({ schema, name }: TableName) =>
+    names.includes(name) && !found.some((each) => each.schema === schema && each.name === name);
+  const tables = [...found, ...lost.filter(isNew)];
   if (tables.length === 0) return section;
   for (const { schema, name } of tables)
     await session.query(`ANALYZE ${identifier(schema)}.${identifier(name)}`);
   const of = <T>(list: readonly T[]) => places.flatMap((place) => list[place] ?? []);
-  const again = await tryQueries(
-    session,
-    places.map((place) => source.queries[place]?.sql ?? ''),
-  );
-  const { slower: stillSlower } = compareQueries(
-    { ...source, queries: of(source.queries) },
-    of(before),
-    again,
-  );
+  const queries = { ...source, queries: of(source.queries) };
+  const { trials } = await tryAgain(queries);
+  const { slower: stillSlower } = compareQueries(queries, of(before), trials);
   const still = new Set(stillSlower.map(({ sql }) => sql));
   const analyzed = tables.map(({ schema, name }) => displayName(schema, name));
   return {

@@ -2,14 +2,17 @@ import { readDiskSpace } from '../../database/data-folders.ts';
 import { visitTarget } from '../../database/inspect.ts';
 import type { Located } from '../../database/locate.ts';
 import { readAccess } from '../../database/read-access.ts';
+import { readPlannerStatistics } from '../../database/read-planner-statistics.ts';
 import { readRelationSizes } from '../../database/read-relation-sizes.ts';
 import { readTraffic } from '../../database/read-traffic.ts';
 import { type TargetTraffic, trafficBetween } from '../../database/traffic.ts';
 import { messageOf, sqlstateOf } from '../../errors.ts';
+import { plural } from '../../format.ts';
 import { profileRates } from '../../hazards/rates.ts';
 import { shapesForProfile } from '../../load/profiled-shapes.ts';
 import { recordShapes } from '../../load/record-shapes.ts';
-import type { Profile } from '../../model/profile-model.ts';
+import type { Profile, ProfiledRelation } from '../../model/profile-model.ts';
+import { PLANNER_SETTINGS } from '../../observe/checks/production-plans.ts';
 import { readStatStatements } from '../../observe/checks/query-source.ts';
 import { toolVersion } from '../../package.ts';
 import type { Audit } from '../../postgres/connection/audit.ts';
@@ -32,21 +35,20 @@ export type UnsealedProfile = Omit<Profile, 'seal'>;
 const STATEMENT_TIMEOUT_MS = 10_000;
 const LOCK_TIMEOUT_MS = 500;
 
-/** Those that decide how long DDL takes and who waits; no other, because a setting may hold a secret. */
+/** Those that decide how long DDL takes, who waits and which plan is made; no other, because a setting may hold a secret. */
 const SETTINGS = [
   ...['autovacuum', 'block_size', 'checkpoint_timeout', 'deadlock_timeout', 'default_statistics_target'],
-  ...['default_toast_compression', 'effective_cache_size', 'full_page_writes', 'hot_standby_feedback'],
+  ...['default_toast_compression', 'full_page_writes', 'hot_standby_feedback'],
   ...['idle_in_transaction_session_timeout', 'lock_timeout', 'maintenance_work_mem', 'max_connections'],
   ...['max_locks_per_transaction', 'max_parallel_maintenance_workers', 'max_prepared_transactions'],
   ...[
     'max_standby_streaming_delay',
     'max_wal_size',
-    'random_page_cost',
     'shared_buffers',
     'statement_timeout',
     'synchronous_commit',
   ],
-  ...['wal_compression', 'wal_level', 'work_mem'],
+  ...['wal_compression', 'wal_level', ...PLANNER_SETTINGS],
 ];
 
 const SETTINGS_SQL =
@@ -76,6 +78,7 @@ export async function takeProfile({
     statements: await readStatements(session, target.database.oid, unread),
     settings: await readSettings(session),
     sizes: await readRelationSizes(session),
+    planner: await unlessFailed(unread, 'relations[].planner', () => readPlannerStatistics(session)),
     access: await unlessFailed(unread, 'access', () => readAccess(session)),
     traffic: await unlessFailed(unread, 'traffic', () => readTraffic(session)),
   }));
@@ -89,11 +92,16 @@ export async function takeProfile({
     unlessFailed(unread, 'traffic', () => readTraffic(session)),
   );
   const traffic = first.traffic && second && trafficBetween(first.traffic, second);
-  const { sizes, freeBytes, statements, settings } = first;
+  const { sizes, planner, freeBytes, statements, settings } = first;
   if (sizes.isLate)
     unread.push({
       what: 'relations[].sizeBytes',
       reason: 'a relation was locked, so that sizes are those at the last VACUUM or ANALYZE',
+    });
+  if (planner && planner.hidden > 0)
+    unread.push({
+      what: 'relations[].planner',
+      reason: `the statistics of ${plural(planner.hidden, 'table')} are hidden from the role: pg_read_all_data would show them`,
     });
   if (freeBytes === null)
     unread.push({
@@ -112,7 +120,10 @@ export async function takeProfile({
     tool: toolVersion(),
     server: { version: target.server.version, versionNum: target.server.versionNum },
     database: { name: target.database.name, sizeBytes: target.database.sizeBytes },
-    ...withRates(sizes.relations, traffic),
+    ...withRates(
+      sizes.relations.map((each) => ({ ...each, planner: planner?.relations.get(each.relation) })),
+      traffic,
+    ),
     access: first.access,
     shapes: shapes && shapesForProfile(shapes),
     ...{ statements, settings, freeBytes, unread },
@@ -120,7 +131,7 @@ export async function takeProfile({
 }
 
 function withRates(
-  relations: Awaited<ReturnType<typeof readRelationSizes>>['relations'],
+  relations: readonly Omit<ProfiledRelation, 'readsPerSecond' | 'insertsPerSecond' | 'writesPerSecond'>[],
   traffic: TargetTraffic | null,
 ): Pick<Profile, 'relations' | 'traffic'> {
   const rates = traffic && profileRates(traffic);

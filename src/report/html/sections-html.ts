@@ -8,6 +8,7 @@ import { hazardsInOrder } from '../hazard-blocks.ts';
 import {
   alarmingChanges,
   containmentText,
+  costWords,
   cutWords,
   losingChanges,
   sizesWords,
@@ -144,11 +145,11 @@ export function queriesHtml({ queries }: Report): Html | undefined {
                 html`${rate(callsPerSecond)}`,
                 html`${error.message} (SQLSTATE ${error.sqlstate})`,
               ]),
-              ...slower.map(({ sql, callsPerSecond, costBefore, costAfter, nodeBefore, nodeAfter }) => [
+              ...slower.map((query) => [
                 html`<span class="tag warning">slower</span>`,
-                html`<code>${cutText(sql)}</code>`,
-                html`${rate(callsPerSecond)}`,
-                html`planner's cost ${formatCount(Math.round(costBefore))} → ${formatCount(Math.round(costAfter))}${nodeAfter !== null && html`<br>${nodeBefore ?? '?'} → ${nodeAfter}`}`,
+                html`<code>${cutText(query.sql)}</code>`,
+                html`${rate(query.callsPerSecond)}`,
+                html`planner's cost ${costWords(query)}${query.nodeAfter !== null && html`<br>${query.nodeBefore ?? '?'} → ${query.nodeAfter}`}`,
               ]),
             ],
           ),

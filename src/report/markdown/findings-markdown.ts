@@ -2,6 +2,7 @@ import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { Hazard, Report } from '../../model/report.ts';
 import { atOnceWords } from '../at-once-phrases.ts';
 import { hazardsInOrder } from '../hazard-blocks.ts';
+import { costWords } from '../phrases.ts';
 import { saferFormHint } from '../proposal-phrases.ts';
 import { code, prose } from './escape-markdown.ts';
 import { PART, type Part } from './markdown-part.ts';
@@ -66,9 +67,9 @@ export function queryPart({ queries }: Report): Part | undefined {
           `| broken | ${code(sql)} | ${rate(callsPerSecond)} | ${prose(error.message)} (${error.sqlstate}) |`,
       ),
       ...queries.slower.map(
-        ({ sql, callsPerSecond, costBefore, costAfter, nodeBefore, nodeAfter }) =>
-          `| slower | ${code(sql)} | ${rate(callsPerSecond)} | planner's cost ${formatCount(Math.round(costBefore))} → ` +
-          `${formatCount(Math.round(costAfter))}${nodeAfter === null ? '' : `; ${prose(nodeBefore ?? '?')} → ${prose(nodeAfter)}`} |`,
+        (query) =>
+          `| slower | ${code(query.sql)} | ${rate(query.callsPerSecond)} | planner's cost ${costWords(query)}` +
+          `${query.nodeAfter === null ? '' : `; ${prose(query.nodeBefore ?? '?')} → ${prose(query.nodeAfter)}`} |`,
       ),
     ],
   };

@@ -1,7 +1,7 @@
 import { formatCount, formatRate, plural } from '../../format.ts';
 import type { CheckSection, FurtherRunSection, QueriesSection, Report } from '../../model/report.ts';
 import { atOnceWords } from '../at-once-phrases.ts';
-import { commandWords } from '../phrases.ts';
+import { commandWords, costWords } from '../phrases.ts';
 import { flow, marks, type TextStyle, tone } from '../text-layout.ts';
 import { andMore, bullet, heading, messageText } from './parts-text.ts';
 
@@ -49,7 +49,7 @@ export function queriesText({ queries }: Report, style: TextStyle): string[] {
         ...flow(
           style,
           [
-            `cost ${cost(query.costBefore)} ${arrow} ${cost(query.costAfter)}`,
+            `cost ${costWords(query, arrow)}`,
             query.nodeBefore === null || query.nodeAfter === null
               ? ''
               : `, ${messageText(style, query.nodeBefore)} ${arrow} ${messageText(style, query.nodeAfter)}`,
@@ -61,8 +61,6 @@ export function queriesText({ queries }: Report, style: TextStyle): string[] {
     ...andMore(style, slower.length - LISTED, ' slower'),
   ];
 }
-
-const cost = (value: number) => formatCount(Math.round(value));
 
 function queryLine(
   { sql, callsPerSecond }: Query,

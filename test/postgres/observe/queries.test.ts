@@ -287,7 +287,14 @@ test('a query that is only slower until its tables are analyzed says so, one tha
     const section = compareQueries(source, before, after);
     expect(section.slower.map(({ sql }) => sql)).toEqual(texts);
     const trials = { source, before, after };
-    const found = await trying(settings, (own) => withoutStatistics(own, section, trials));
+    const found = await trying(settings, (own) =>
+      withoutStatistics(own, section, trials, async ({ queries }) => ({
+        trials: await tryQueries(
+          own,
+          queries.map(({ sql }) => sql),
+        ),
+      })),
+    );
     expect(found.slower.map(({ untilAnalyzed }) => untilAnalyzed)).toEqual([['public.tags'], undefined]);
   } finally {
     await drop();
