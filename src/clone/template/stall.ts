@@ -63,12 +63,14 @@ async function isVisited({ control, target, signal }: CloneContext, expectedMs: 
   if (expectedMs < NOTICED_MS) return false;
   for (let look = 0; look < LOOKS; look++) {
     if ((await clientSessions(control, target.database.oid)).length > 0) return true;
-    await pauseBetweenTries(LOOK_EVERY_MS, signal);
+    // At uneven intervals: a client that comes as often as we look could be missed each time.
+    await pauseBetweenTries(2 * LOOK_EVERY_MS * Math.random(), signal);
   }
   return false;
 }
 
 const LOOKS = 20;
+/** On average. */
 const LOOK_EVERY_MS = 25;
 const NOTICED_MS = 1_000;
 /** The longest statement_timeout. */

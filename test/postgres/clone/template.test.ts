@@ -373,7 +373,7 @@ describe('the stall', () => {
       let over = false;
       const coming = (async () => {
         while (!over) {
-          await withClient(database.url, (client) => client.query('SELECT 1'));
+          await withClient(database.url, (client) => client.query('SELECT pg_sleep(0.02)'));
           await delay(20);
         }
       })();
