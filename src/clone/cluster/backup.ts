@@ -13,8 +13,8 @@ import type { Survey } from './survey.ts';
 export interface Backup {
   /** Fires when the run ends or the session is lost. */
   readonly signal: AbortSignal;
-  /** Whether a slot retains the WAL that the copy needs. */
-  readonly reserved: boolean;
+  /** Whether a slot retains the WAL that the copy needs; it is made meanwhile. */
+  readonly reserved: Promise<boolean>;
   /** Ends the backup. @throws SafemigrateError `LOST` or `CLONE` if the server was restarted or promoted in the meantime. */
   stop(): Promise<BackupEnd>;
   /**
@@ -70,9 +70,11 @@ export async function startBackup(context: CloneContext, survey: Survey, scope: 
   );
   // The checkpoint may take minutes: an interrupted run must not wait for it.
   await noticeOurEnd(session);
-  const reserved = server.mayReserve && (await reserveWal(session, slotName(context)));
   const { start, stop } = backupStatements(server);
   await session.query(start, [`safemigrate ${run}`, options.checkpoint === 'fast']);
+  // Not waited for: it waits 12 ms for the disk, and no WAL is removed before the next checkpoint has ended.
+  const reserved = server.mayReserve ? reserveWal(session, slotName(context)) : Promise.resolve(false);
+  reserved.catch(() => {});
   return {
     signal: AbortSignal.any([signal, lost.signal]),
     reserved,

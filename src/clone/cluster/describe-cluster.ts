@@ -49,7 +49,7 @@ function backupLines(
   const label = start
     .replace('$1', literal(`safemigrate ${context.run}`))
     .replace('$2', String(context.options.checkpoint === 'fast'));
-  return { start: [...(server.mayReserve ? [slot] : []), label], stop: [stop] };
+  return { start: [label, ...(server.mayReserve ? [slot] : [])], stop: [stop] };
 }
 
 function byBackup(context: CloneContext, survey: Survey, folder: string): string[] {
