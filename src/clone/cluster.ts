@@ -79,7 +79,7 @@ function whereabouts(
   survey: Survey,
 ): Pick<
   PrivateServer,
-  'folder' | 'owner' | 'programs' | 'release' | 'rollback' | 'places' | 'space' | 'files'
+  'folder' | 'owner' | 'programs' | 'release' | 'rollback' | 'places' | 'space' | 'files' | 'isQuick'
 > {
   const folder = clusterFolder(context, survey);
   const { directory, programs, snapshots } = survey;
@@ -95,7 +95,7 @@ function whereabouts(
           places: placesIn(folder, snapshots),
           space: survey.layout.data,
         }
-      : {}),
+      : { isQuick: true }),
   };
 }
 

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
-import { type CopiedServer, startCopied } from '../local-server/copied.ts';
+import { type CopiedServer, launchCopied } from '../local-server/copied.ts';
 import type { Caveat } from '../model/report.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { MadeDatabases } from '../ownership/made-databases.ts';
@@ -22,7 +22,12 @@ import {
   hasInPlaceTablespaces,
   sanitizeDataDirectory,
 } from './private/sanitize-data-directory.ts';
-import { placeSettings, type ServerSettings, serverSettings } from './private/server-settings.ts';
+import {
+  copySettings,
+  placeSettings,
+  type ServerSettings,
+  serverSettings,
+} from './private/server-settings.ts';
 import { refuseUnsandboxed, unwantedAccess } from './refuse-unsandboxed.ts';
 
 export type { PrivateServer } from './private/private-server.ts';
@@ -89,28 +94,44 @@ export async function startOnCopy(
   const obstacle = obstacleOf(context, original, sandbox);
   if (obstacle) throw new SafemigrateError('CLONE', `${obstacle.reason}.`, { hint: obstacle.enable });
 
-  // At once: the server begins a backup, for 10 ms or for its checkpoint, and the folder is made here.
-  const [lease, fill] = await bothEnded(takeLease(context, cluster, place, scope), cluster.prepare());
-  const filled = await lease.during(() => fill(folder));
-  const { databases, recovery } = filled;
   const settings = await serverSettings(original, {
     ...{ ...place, folder, programs, run, versionNum: found.server.versionNum },
+  });
+  const launched = (further: Record<string, string> = {}) =>
+    scope.own(
+      'server of the clone',
+      () =>
+        launchCopied({
+          ...{ folder, programs, user: sandbox.user, signal },
+          settings: { ...settings.fixed, ...further },
+          through: sandbox.through({ folder, socketFolder: place.socketFolder, places: cluster.places }),
+        }),
+      async (server) => server?.abandon(),
+    );
+  const leased = async () => {
+    const lease = await takeLease(context, cluster, place, scope);
+    return { lease, early: cluster.isQuick ? await lease.during(() => launched()) : null };
+  };
+  // At once: the server begins a backup, for 10 ms or for its checkpoint, and the folder is made here, and the sandbox.
+  const [{ lease, early }, fill] = await bothEnded(leased(), cluster.prepare());
+  const filled = await lease.during(() => fill(folder));
+  const { databases, recovery } = filled;
+  const copied = copySettings({
     inPlaceTablespaces: await hasInPlaceTablespaces(folder),
     ignoreInvalidPages: databases !== null,
   });
   sanitizeDataDirectory(folder, settings.file, owner, recovery !== undefined);
-  const start = () =>
-    startCopied({
-      ...{ folder, programs, user: sandbox.user, signal },
-      settings: { ...settings.fixed, ...recovery?.settings },
-      through: sandbox.through({ folder, socketFolder: place.socketFolder, places: cluster.places }),
-    });
+  const start = async () => {
+    const own = { ...copied, ...recovery?.settings };
+    return early ? early.start(own) : (await launched(own)).start();
+  };
   const server = await lease.during(() => (recovery ? recovery.during(start) : start()));
   if (databases) {
     await refuseInvalidPages(folder, databases);
     await removeRemains(folder, databases);
   }
-  return { lease, place, original, sandbox, settings, filled, server };
+  const fixed = { ...settings.fixed, ...copied };
+  return { lease, place, original, sandbox, settings: { ...settings, fixed }, filled, server };
 }
 
 /** Also if one of them fails: the scope must own by then what the other one opens. */

@@ -33,9 +33,11 @@ export async function runCaged(
   signal.throwIfAborted();
   const started = performance.now();
   // Its messages are parsed.
-  const program = await launchWatched(place, argv, 'pipe', { LC_ALL: 'C', ...variables }).catch((cause) => {
-    throw new SafemigrateError('CLONE', `${argv[0]} could not be started: ${messageOf(cause)}.`, { cause });
-  });
+  const program = await launchWatched(place, argv, { output: 'pipe' }, { LC_ALL: 'C', ...variables }).catch(
+    (cause) => {
+      throw new SafemigrateError('CLONE', `${argv[0]} could not be started: ${messageOf(cause)}.`, { cause });
+    },
+  );
   const closed = once(program, 'close') as Promise<[number | null]>;
   const lines: OutputLine[] = [];
   const note = (text: string) => lines.push({ text, atMs: performance.now() - started });

@@ -81,5 +81,8 @@ show_read_only() {
   fi
 }
 
-enter "$@" &
+# A job in the background has no input of its own.
+exec 3<&0
+enter "$@" <&3 3<&- &
+exec 3<&-
 wait $!

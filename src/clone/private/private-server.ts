@@ -27,6 +27,8 @@ export interface PrivateServer {
   readonly rollback?: { readonly save: string; readonly restore: string };
   /** The folders of the server's files, if they lie among others in the folder. */
   readonly places?: readonly string[];
+  /** Its data directory is there within moments, and needs no further settings to recover: its sandbox is made meanwhile. */
+  readonly isQuick?: boolean;
   /** A folder that has the space that the clone takes. Default: the parent of its folder. */
   readonly space?: string;
   /** Begins what need not wait for the folder. */

@@ -70,10 +70,6 @@ export interface SettingsPlace {
   readonly programs: string;
   readonly run: string;
   readonly versionNum: number;
-  /** There are tablespaces created with allow_in_place_tablespaces. */
-  readonly inPlaceTablespaces: boolean;
-  /** Databases were left out, and WAL may refer to their pages. */
-  readonly ignoreInvalidPages: boolean;
 }
 
 export async function serverSettings(original: Original, place: SettingsPlace): Promise<ServerSettings> {
@@ -105,12 +101,23 @@ export async function serverSettings(original: Original, place: SettingsPlace): 
       ...caged(place),
       shared_buffers: `${Math.floor(Math.min(sharedBuffersBytes, MAX_SHARED_BUFFERS) / 1024)}kB`,
       ...(workers ? {} : { max_worker_processes: '0' }),
-      // Without this setting recovery treats a tablespace that is not a link as damage.
-      ...(place.inPlaceTablespaces ? { allow_in_place_tablespaces: 'on' } : {}),
-      ...(place.ignoreInvalidPages ? { ignore_invalid_pages: 'on' } : {}),
     }),
     missingLibraries: libraries.missing,
     caveats,
+  };
+}
+
+/** Settings that depend on what was copied. */
+export function copySettings(copy: {
+  /** There are tablespaces created with allow_in_place_tablespaces. */
+  readonly inPlaceTablespaces: boolean;
+  /** Databases were left out, and WAL may refer to their pages. */
+  readonly ignoreInvalidPages: boolean;
+}): Record<string, string> {
+  return {
+    // Without this setting recovery treats a tablespace that is not a link as damage.
+    ...(copy.inPlaceTablespaces ? { allow_in_place_tablespaces: 'on' } : {}),
+    ...(copy.ignoreInvalidPages ? { ignore_invalid_pages: 'on' } : {}),
   };
 }
 

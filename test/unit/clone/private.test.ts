@@ -25,8 +25,6 @@ function settingsOf(
     programs: '/nowhere/bin',
     run: 'x',
     versionNum,
-    inPlaceTablespaces: false,
-    ignoreInvalidPages: false,
   });
 }
 
