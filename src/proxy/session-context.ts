@@ -117,7 +117,9 @@ export class SessionContext {
 
   /** Describes a statement to the gate. */
   intent(sql: string, parsed: ParsedStatement | null): Intent {
-    return { ...this.#parts.who, sql, parsed };
+    // Each by its name: it is made for every statement, and a spread takes a microsecond.
+    const { session, user, database } = this.#parts.who;
+    return { session, user, database, sql, parsed };
   }
 
   /** Parses a text, which is the client's own unless the gate puts another one in its place. */
@@ -144,7 +146,8 @@ export class SessionContext {
   clears(text: Buffer | string): boolean {
     const { observe, gate, who } = this.#parts;
     if (observe === 'exact' || text.length > LONGEST_CLEARED) return false;
-    return gate.clears?.({ ...who, sql: text.toString() }) === true;
+    const { session, user, database } = who;
+    return gate.clears?.({ session, user, database, sql: text.toString() }) === true;
   }
 
   /** Returns the gate's refusal, or undefined if the statement may run. */

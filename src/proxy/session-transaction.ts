@@ -120,9 +120,12 @@ export class SessionTransaction {
     const statement: Statement = {
       id: this.#freedIds.shift() ?? this.#state.nextStatement(),
       session: this.#session,
-      ...{ sql, note: note ?? null, shape: shape ?? parsed?.shape ?? sql },
+      sql,
+      note: note ?? null,
+      shape: shape ?? parsed?.shape ?? sql,
       transaction: this.#number,
-      ...{ explicit, values },
+      explicit,
+      values,
       startedAt: new Date(),
     };
     const begun: BegunStatement = {
@@ -252,7 +255,8 @@ export class SessionTransaction {
     if (!this.#running.delete(begun)) return;
     begun.durationMs = performance.now() - begun.startedMs;
     const { durationMs } = begun;
-    this.#emit({ type: 'end', statement: begun.statement, outcome: { ...outcome, durationMs } });
+    const { tag, rows, error } = outcome;
+    this.#emit({ type: 'end', statement: begun.statement, outcome: { tag, rows, error, durationMs } });
   }
 
   #emit(event: Observed): void {

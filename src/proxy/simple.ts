@@ -1,7 +1,7 @@
 import { serialize } from 'pg-protocol';
 import type { Piece } from '../postgres/protocol/frames.ts';
 import { errorResponse, type PostgresError, query, queryText } from '../postgres/protocol/messages.ts';
-import { leavesNothingBehind } from '../postgres/sql/classify-statement.ts';
+import { copiesData, leavesNothingBehind } from '../postgres/sql/classify-statement.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { type ParsedStatement, textOf, withoutRepetitions } from '../postgres/sql/parse.ts';
 import { type StatementStart, shapeOfUnparsed } from './begun-statement.ts';
@@ -55,10 +55,14 @@ export class SimpleProtocol {
     const mustGoWhole = unsynced || !this.#context.exact;
     const like = unsynced ? undefined : this.#repetition(given);
     if (like && transaction.locks.hasManyUnread) await transaction.readLocks();
-    if (like) return await this.#sendRepetition(piece, given, like);
+    if (like && this.#context.exact) return await this.#sendObserved(piece.bytes, bareText(given), like);
+    if (like) return await this.#sendThrough(piece, given, like);
     const { text, statements } = await this.#context.parse(given);
     const refusal = await this.#refusal(text, statements);
     if (refusal) return await this.#refuse(text, refusal);
+    const [only] = statements ?? [];
+    if (!mustGoWhole && only && statements?.length === 1 && this.#mayWait(only))
+      return await this.#sendObserved(query(text), textOf(text, only.from, only.to), only);
     const segments =
       statements && !mustGoWhole ? segmentsOf(statements, transaction.status !== 'I') : undefined;
     if (segments) {
@@ -87,12 +91,22 @@ export class SimpleProtocol {
     await this.#context.send(piece.bytes);
   }
 
-  /** Sends a repetition of DML: it goes straight through. */
-  async #sendRepetition(piece: Message, text: Buffer, like: ParsedStatement): Promise<void> {
-    this.#expectAnswer({
-      ...{ sql: bareText(text), parsed: like },
-      sent: this.#context.exact ? 'observed' : 'through',
-    });
+  /** Tells whether a statement of a block needs no reading of locks before it or behind it. */
+  #mayWait({ role, node, lockKind }: ParsedStatement): boolean {
+    const { transaction } = this.#context;
+    const isInBlock = transaction.status === 'T' && role === 'ordinary' && !copiesData(node);
+    return isInBlock && lockKind !== null && transaction.locks.mayWait(lockKind);
+  }
+
+  /** Sends a statement by itself that need not be waited for. */
+  async #sendObserved(bytes: Buffer, sql: string, parsed: ParsedStatement): Promise<void> {
+    this.#expectAnswer({ sql, parsed, sent: 'observed' });
+    await this.#context.send(bytes);
+  }
+
+  /** Sends a repetition of DML that the gate let through. */
+  async #sendThrough(piece: Message, text: Buffer, like: ParsedStatement): Promise<void> {
+    this.#expectAnswer({ sql: bareText(text), parsed: like, sent: 'through' });
     await this.#context.send(piece.bytes);
   }
 

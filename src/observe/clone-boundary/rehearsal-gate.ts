@@ -55,9 +55,11 @@ export class RehearsalGate implements Gate {
   readonly redirected: string[] = [];
   readonly #options: RehearsalGateOptions;
   readonly #calls: ServerCalls;
+  readonly #names: Names;
 
   constructor(options: RehearsalGateOptions) {
     this.#options = options;
+    this.#names = { ...options.names, made: (name) => options.databases.has(name) };
     this.#calls = options.calls ?? new ServerCalls();
   }
 
@@ -68,7 +70,7 @@ export class RehearsalGate implements Gate {
 
   async before({ database, sql, parsed }: Intent): Promise<GateAnswer> {
     const { names, databases, isolation } = this.#options;
-    const own = this.#names();
+    const own = this.#names;
     const known: Known = { calls: this.#calls, names: own };
     const learned = this.#calls.takeLearned();
     if (learned.length > 0) await this.#options.findUses?.(learned);
@@ -164,7 +166,7 @@ export class RehearsalGate implements Gate {
   #replacement(statement: ParsedStatement): Replacement[] {
     const { marking, databases, isolation } = this.#options;
     if (isolation === 'own-cluster') return [];
-    const reach = classifyScope(statement.node, this.#names());
+    const reach = classifyScope(statement.node, this.#names);
     const { from, to } = statement;
     if (reach.kind === 'own-databases' && limitsConnections(statement))
       return [{ kind: 'limit', from, to, limit: databases.limit }];
@@ -175,11 +177,6 @@ export class RehearsalGate implements Gate {
     if (fieldsIf(statement.node, 'CommentStmt') && mark !== null)
       return [{ kind: 'whole', from, to, text: mark }];
     return [{ kind: 'name', from, to }];
-  }
-
-  #names(): Names {
-    const { names, databases } = this.#options;
-    return { ...names, made: (name) => databases.has(name) };
   }
 
   #refuse(what: string, why: string): GateAnswer {
