@@ -1,7 +1,7 @@
 import { serialize } from 'pg-protocol';
 import type { Piece } from '../postgres/protocol/frames.ts';
 import { errorResponse, type PostgresError, query, queryText } from '../postgres/protocol/messages.ts';
-import { copiesData, leavesNothingBehind } from '../postgres/sql/classify-statement.ts';
+import { beginsAsDml, copiesData, leavesNothingBehind } from '../postgres/sql/classify-statement.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { type ParsedStatement, textOf, withoutRepetitions } from '../postgres/sql/parse.ts';
 import { type StatementStart, shapeOfUnparsed } from './begun-statement.ts';
@@ -75,10 +75,11 @@ export class SimpleProtocol {
     await this.#sendWhole(text, statements);
   }
 
-  /** What the parser said of a statement with the same normalised text, if it need not be parsed again. */
+  /** What the parser said of DML with the same normalised text, if it need not be parsed again. */
   #repetition(text: Buffer): ParsedStatement | undefined {
     if (text.length > LONGEST_NORMALISED_BYTES || this.#context.transaction.status === 'E') return undefined;
-    return this.#context.repetition(normalizeSql(text.toString()));
+    const sql = text.toString();
+    return beginsAsDml(sql) ? this.#context.repetition(normalizeSql(sql)) : undefined;
   }
 
   /** Sends on a text that is too large to be read. */

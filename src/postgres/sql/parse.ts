@@ -52,6 +52,7 @@ export async function parseText(text: Buffer): Promise<readonly ParsedStatement[
 
 /** Returns the statements without repetitions of DML, which do what the first of their shape does. */
 export function withoutRepetitions(statements: readonly ParsedStatement[]): readonly ParsedStatement[] {
+  if (statements.length === 1) return statements;
   const shapes = new Set<string>();
   return statements.filter(({ shape }) => shape === null || (!shapes.has(shape) && shapes.add(shape)));
 }
