@@ -7,7 +7,7 @@ import { MadeDatabases } from '../ownership/made-databases.ts';
 import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import type { Scope } from '../scope.ts';
+import { bothEnded, type Scope } from '../scope.ts';
 import type { Clone, CloneContext, Impossible, Possible } from './method.ts';
 import { type FolderLocation, loginThere, placeFor, targetThere } from './private/folder-location.ts';
 import { type Lease, takeLease } from './private/lease.ts';
@@ -132,12 +132,6 @@ export async function startOnCopy(
   }
   const fixed = { ...settings.fixed, ...copied };
   return { lease, place, original, sandbox, settings: { ...settings, fixed }, filled, server };
-}
-
-/** Also if one of them fails: the scope must own by then what the other one opens. */
-async function bothEnded<A, B>(one: Promise<A>, other: Promise<B>): Promise<[A, B]> {
-  await Promise.allSettled([one, other]);
-  return [await one, await other];
 }
 
 /** Turns a copy of the cluster into a clone of the target: see startOnCopy() for its life and its errors. */

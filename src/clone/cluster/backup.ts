@@ -1,20 +1,21 @@
 import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
 import { noticeOurEnd, openMaintenanceSession } from '../../ownership/control-session.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import type { Scope } from '../../scope.ts';
+import { bothEnded, type Scope } from '../../scope.ts';
 import type { CloneContext } from '../method.ts';
 import { PG_15, type SourceServer } from './source-server.ts';
 import type { Survey } from './survey.ts';
+import { positionOf } from './wal.ts';
 
 /**
- * An online backup. It belongs to a session: when that ends, in whatever way, the server aborts the backup and drops the slot
- * that retains its WAL.
+ * An online backup. It belongs to a session, and the slot that retains its WAL to another one: when they end, in whatever way, the
+ * server aborts the backup and drops the slot.
  */
 export interface Backup {
   /** Fires when the run ends or the session is lost. */
   readonly signal: AbortSignal;
-  /** Whether a slot retains the WAL that the copy needs; it is made meanwhile. */
-  readonly reserved: Promise<boolean>;
+  /** Whether a slot retains the WAL that the copy needs. */
+  readonly reserved: boolean;
   /** Ends the backup. @throws SafemigrateError `LOST` or `CLONE` if the server was restarted or promoted in the meantime. */
   stop(): Promise<BackupEnd>;
   /**
@@ -34,7 +35,7 @@ export interface BackupEnd {
 
 const FREE_SLOTS = `
 SELECT current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_replication_slots)::int AS free`;
-const RESERVE_WAL = 'SELECT slot_name FROM pg_create_physical_replication_slot($1, true, true)';
+const RESERVE_WAL = 'SELECT lsn::text FROM pg_create_physical_replication_slot($1, true, true)';
 
 export function backupStatements({ versionNum }: Pick<SourceServer, 'versionNum'>): {
   start: string;
@@ -42,11 +43,11 @@ export function backupStatements({ versionNum }: Pick<SourceServer, 'versionNum'
 } {
   return versionNum >= PG_15
     ? {
-        start: 'SELECT pg_backup_start(label => $1, fast => $2)',
+        start: 'SELECT pg_backup_start(label => $1, fast => $2)::text AS lsn',
         stop: 'SELECT lsn::text, labelfile AS label FROM pg_backup_stop(wait_for_archive => false)',
       }
     : {
-        start: 'SELECT pg_start_backup(label => $1, fast => $2, exclusive => false)',
+        start: 'SELECT pg_start_backup(label => $1, fast => $2, exclusive => false)::text AS lsn',
         stop: 'SELECT lsn::text, labelfile AS label FROM pg_stop_backup(exclusive => false, wait_for_archive => false)',
       };
 }
@@ -59,11 +60,13 @@ export function slotName({ run }: Pick<CloneContext, 'run'>): string {
 export async function startBackup(context: CloneContext, survey: Survey, scope: Scope): Promise<Backup> {
   const { run, signal, options } = context;
   const { server } = survey;
-  const session = await scope.own(
-    'backup session',
-    () => openBackupSession(context, survey),
-    async (opened) => opened?.close(),
-  );
+  const open = (what: string) =>
+    scope.own(
+      what,
+      () => openBackupSession(context, survey),
+      async (opened) => opened?.close(),
+    );
+  const session = await open('backup session');
   const lost = new AbortController();
   session.onLost((reason) =>
     lost.abort(new SafemigrateError('LOST', `The server ended the backup: ${reason}.`, { hint: RESTARTED })),
@@ -71,16 +74,33 @@ export async function startBackup(context: CloneContext, survey: Survey, scope: 
   // The checkpoint may take minutes: an interrupted run must not wait for it.
   await noticeOurEnd(session);
   const { start, stop } = backupStatements(server);
-  await session.query(start, [`safemigrate ${run}`, options.checkpoint === 'fast']);
-  // Not waited for: it waits 12 ms for the disk, and no WAL is removed before the next checkpoint has ended.
-  const reserved = server.mayReserve ? reserveWal(session, slotName(context)) : Promise.resolve(false);
-  reserved.catch(() => {});
+  const begin = async () => {
+    const [begun] = await session.query<{ lsn: string }>(start, [
+      `safemigrate ${run}`,
+      options.checkpoint === 'fast',
+    ]);
+    return positionOf(begun?.lsn ?? '0/0');
+  };
+  const reserving = server.mayReserve
+    ? reserveWal(() => open('session of the slot'), slotName(context))
+    : Promise.resolve(null);
+  // A standby cannot begin anew behind a slot that came too late.
+  if (server.inRecovery) await reserving;
+  // At once: a new slot waits for the disk, as the checkpoint does.
+  const [slot, from] = await bothEnded(reserving, begin());
+  if (slot && slot.from > from && !server.inRecovery) {
+    // Another checkpoint was between, and may have removed WAL already.
+    await session.query(stop);
+    await begin();
+  }
   return {
     signal: AbortSignal.any([signal, lost.signal]),
-    reserved,
+    reserved: slot !== null,
     stop: () => orLoss(lost.signal, stopBackup(session, stop, server)),
     refusePromoted: () => orLoss(lost.signal, server.inRecovery ? refusePromoted(session) : undefined),
-    close: () => session.close(),
+    close: async () => {
+      await Promise.all([session.close(), slot?.session.close()]);
+    },
   };
 }
 
@@ -119,18 +139,31 @@ const RESTARTED = `Was it restarted, or did it fail over? ${REMOVED} Run it agai
 const NO_FREE_SLOT = '53400';
 const WRONG_STATE = '55000';
 
-/** Creates the slot. Without it a checkpoint may recycle WAL that the copy needs, which is detected at the end. */
-async function reserveWal(session: Session, name: string): Promise<boolean> {
-  const [slots] = await session.query<{ free: number }>(FREE_SLOTS);
-  if (!slots || slots.free <= 0) return false;
+interface Slot {
+  /** It goes with this session. */
+  readonly session: Session;
+  /** WAL is retained from here on. */
+  readonly from: bigint;
+}
+
+/**
+ * Creates the slot. Without it a checkpoint may recycle WAL that the copy needs, which is detected at the end.
+ * @returns null if there is no free slot.
+ */
+async function reserveWal(open: () => Promise<Session>, name: string): Promise<Slot | null> {
+  const session = await open();
   try {
-    await session.query(RESERVE_WAL, [name]);
-    return true;
+    const [slots] = await session.query<{ free: number }>(FREE_SLOTS);
+    if (slots && slots.free > 0) {
+      const [made] = await session.query<{ lsn: string }>(RESERVE_WAL, [name]);
+      return { session, from: positionOf(made?.lsn ?? '0/0') };
+    }
   } catch (error) {
     // Another session took the last slot.
     if (sqlstateOf(error) !== NO_FREE_SLOT) throw error;
-    return false;
   }
+  await session.close();
+  return null;
 }
 
 async function stopBackup(

@@ -45,7 +45,7 @@ function backupLines(
   { server }: Pick<Survey, 'server'>,
 ): Record<'start' | 'stop', string[]> {
   const { start, stop } = backupStatements(server);
-  const slot = `SELECT slot_name FROM pg_create_physical_replication_slot(${literal(slotName(context))}, true, true)`;
+  const slot = `SELECT lsn::text FROM pg_create_physical_replication_slot(${literal(slotName(context))}, true, true)`;
   const label = start
     .replace('$1', literal(`safemigrate ${context.run}`))
     .replace('$2', String(context.options.checkpoint === 'fast'));

@@ -44,7 +44,7 @@ async function fillByBackup(
     await copyCluster(survey.layout, folder, copier, progress(context, survey));
     await completeBackup(survey, backup, folder, copier);
     return {
-      touched: await backupTraces(context, survey, backup),
+      touched: backupTraces(context, survey, backup),
       caveats: [...leftOutCaveats(survey), ...standbyCaveats(context)],
       databases: survey.layout.databases,
     };
@@ -152,7 +152,7 @@ async function fillBySnapshotsInBackup(
     await arrangeSnapshots(folder, snapshots, survey.layout, owner);
     const copier = makeCopier(context, survey, backup, { reflinker, owner: owned, threads: null });
     await completeBackup(survey, backup, folder, copier);
-    const touched = [...(await backupTraces(context, survey, backup)), snapshotTrace(survey, snapshots)];
+    const touched = [...backupTraces(context, survey, backup), snapshotTrace(survey, snapshots)];
     return { touched, caveats: standbyCaveats(context), databases: null };
   } finally {
     await backup.close();
@@ -174,18 +174,14 @@ async function runCheckpoint(context: CloneContext, survey: Survey): Promise<voi
 }
 
 /** Describes for the report what the copy did to the server. A standby uses its last restartpoint, and writes no WAL. */
-async function backupTraces(
-  { options }: CloneContext,
-  { server }: Survey,
-  { reserved }: Backup,
-): Promise<string[]> {
+function backupTraces({ options }: CloneContext, { server }: Survey, { reserved }: Backup): string[] {
   if (server.inRecovery) return ['a backup on the standby, with a restartpoint; nothing on the target'];
   const checkpoint =
     options.checkpoint === 'fast' ? 'an immediate checkpoint' : 'a checkpoint, spread over time';
   return [
     `pg_backup_start: ${checkpoint}, and full-page writes until the files were copied`,
     'pg_backup_stop: a switch to the next WAL segment, and a backup history file in pg_wal (and in the archive)',
-    ...((await reserved) ? ['a temporary replication slot, which held WAL until it was copied'] : []),
+    ...(reserved ? ['a temporary replication slot, which held WAL until it was copied'] : []),
   ];
 }
 

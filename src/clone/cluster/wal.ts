@@ -11,14 +11,18 @@ export function segmentNumber(name: string, walSegmentBytes: number): bigint {
   return BigInt(`0x${name.slice(8, 16)}`) * perId + BigInt(`0x${name.slice(16, 24)}`);
 }
 
+/** @param lsn such as `0/9000028`. @returns its position in bytes. */
+export function positionOf(lsn: string): bigint {
+  const [high = '0', low = '0'] = lsn.split('/');
+  return BigInt(`0x${high}`) * 0x1_0000_0000n + BigInt(`0x${low}`);
+}
+
 /** Numbers the segment with the last byte before the position. @param lsn such as `0/9000028`. */
 export function segmentOfLsn(
   lsn: string,
   { walSegmentBytes }: Pick<SourceServer, 'walSegmentBytes'>,
 ): bigint {
-  const [high = '0', low = '0'] = lsn.split('/');
-  const position = BigInt(`0x${high}`) * 0x1_0000_0000n + BigInt(`0x${low}`);
-  return (position - 1n) / BigInt(walSegmentBytes);
+  return (positionOf(lsn) - 1n) / BigInt(walSegmentBytes);
 }
 
 /**
