@@ -4,14 +4,20 @@ import { bytes, milliseconds, time } from './measures.ts';
 /** Scans, and rows written, per second: the larger one of the sample and of the average over `averagedMs`. */
 const perSecond = z.number().nonnegative().nullable();
 
+/** As `pg_class.relpages`: at the last VACUUM or ANALYZE. */
+const pages = z
+  .int()
+  .min(0)
+  .max(2 ** 31 - 1);
+
 /** What the planner takes from the catalogues, without any value. */
 const plannerStatistics = z.object({
-  /** At the last VACUUM or ANALYZE, without TOAST. */
-  pages: z.int(),
+  /** Without TOAST. */
+  pages: pages.min(1),
   /** Those of them that an index-only scan need not read. */
-  visiblePages: z.int(),
+  visiblePages: pages,
   /** `index` is quoted as in SQL, without its schema; `rows` are those that it has entries for. */
-  indexes: z.array(z.object({ index: z.string(), pages: z.int(), rows: z.number() })),
+  indexes: z.array(z.object({ index: z.string(), pages, rows: z.number() })),
   columns: z.array(
     z.object({
       /** Quoted as in SQL. */

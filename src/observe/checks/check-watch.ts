@@ -176,9 +176,9 @@ async function withProductionPlans(
     return asHere("the profile has no planner statistics, of an earlier version's or for lack of rights");
   if (!clone.sharesRoles || !target.role.superuser)
     return asHere("production's can be set only by a superuser of the clone's server");
-  const plan = async () =>
+  const plan = () =>
     planAtProductionSize(
-      await openForChecks(clone, options, false),
+      () => openForChecks(clone, options, false),
       production,
       queries.queries.map(({ sql }) => sql),
       trials.map((trial) => trial.plan),

@@ -3,6 +3,7 @@ import path from 'node:path';
 import type { PlannerStatistics, Profile, ProfiledRelation } from '../../model/profile-model.ts';
 import { isMarkedFolder } from '../../ownership/folder-mark.ts';
 import type { Session } from '../../postgres/connection/session.ts';
+import { withSession } from '../../postgres/session-helpers.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { type Plan, relationsIn } from './plans.ts';
 import { isWritten, makeSparseRelation, type SparseRelation } from './sparse-relation.ts';
@@ -104,62 +105,75 @@ select $1::int8::oid, $2, false, $3, $4, $5, case when $7::real is null then 0 e
  * which take no space, in the place of the table's own.
  *
  * Only on a server whose folder this tool has made on this machine, and as a superuser.
- * @param session a superuser's; nothing else is done in it.
+ * @param open opens a superuser's session.
  * @param raw the plans at the sizes here, null for what could not be planned.
  * @param before what this function returned before the command: columns that have lost their statistics since are left without them.
  * @returns undefined if the files of the server are not to be had.
  */
 export async function planAtProductionSize(
-  session: Session,
-  { relations, settings }: ProductionSizes,
+  open: () => Promise<Session>,
+  production: ProductionSizes,
   texts: readonly string[],
   raw: readonly (Plan | null)[],
   before?: ColumnStates,
 ): Promise<ProductionPlans | undefined> {
-  const [place] = await session.query<Place>(PLACE);
-  if (!place || !(await isMarkedFolder(path.dirname(place.folder)))) return undefined;
+  const files: SparseRelation[] = [];
+  try {
+    return await withSession(open(), async (session) => {
+      const [place] = await session.query<Place>(PLACE);
+      if (!place || !(await isMarkedFolder(path.dirname(place.folder)))) return undefined;
+      await session.query('BEGIN');
+      const tables = await enlargeAll(session, production, raw, { place, files, before });
+      const planned = await planQueries(
+        session,
+        texts.filter((_, index) => raw[index]),
+      );
+      // The transaction is at its end with the first error, and none of these plans failed before.
+      const failed = planned.find(({ error }) => error)?.error;
+      if (failed) throw new Error(`${failed.message} (SQLSTATE ${failed.sqlstate})`);
+      const plans = planned.values();
+      return { plans: raw.map((plan) => (plan ? (plans.next().value?.value ?? null) : null)), ...tables };
+    });
+  } finally {
+    // The server has closed them with the session, and rolled back what named them.
+    for (const each of files) await each.remove();
+  }
+}
+
+async function enlargeAll(
+  session: Session,
+  { relations, settings }: ProductionSizes,
+  raw: readonly (Plan | null)[],
+  {
+    place,
+    files,
+    before,
+  }: Pick<Enlarging, 'place' | 'files'> & { readonly before: ColumnStates | undefined },
+): Promise<Omit<ProductionPlans, 'plans'>> {
   const there = new Map(relations.map((each) => [each.relation, each]));
   const blocksThere = Number(settings.block_size ?? place.blockBytes);
   const names = [...new Set(raw.flatMap((plan) => (plan ? relationsIn(plan) : [])))];
-  const files: SparseRelation[] = [];
   const columns = new Map<string, Pick<Column, 'type' | 'analyzed'>>();
   const hasKept = ({ oid }: Table, column: Column) =>
     !before || !hasLost(column, before.get(`${oid}.${column.number}`));
-  try {
-    await session.query('BEGIN');
-    for (const name of PLANNER_SETTINGS) {
-      const [value] = settings[name]?.split(' ') ?? [];
-      if (value !== undefined)
-        await session.query('SELECT pg_catalog.set_config($1, $2, true)', [name, value]);
-    }
-    const tables = await session.query<Table>(TABLES, [names]);
-    for (const { file } of tables.flatMap(({ indexes }) => indexes))
-      if (!(await isWritten(path.join(place.folder, file), place.blockBytes))) {
-        await session.query('CHECKPOINT');
-        break;
-      }
-    for (const table of tables) {
-      for (const { number, type, analyzed } of table.columns)
-        columns.set(`${table.oid}.${number}`, { type, analyzed });
-      const known = there.get(displayName(table.schema, table.name));
-      const kept = table.columns.filter((column) => hasKept(table, column));
-      if (known) await enlarge(session, { ...table, columns: kept }, known, { place, blocksThere, files });
-    }
-    const plans = await planQueries(
-      session,
-      texts.filter((_, index) => raw[index]),
-    );
-    // The transaction is at its end with the first error, and none of these plans failed before.
-    const failed = plans.find(({ error }) => error)?.error;
-    if (failed) throw new Error(`${failed.message} (SQLSTATE ${failed.sqlstate})`);
-    let at = 0;
-    const lost = tables.filter((table) => table.columns.some((column) => !hasKept(table, column)));
-    return { plans: raw.map((plan) => (plan ? (plans[at++]?.value ?? null) : null)), columns, lost };
-  } finally {
-    // With its session, the server closes the files.
-    await session.close();
-    for (const each of files) await each.remove();
+  for (const name of PLANNER_SETTINGS) {
+    const [value] = settings[name]?.split(' ') ?? [];
+    if (value !== undefined) await session.query('SELECT pg_catalog.set_config($1, $2, true)', [name, value]);
   }
+  const tables = await session.query<Table>(TABLES, [names]);
+  for (const { file } of tables.flatMap(({ indexes }) => indexes))
+    if (!(await isWritten(path.join(place.folder, file), place.blockBytes))) {
+      await session.query('CHECKPOINT');
+      break;
+    }
+  for (const table of tables) {
+    for (const { number, type, analyzed } of table.columns)
+      columns.set(`${table.oid}.${number}`, { type, analyzed });
+    const known = there.get(displayName(table.schema, table.name));
+    const kept = table.columns.filter((column) => hasKept(table, column));
+    if (known) await enlarge(session, { ...table, columns: kept }, known, { place, blocksThere, files });
+  }
+  return { columns, lost: tables.filter((table) => table.columns.some((column) => !hasKept(table, column))) };
 }
 
 interface Place {
