@@ -9,6 +9,7 @@ import { encodeMessage, query } from '../../src/postgres/protocol/messages.ts';
 import type { Observe } from '../../src/proxy/observed.ts';
 import { bundled } from '../helpers/bundled.ts';
 import { withClient } from '../helpers/client.ts';
+import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
 import { RawClient } from '../helpers/raw-client.ts';
 import { median, recordFigures } from './figures.ts';
 
@@ -23,6 +24,8 @@ const TURNS = Number(process.env.TURNS ?? 5);
 const SHORT_TURNS = 5 * TURNS;
 /** Fewer where each waits for the disk. */
 const INSERTS = { on: 1_000, off: 5_000 } as const;
+const GB = 2 ** 30;
+const xfsObstacle = await loopFileSystemObstacle('xfs');
 const DDL_STATEMENTS = 200;
 const ROWS = 1_000_000;
 /** Copied: as much as it takes to see more of the rate than of a beginning that a minute of copying would not show. */
@@ -147,12 +150,18 @@ describe.each(['on', 'off'] as const)(
     const cases = Object.entries(casesOf(INSERTS[fsync])).filter(
       ([name]) => fsync === 'off' || !name.includes(String(ROWS)),
     );
+    let disk: LoopFileSystem | undefined;
     let server: Server;
     let pipe: Between;
     let proxies: Record<string, Between>;
 
     beforeAll(async () => {
-      server = await startServer({ settings: { fsync, autovacuum: 'off', max_wal_size: '4GB' } });
+      // Where a commit waits for a file system's log, as it does in production.
+      if (fsync === 'on' && !xfsObstacle) disk = await loopFileSystem('xfs', 12 * GB);
+      server = await startServer({
+        ...(disk && { parent: disk.folder }),
+        settings: { fsync, autovacuum: 'off', max_wal_size: '4GB' },
+      });
       pipe = await between('pipe', server.url);
       proxies = {
         exact: await between('exact', server.url),
@@ -166,6 +175,7 @@ describe.each(['on', 'off'] as const)(
     afterAll(async () => {
       for (const each of [pipe, ...Object.values(proxies)]) await each.stop();
       await server.stop();
+      await disk?.destroy();
     });
 
     test.each(cases)('%s', async (name, run) => {
