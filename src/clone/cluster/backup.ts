@@ -84,7 +84,7 @@ export async function startBackup(context: CloneContext, survey: Survey, scope: 
   const reserving = server.mayReserve
     ? reserveWal(() => open('session of the slot'), slotName(context))
     : Promise.resolve(null);
-  // A standby cannot begin anew behind a slot that came too late.
+  // A standby cannot begin again behind a slot that came too late.
   if (server.inRecovery) await reserving;
   // At once: a new slot waits for the disk, as the checkpoint does.
   const [slot, from] = await bothEnded(reserving, begin());
