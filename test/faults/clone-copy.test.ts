@@ -17,8 +17,12 @@ const FILLER =
 const LEFT = `
 SELECT (SELECT count(*)::int FROM pg_replication_slots) AS slots,
        (SELECT count(*)::int FROM pg_stat_activity WHERE application_name LIKE 'safemigrate%backup') AS sessions`;
+/** Ends one of the two sessions of a backup. */
 const END_BACKUP = `
-SELECT count(pg_terminate_backend(pid))::int AS ended FROM pg_stat_activity WHERE application_name LIKE 'safemigrate%backup'`;
+SELECT count(pg_terminate_backend(pid))::int AS ended FROM pg_stat_activity
+WHERE application_name LIKE 'safemigrate%backup' AND pid NOT IN (SELECT active_pid FROM pg_replication_slots)`;
+const END_SLOT = `
+SELECT count(pg_terminate_backend(active_pid))::int AS ended FROM pg_replication_slots`;
 
 /** ext4 shares no blocks, so that the copy takes long enough to be cut off in the middle. */
 describe('while a cluster is copied', async () => {
@@ -81,7 +85,10 @@ describe('while a cluster is copied', async () => {
     await expectNothingLeft();
   });
 
-  test.skipIf(obstacle)('the end of its session ends it, and says so', async () => {
+  test.skipIf(obstacle).each([
+    { whose: 'its session', statement: END_BACKUP },
+    { whose: 'the session of its slot', statement: END_SLOT },
+  ])('the end of $whose ends it, and says so', async ({ statement }) => {
     await withClusterCloning(url, {}, async ({ create }) => {
       const refused = expect(create()).rejects.toMatchObject({
         code: 'LOST',
@@ -89,7 +96,7 @@ describe('while a cluster is copied', async () => {
       });
       await inTheMiddle();
       await withClient(url, async (client) => {
-        expect((await client.query(END_BACKUP)).rows).toEqual([{ ended: 1 }]);
+        expect((await client.query(statement)).rows).toEqual([{ ended: 1 }]);
       });
       await refused;
     });

@@ -12,7 +12,7 @@ import { positionOf } from './wal.ts';
  * server aborts the backup and drops the slot.
  */
 export interface Backup {
-  /** Fires when the run ends or the session is lost. */
+  /** Fires when the run ends or one of the sessions is lost. */
   readonly signal: AbortSignal;
   /** Whether a slot retains the WAL that the copy needs. */
   readonly reserved: boolean;
@@ -60,17 +60,21 @@ export function slotName({ run }: Pick<CloneContext, 'run'>): string {
 export async function startBackup(context: CloneContext, survey: Survey, scope: Scope): Promise<Backup> {
   const { run, signal, options } = context;
   const { server } = survey;
-  const open = (what: string) =>
-    scope.own(
+  const lost = new AbortController();
+  const open = async (what: string) => {
+    const opened = await scope.own(
       what,
       () => openBackupSession(context, survey),
-      async (opened) => opened?.close(),
+      async (session) => session?.close(),
     );
+    opened.onLost((reason) =>
+      lost.abort(
+        new SafemigrateError('LOST', `The server ended the backup: ${reason}.`, { hint: RESTARTED }),
+      ),
+    );
+    return opened;
+  };
   const session = await open('backup session');
-  const lost = new AbortController();
-  session.onLost((reason) =>
-    lost.abort(new SafemigrateError('LOST', `The server ended the backup: ${reason}.`, { hint: RESTARTED })),
-  );
   // The checkpoint may take minutes: an interrupted run must not wait for it.
   await noticeOurEnd(session);
   const { start, stop } = backupStatements(server);
