@@ -9,6 +9,7 @@ import { ProtocolError } from '../postgres/protocol/frames.ts';
 import { AUTHENTICATION, authentication, errorResponse } from '../postgres/protocol/messages.ts';
 import { ScramVerifier } from '../postgres/protocol/scram.ts';
 import { withSettings } from '../postgres/protocol/startup-settings.ts';
+import { BusyPolling } from './busy-polling.ts';
 import type { Gate, Observe, Observer, ReadLocks } from './observed.ts';
 import { PipedSession } from './piped-session.ts';
 import { ProxySession } from './proxy-session.ts';
@@ -95,6 +96,7 @@ class ObservingProxy implements WireProxy {
   readonly #arriving = new Set<Socket>();
   readonly #served = new Set<Promise<void>>();
   readonly #stop = new AbortController();
+  readonly #polling = new BusyPolling();
   readonly #server: Server;
 
   constructor(options: ProxyOptions) {
@@ -189,6 +191,7 @@ class ObservingProxy implements WireProxy {
       lockTimeoutGiven: given.has('lock_timeout'),
       who: { session: number, user, database },
     };
+    for (const end of [socket, upstream.socket]) end.on('data', () => this.#polling.extend());
     const isPiped = observe === 'off' && gate.open === true;
     const session = isPiped ? new PipedSession(parts) : new ProxySession(parts);
     const key = upstream.key.toString('base64');
