@@ -191,7 +191,9 @@ class ObservingProxy implements WireProxy {
       lockTimeoutGiven: given.has('lock_timeout'),
       who: { session: number, user, database },
     };
-    for (const end of [socket, upstream.socket]) end.on('data', () => this.#polling.extend());
+    const heard = this.#polling.exchange();
+    socket.on('data', () => heard('client'));
+    upstream.socket.on('data', () => heard('server'));
     const isPiped = observe === 'off' && gate.open === true;
     const session = isPiped ? new PipedSession(parts) : new ProxySession(parts);
     const key = upstream.key.toString('base64');

@@ -22,8 +22,7 @@ import { median, recordFigures } from './figures.ts';
 const TURNS = Number(process.env.TURNS ?? 5);
 /** Of what takes some milliseconds: as many as it takes until the engine has compiled what runs, as it has in the longer cases. */
 const SHORT_TURNS = 5 * TURNS;
-/** Fewer where each waits for the disk. */
-const INSERTS = { on: 1_000, off: 5_000 } as const;
+const INSERTS = 5_000;
 const GB = 2 ** 30;
 const xfsObstacle = await loopFileSystemObstacle('xfs');
 const DDL_STATEMENTS = 200;
@@ -68,24 +67,24 @@ const repeat = async (count: number, run: (index: number) => Promise<unknown>) =
 const insert = (index: number) => `insert into t values (${index}, 'row number ${index}')`;
 const addColumn = (index: number) => `alter table t add column c${index} int`;
 
-const casesOf = (inserts: number): Record<string, Case> => ({
-  [`${inserts} INSERTs, simple`]: (url) =>
-    viaPg(url, (client) => repeat(inserts, (index) => client.query(insert(index)))),
-  [`${inserts} INSERTs, prepared`]: (url) =>
+const CASES: Record<string, Case> = {
+  [`${INSERTS} INSERTs, simple`]: (url) =>
+    viaPg(url, (client) => repeat(INSERTS, (index) => client.query(insert(index)))),
+  [`${INSERTS} INSERTs, prepared`]: (url) =>
     viaPg(url, (client) =>
-      repeat(inserts, (index) =>
+      repeat(INSERTS, (index) =>
         client.query({ name: 'i', text: 'insert into t values ($1, $2)', values: [index, 'row'] }),
       ),
     ),
-  [`${inserts} INSERTs, simple, one transaction`]: (url) =>
+  [`${INSERTS} INSERTs, simple, one transaction`]: (url) =>
     viaPg(url, async (client) => {
       await client.query('begin');
-      await repeat(inserts, (index) => client.query(insert(index)));
+      await repeat(INSERTS, (index) => client.query(insert(index)));
       await client.query('commit');
     }),
-  [`${inserts} INSERTs in one message`]: (url) =>
+  [`${INSERTS} INSERTs in one message`]: (url) =>
     viaPg(url, (client) =>
-      client.query(Array.from({ length: inserts }, (_, index) => insert(index)).join(';\n')),
+      client.query(Array.from({ length: INSERTS }, (_, index) => insert(index)).join(';\n')),
     ),
   [`${DDL_STATEMENTS} ALTER TABLE in one transaction`]: (url) =>
     viaPg(url, async (client) => {
@@ -124,7 +123,7 @@ const casesOf = (inserts: number): Record<string, Case> => ({
         if (!piece || (piece.kind === 'frame' && piece.type === 'Z'.charCodeAt(0))) break;
       }
     }),
-});
+};
 
 /** What observing DDL one by one takes by itself: a way to the server and back for each, one of them to read locks. */
 const BY_HAND = `${DDL_STATEMENTS} ALTER TABLE`;
@@ -147,9 +146,7 @@ const byHand: Case = (url) =>
 describe.each(['on', 'off'] as const)(
   'through the proxy, as a ratio to a direct run, with fsync %s',
   (fsync) => {
-    const cases = Object.entries(casesOf(INSERTS[fsync])).filter(
-      ([name]) => fsync === 'off' || !name.includes(String(ROWS)),
-    );
+    const cases = Object.entries(CASES).filter(([name]) => fsync === 'off' || !name.includes(String(ROWS)));
     let disk: LoopFileSystem | undefined;
     let server: Server;
     let pipe: Between;
