@@ -1,5 +1,6 @@
 import { LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
 import { type LockOrder, lockOrderOf, type SeenTransaction, sortByLockOrder } from './lock-order.ts';
+import { type Kind, kindsOf } from './transaction-kinds.ts';
 
 /** What the server counted while the transactions were looked at. */
 export interface CountedTraffic {
@@ -43,9 +44,10 @@ export function foldShapes(seen: readonly SeenTransaction[], counted: CountedTra
   const order = lockOrderOf(seen);
   const inAll = (counted.transactions * 1000) / counted.windowMs;
   const unseen = unseenAmong(counted.called, kinds, inAll);
-  const perSecond = Math.max(inAll - unseen.reduce((sum, each) => sum + each.perSecond, 0), 0);
+  const perSecond = Math.max(inAll - sumOf(unseen), 0);
   const rated = completeBeginnings(rate(kinds, counted, perSecond), counted.called, order);
-  const all = [...scaleToCounters(rated, counted.called, perSecond), ...unseen];
+  const scaled = [...scaleToCounters(rated, counted.called, perSecond), ...unseen];
+  const all = [...scaled, ...unseenBesideLong(counted.called, scaled, inAll)];
   const writers = new Map<number, number>();
   for (const { locks, perSecond } of all)
     for (const [relation, mode] of locks)
@@ -162,12 +164,13 @@ function scaleToCounters(
   called: readonly CalledStatement[],
   perSecond: number,
 ): RatedKind[] {
-  const sumOf = (some: readonly RatedKind[]) => some.reduce((sum, each) => sum + each.perSecond, 0);
   const short = kinds.filter(({ wholeMs }) => wholeMs === null);
   if (short.length === 0 || perSecond === 0) return [...kinds];
+  const long = kinds.filter(({ wholeMs }) => wholeMs !== null);
   const known = [...new Set(short.flatMap(({ locks }) => [...locks.keys()]))].flatMap((relation) => {
     const uses = usesOf(relation, called);
-    return uses > 0 ? uses / rateOfRelation(relation, kinds) : [];
+    const left = Math.max(uses - rateOfRelation(relation, long), 0);
+    return uses > 0 ? left / rateOfRelation(relation, short) : [];
   });
   const more = Math.min(1 + (perSecond - sumOf(kinds)) / sumOf(short), ...(known.length > 0 ? known : [1]));
   const factor = Math.min(perSecond / sumOf(kinds), 1) * Math.max(more, 1);
@@ -190,74 +193,53 @@ function unseenAmong(
   kinds: readonly Pick<Kind, 'locks'>[],
   perSecond: number,
 ): (CalledStatement & { holdMs: number })[] {
-  const holds = (kind: Pick<Kind, 'locks'>, [relation, mode]: [number, LockMode]) => {
+  return atMost(
+    perSecond,
+    called.filter((statement) => !kinds.some((kind) => holdsAll(kind, statement))),
+  );
+}
+
+/**
+ * Returns the statements beyond those of the long transactions that hold their locks: a kind of which only the long transactions were seen
+ * has others that fall between the readings. They are no more than the transactions that the kinds leave unexplained.
+ * @param perSecond transactions in all.
+ */
+function unseenBesideLong(
+  called: readonly CalledStatement[],
+  kinds: readonly (Pick<RatedKind, 'locks' | 'perSecond'> & Partial<RatedKind>)[],
+  perSecond: number,
+): (CalledStatement & { holdMs: number })[] {
+  const more = called.flatMap((statement) => {
+    const holding = kinds.filter((kind) => holdsAll(kind, statement));
+    const isLong = holding.length > 0 && holding.every(({ wholeMs = null }) => wholeMs !== null);
+    const left = statement.perSecond - sumOf(holding);
+    return isLong && left > 0 ? [{ locks: statement.locks, perSecond: left }] : [];
+  });
+  return atMost(Math.max(perSecond - sumOf(kinds), 0), more);
+}
+
+/** Whether a transaction of the kind holds the statement's locks, or stronger ones. */
+function holdsAll(kind: Pick<Kind, 'locks'>, { locks }: CalledStatement): boolean {
+  return [...locks].every(([relation, mode]) => {
     const held = kind.locks.get(relation);
     return held !== undefined && LOCK_MODES.indexOf(held) >= LOCK_MODES.indexOf(mode);
-  };
-  const missing = called.filter(
-    ({ locks }) => !kinds.some((kind) => [...locks].every((lock) => holds(kind, lock))),
-  );
-  const together = missing.reduce((sum, each) => sum + each.perSecond, 0);
+  });
+}
+
+/** Plays each statement as a transaction of its own, and all together no more often than this. */
+function atMost(perSecond: number, statements: readonly CalledStatement[]) {
+  const together = sumOf(statements);
   if (together === 0 || perSecond === 0) return [];
   const share = Math.min(perSecond / together, 1);
-  return missing.map(({ locks, perSecond }) => ({
-    locks,
-    perSecond: perSecond * share,
+  return statements.map((each) => ({
+    locks: each.locks,
+    perSecond: each.perSecond * share,
     holdMs: SHORTEST_MS,
   }));
 }
 
-interface Kind {
-  /** The strongest mode of each relation. */
-  readonly locks: ReadonlyMap<number, LockMode>;
-  /** Number of sightings. */
-  readonly count: number;
-  /** Mean age of those that were seen. */
-  readonly ageMs: number | null;
-  readonly medianMs: number | null;
-  /** Mean age when they were seen for the last time, if they last so long that they are seen several times; else null. */
-  readonly wholeMs: number | null;
-}
-
-/** Sightings of one transaction from which on its last one says how long it lasted. */
-const SEEN_THROUGH = 3;
-
-function kindsOf(seen: readonly SeenTransaction[], intervalMs: number): Kind[] {
-  const kinds = new Map<
-    string,
-    { locks: Map<number, LockMode>; count: number; ages: Map<string, number[]> }
-  >();
-  for (const { key: transaction, locks, ageMs } of seen) {
-    const strongest = new Map<number, LockMode>();
-    for (const { relation, mode } of locks) {
-      const known = strongest.get(relation);
-      if (known === undefined || LOCK_MODES.indexOf(mode) > LOCK_MODES.indexOf(known))
-        strongest.set(relation, mode);
-    }
-    if (strongest.size === 0) continue;
-    const key = JSON.stringify([...strongest].sort(([one], [other]) => one - other));
-    const kind = kinds.get(key) ?? { locks: strongest, count: 0, ages: new Map<string, number[]>() };
-    kind.count++;
-    if (ageMs !== null) kind.ages.set(transaction, [...(kind.ages.get(transaction) ?? []), ageMs]);
-    kinds.set(key, kind);
-  }
-  return [...kinds.values()].map(({ locks, count, ages }) => {
-    const transactions = [...ages.values()];
-    const isSeenThrough = ages.size > 0 && transactions.flat().length / ages.size >= SEEN_THROUGH;
-    const lastMs = meanOf(transactions.map((each) => Math.max(...each)));
-    return {
-      ...{ locks, count, ageMs: meanOf(transactions.flat()), medianMs: medianOf(transactions.flat()) },
-      wholeMs: isSeenThrough && lastMs !== null ? lastMs + intervalMs / 2 : null,
-    };
-  });
-}
-
-function meanOf(values: readonly number[]): number | null {
-  return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
-function medianOf(values: readonly number[]): number | null {
-  return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? null;
+function sumOf(some: readonly { readonly perSecond: number }[]): number {
+  return some.reduce((sum, each) => sum + each.perSecond, 0);
 }
 
 /**

@@ -188,6 +188,57 @@ test('one sighting of a short transaction does not make more of them than there 
   expect(shape?.holdMs).toBeCloseTo(1);
 });
 
+/** Numbers in [0, 1) that are the same in each run. */
+function numbersFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 1_664_525 + 1_013_904_223) % 2 ** 32;
+    return state / 2 ** 32;
+  };
+}
+
+/** What readings every 25 ms for 10 s see of 96 transactions a second that lock A, and how many sessions hold it on average. */
+function sampled(durationMs: (random: () => number) => number) {
+  const random = numbersFrom(7);
+  const windowMs = 10_000;
+  const running = Array.from({ length: (96 * windowMs) / 1000 }, (_, n) => {
+    const beganMs = random() * windowMs;
+    return { key: `t ${n}`, beganMs, endedMs: beganMs + durationMs(random) };
+  });
+  const readings = windowMs / 25;
+  const all = Array.from({ length: readings }, (_, n) => n * 25 + random() * 5).flatMap((atMs) =>
+    running
+      .filter(({ beganMs, endedMs }) => beganMs <= atMs && atMs < endedMs)
+      .map(({ key, beganMs }) => seen(key, [A], [], atMs - beganMs)),
+  );
+  const held = running.reduce((sum, { beganMs, endedMs }) => sum + endedMs - beganMs, 0) / windowMs;
+  return { all, held, counted: counted({ readings, windowMs, transactions: running.length }) };
+}
+
+test.each([
+  ['all of 4 ms', () => 4],
+  ['all of 150 ms', () => 150],
+  ['of 1 ms, and 5 % of 150 ms', (random) => (random() < 0.05 ? 150 : 1)],
+  ['too short to be seen, and 5 % of 150 ms', (random) => (random() < 0.05 ? 150 : 0.001)],
+  ['of 1 ms, and 20 % of 150 ms', (random) => (random() < 0.2 ? 150 : 1)],
+  ['of 5 ms on warm pages, and up to a second on cold ones', (random) => 5 + 1000 * random() ** 12],
+] satisfies [string, (random: () => number) => number][])(
+  'transactions %s come as often as they were counted, and hold their locks for as long',
+  (_, durationMs) => {
+    const { all, held, counted: server } = sampled(durationMs);
+    // One statement in each transaction, and three.
+    for (const called of [[uses(A, 96)], [uses(A, 288)]]) {
+      const shapes = foldShapes(all, { ...server, called });
+      const perSecond = shapes.reduce((sum, each) => sum + each.perSecond, 0);
+      const holding = shapes.reduce((sum, each) => sum + (each.perSecond * each.holdMs) / 1000, 0);
+      expect(perSecond / 96).toBeGreaterThan(0.8);
+      expect(perSecond / 96).toBeLessThan(1.2);
+      expect(holding / held).toBeGreaterThan(0.75);
+      expect(holding / held).toBeLessThan(1.35);
+    }
+  },
+);
+
 test('a shape is played as one transaction that locks relations and existing rows, and changes nothing', () => {
   const text = transactionText(
     {
