@@ -148,6 +148,25 @@ export class HazardContext {
     return traffic?.get(this.#former.get(relation) ?? relation) ?? null;
   }
 
+  /**
+   * The orders in which the application was seen to lock two relations, as `first before second`: `same`, `opposite`, or `unknown` for
+   * transactions that lock both in an order that was not seen. null: no traffic was recorded.
+   */
+  recordedOrders(first: string, second: string): ReadonlySet<'same' | 'opposite' | 'unknown'> | null {
+    const { recorded } = this.facts;
+    if (!recorded) return null;
+    const [one, other] = [first, second].map((name) => this.#former.get(name) ?? name);
+    const found = recorded.flatMap(({ relations, unordered }) => {
+      const [at, otherAt] = [relations.indexOf(one ?? first), relations.indexOf(other ?? second)];
+      if (at < 0 || otherAt < 0) return [];
+      const isOpen = unordered.some((pair) =>
+        [one, other].every((name) => pair.some((each) => each === name)),
+      );
+      return isOpen ? ['unknown' as const] : [at < otherAt ? ('same' as const) : ('opposite' as const)];
+    });
+    return new Set(found);
+  }
+
   /** Whether the schema comparison contains this change of the object. */
   changed(verb: SchemaChange['verb'], object: string): boolean {
     return this.#changes.has(`${verb} ${object}`);

@@ -30,7 +30,7 @@ export const TRAFFIC_HAZARDS: readonly HazardRecord[] = [
   {
     code: 'DEADLOCK_RISK',
     title: 'one transaction locks several tables that are in use',
-    condition: `A transaction takes a lock that blocks writes on one table and, in a later statement, on another, and the application is likely to use both in that time: what it does a second with the less used of the two × (the time for which the first lock is held + ${APPLICATION_MS / 1000} s, as long as a transaction of its own may take) is ${MEETINGS.warning} or more; an error from ${MEETINGS.error} on.`,
+    condition: `A transaction takes a lock that blocks writes on one table and, in a later statement, on another, and the application is likely to use both in that time: what it does a second with the less used of the two × (the time for which the first lock is held + ${APPLICATION_MS / 1000} s, as long as a transaction of its own may take) is ${MEETINGS.warning} or more; an error from ${MEETINGS.error} on. If the application's transactions were recorded (--load, or a profile), they decide: there is none if all that lock two of the tables do so in the order of the migration, and at most a warning if none was seen to lock two of them.`,
     effect:
       'A transaction of the application that uses the two in the other order waits for the first, while the migration waits for the second: after deadlock_timeout the server cancels one of them with SQLSTATE 40P01, and until then everybody queues behind both.',
     safer:
@@ -100,23 +100,57 @@ function deadlockRisk(context: HazardContext, statements: readonly StatementSect
   if (!last || takers.length < 2) return [];
   const locks = takers.flatMap((taker) => taker.locks);
   const meetings = meetingsIn(context, locks);
-  if (meetings < MEETINGS.warning) return [];
+  const order = recordedOrder(
+    context,
+    takers.map((taker) => taker.locks),
+  );
+  if (meetings < MEETINGS.warning || order === 'same') return [];
   return [
     {
       statement: last.statement.index,
       relation: last.locks[0]?.relation ?? null,
-      severity: meetings >= MEETINGS.error ? 'error' : 'warning',
+      severity: meetings >= MEETINGS.error && order !== 'none' ? 'error' : 'warning',
       message: `one transaction locks ${listed(
         locks.map(({ relation }) => relation),
         { separator: ', then ' },
       )}, which are all in use: it may deadlock with the application`,
-      evidence: `${locksEvidence(context, locks)}; ${locks.map(({ relation }) => relationEvidence(context, relation)).join('; ')}`,
+      evidence: [
+        locksEvidence(context, locks),
+        ...locks.map(({ relation }) => relationEvidence(context, relation)),
+        ...(order === null ? [] : [ORDERS[order]]),
+      ].join('; '),
       advice: sqlAdvice(
         'Change each table in a transaction of its own; if that is not possible, give up early and retry:',
         "SET lock_timeout = '500ms'",
       ),
     },
   ];
+}
+
+/** The evidence's words for the order in which the application was seen to lock the tables. */
+const ORDERS = {
+  opposite: 'transactions of the application were seen to lock them in the opposite order',
+  unknown: 'transactions of the application lock them together, in an order that was not seen',
+  none: 'no transaction of the application was seen to lock two of them',
+} as const;
+
+/** The worst order of all pairs that the migration locks one after the other; null if no traffic was recorded. */
+function recordedOrder(
+  context: HazardContext,
+  takers: readonly (readonly StatementLock[])[],
+): keyof typeof ORDERS | 'same' | null {
+  const pairs = takers.flatMap((earlier, at) =>
+    takers
+      .slice(at + 1)
+      .flatMap((later) =>
+        earlier.flatMap(({ relation: first }) =>
+          later.map(({ relation: second }) => context.recordedOrders(first, second)),
+        ),
+      ),
+  );
+  if (pairs.some((orders) => orders === null)) return null;
+  const seen = new Set(pairs.flatMap((orders) => [...(orders ?? [])]));
+  return (['opposite', 'unknown', 'same'] as const).find((each) => seen.has(each)) ?? 'none';
 }
 
 /** Of the two tables that are used most, the less used one decides how often both are used together at most. */

@@ -29,6 +29,8 @@ export interface HazardFacts {
   readonly rerun: { readonly statements: readonly Pick<StatementSection, 'sql'>[] } | null;
   /** By relation; null if the target's traffic was not sampled. */
   readonly traffic: ReadonlyMap<string, RelationTraffic> | null;
+  /** Kinds of transactions that were seen on the target or are in the profile; missing: none were recorded. */
+  readonly recorded?: readonly RecordedTransaction[] | undefined;
   /** Logical replication slots of the target's database; missing: not known. */
   readonly logicalSlots?: readonly string[] | undefined;
   /** Relations that the target's lock table has room for, and locks that were held in it; missing: not known. */
@@ -41,6 +43,13 @@ export interface RelationTraffic {
   readonly writesPerSecond: number;
   /** Of the writes; missing: not known. */
   readonly insertsPerSecond?: number;
+}
+
+/** The order in which the application's transactions of one kind lock tables, by their names before the command. */
+export interface RecordedTransaction {
+  readonly relations: readonly string[];
+  /** Pairs whose order was not seen. */
+  readonly unordered: readonly (readonly [string, string])[];
 }
 
 /** Facts about the database that hazards depend on and that the report does not contain. */

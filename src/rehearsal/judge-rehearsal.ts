@@ -12,6 +12,7 @@ import type { TargetState } from '../observe/target-state.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import { schemaWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import type { AfterCommand } from './clone-steps.ts';
+import { recordedTransactions } from './load-traffic.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
 import type { ProvenProfile } from './profile/profile-file.ts';
@@ -101,6 +102,7 @@ export async function judgeRehearsal(
       sessionsOfPsql: seen.sessionsOfPsql,
       catalogue: observed.catalogue,
       traffic: compared.traffic,
+      recorded: recordedTransactions(loaded.source, prepared.profile?.profile ?? null),
       rewrittenBytes: loss.rewrittenBytes,
       diskSpace: prepared.diskSpace,
       unsharedBytes: made.clone.strategy?.endsWith(' snapshot') ? made.clone.uniqueBytes : null,

@@ -5,6 +5,7 @@ import { trafficOfProfile } from '../load/profiled-shapes.ts';
 import { type RecordedTraffic, recordShapes } from '../load/record-shapes.ts';
 import { findPgbench, runPgbench } from '../load/run-pgbench.ts';
 import type { TrafficLog } from '../load/traffic-log.ts';
+import type { RecordedTransaction } from '../model/hazard-facts.ts';
 import type { Profile } from '../model/profile-model.ts';
 import type { Caveat } from '../model/report.ts';
 import { openSession } from '../postgres/connection/connect.ts';
@@ -133,6 +134,21 @@ export function originOf(source: LoadSource, profile: Profile | null): string {
     `${plural(shapes.length, 'kind')} of transactions seen ${where}, ${formatCount(Math.round(perSecond))} a second ` +
     `(${formatDuration(windowMs)}, ${plural(readings, 'reading')} of its locks)`
   );
+}
+
+/** The application's transactions as they were recorded, on the target or for the profile; undefined if they were not. */
+export function recordedTransactions(
+  source: LoadSource | null,
+  profile: Profile | null,
+): RecordedTransaction[] | undefined {
+  const played = source?.kind === 'shapes' ? source.recorded : undefined;
+  const recorded = played ?? (profile?.shapes ? trafficOfProfile(profile.shapes) : undefined);
+  if (!recorded) return undefined;
+  const nameOf = (oid: number) => recorded.names.get(oid) ?? String(oid);
+  return recorded.shapes.map(({ steps, unordered }) => ({
+    relations: steps.map(({ relation }) => nameOf(relation)),
+    unordered: unordered.map(([one, other]) => [nameOf(one), nameOf(other)] as const),
+  }));
 }
 
 /** What such a load cannot show. */

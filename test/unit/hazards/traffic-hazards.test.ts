@@ -78,6 +78,24 @@ describe('hazards of the traffic on the target', () => {
     expect(found({ statements, traffic: new Map([...traffic, ['public.stock', quiet]]) })).toEqual([]);
   });
 
+  test('transactions that were recorded decide by the order in which they lock the two tables', () => {
+    const traffic = new Map([
+      ['public.orders', busy],
+      ['public.stock', busy],
+    ]);
+    const statements = [alter(2, 'orders'), alter(3, 'stock')];
+    const severity = (...recorded: NonNullable<HazardFacts['recorded']>) =>
+      found({ statements, traffic, recorded }).map(([, each]) => each);
+    const inOrder = { relations: ['public.orders', 'public.items', 'public.stock'], unordered: [] };
+    const against = { relations: ['public.stock', 'public.orders'], unordered: [] };
+    const unseen = { ...inOrder, unordered: [['public.stock', 'public.orders']] as [string, string][] };
+    const alone = { relations: ['public.stock'], unordered: [] };
+    expect(severity(inOrder, alone)).toEqual([]);
+    expect(severity(inOrder, against)).toEqual(['error']);
+    expect(severity(inOrder, unseen)).toEqual(['error']);
+    expect(severity(alone)).toEqual(['warning']);
+  });
+
   test('locks fill the table of the target, not that of the clone', () => {
     const statements = [
       statement(2, {
