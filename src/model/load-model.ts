@@ -100,6 +100,13 @@ export const loadSection = loadedRun.extend({
   source: z.enum(['shapes', 'pgbench', 'command']),
   /** What was played, in a sentence. */
   origin: z.string(),
+  /** Transactions a second before the command ran, while nothing was in their way. */
+  rate: z.object({
+    /** As the server counted them on the target, or as the profile has them, times `--load-rate`; for scripts `--load-rate`. null: as many as can be. */
+    wanted: z.number().nullable(),
+    /** Those that ended. null: the load began together with the command. */
+    played: z.number().nullable(),
+  }),
   /** With `--apply`: the same once more, with the guardrails of the apply. null: not requested, or it could not be made. */
   guarded: loadedRun.extend({ guardrails: duringSection.nullable() }).nullable(),
 });

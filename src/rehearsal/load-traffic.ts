@@ -6,6 +6,7 @@ import { type RecordedTraffic, recordShapes } from '../load/record-shapes.ts';
 import { findPgbench, runPgbench } from '../load/run-pgbench.ts';
 import type { TrafficLog } from '../load/traffic-log.ts';
 import type { RecordedTransaction } from '../model/hazard-facts.ts';
+import type { LoadPhase, LoadSection } from '../model/load-model.ts';
 import type { Profile } from '../model/profile-model.ts';
 import type { Caveat } from '../model/report.ts';
 import { openSession } from '../postgres/connection/connect.ts';
@@ -134,6 +135,39 @@ export function originOf(source: LoadSource, profile: Profile | null): string {
     `${plural(shapes.length, 'kind')} of transactions seen ${where}, ${formatCount(Math.round(perSecond))} a second ` +
     `(${formatDuration(windowMs)}, ${plural(readings, 'reading')} of its locks)`
   );
+}
+
+/** Transactions a second as they were wanted, and as they were played before the command. */
+export function rateOf(
+  source: LoadSource,
+  { rate }: Pick<LoadPlan, 'rate'>,
+  { durationMs, transactions }: Pick<LoadPhase, 'durationMs' | 'transactions'>,
+): LoadSection['rate'] {
+  const counted = source.kind === 'shapes' ? source.recorded.perSecond * (rate ?? 1) : null;
+  return {
+    wanted: counted ?? (source.kind === 'pgbench' ? rate : null),
+    played: durationMs > 0 ? (transactions * 1000) / durationMs : null,
+  };
+}
+
+/** A load that plays this much more or less than it should is said to. */
+const OFF_BY = 0.2;
+
+/** Says if the load was another one than it should have been, by more than chance makes of so few transactions. */
+export function rateCaveats(
+  { wanted, played }: LoadSection['rate'],
+  { durationMs }: Pick<LoadPhase, 'durationMs'>,
+): Caveat[] {
+  if (wanted === null || played === null) return [];
+  const chance = (2 * Math.sqrt((wanted * durationMs) / 1000) * 1000) / durationMs;
+  if (Math.abs(played - wanted) <= OFF_BY * wanted + chance) return [];
+  const [few, many] = [played, wanted].map((each) => formatCount(Math.round(each)));
+  const reason =
+    `the load had ${few} transactions a second before the command, and should have had ${many}: ` +
+    (played < wanted
+      ? 'more sessions would wait on the target than here'
+      : 'fewer sessions would wait on the target than here');
+  return [{ path: 'load.rate', kind: 'estimate', reason }];
 }
 
 /** The application's transactions as they were recorded, on the target or for the profile; undefined if they were not. */

@@ -2,7 +2,7 @@ import { messageOf } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import type { LoadSection } from '../model/load-model.ts';
 import type { Caveat, SchemaSection, StatementSection } from '../model/report.ts';
-import { caveatsOf, findSource, type LoadSource, originOf } from './load-traffic.ts';
+import { caveatsOf, findSource, type LoadSource, originOf, rateCaveats, rateOf } from './load-traffic.ts';
 import { type LoadedRunOptions, measureUnderLoad } from './measure-under-load.ts';
 import type { LoadPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
@@ -74,13 +74,19 @@ async function runAll(
     openWire(loaded, prepared.command, { observer }),
   );
   const guarded = await measureGuarded(setup, prepared, options, request);
+  const rate = rateOf(source, load, section.before);
   return {
     section: {
-      ...{ source: source.kind, origin: originOf(source, prepared.profile?.profile ?? null), ...section },
+      source: source.kind,
+      origin: originOf(source, prepared.profile?.profile ?? null),
+      rate,
+      ...section,
       guarded: guarded.section,
     },
-    ...{ source, tables, runs },
-    caveats: [...caveatsOf(source), ...guarded.caveats],
+    source,
+    tables,
+    runs,
+    caveats: [...caveatsOf(source), ...rateCaveats(rate, section.before), ...guarded.caveats],
   };
 }
 

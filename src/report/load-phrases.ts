@@ -9,7 +9,7 @@ export function loadHeadline(load: LoadSection): string {
   return `${waitingWords(load)}${load.command.exitCode === 0 ? '' : `; ${endWords(load)}`}`;
 }
 
-/** What is to be said beside the headline, in at most four sentences. */
+/** Sentences beside the headline. */
 export function loadDetails(load: LoadSection): string[] {
   const { recoveryMs, pool } = load;
   const recovered =
@@ -18,6 +18,7 @@ export function loadDetails(load: LoadSection): string[] {
       : `afterwards it recovered ${recoveryMs < AT_ONCE_MS ? 'at once' : `in ${formatDuration(recoveryMs)}`}`;
   const failed = failedWords(load);
   return [
+    ...rateWords(load),
     ...(failed.length > 0 ? [failed.join(', ')] : []),
     `${recovered}; ${connectionWords(load)}`,
     ...(pool && isFull(pool)
@@ -27,6 +28,12 @@ export function loadDetails(load: LoadSection): string[] {
       : []),
     ...(load.guarded ? [`with the guardrails of --apply: ${guardedWords(load.guarded)}`] : []),
   ];
+}
+
+function rateWords({ rate: { wanted, played } }: LoadSection): string[] {
+  if (wanted === null || played === null) return [];
+  const [had, should] = [played, wanted].map((each) => formatCount(Math.round(each)));
+  return [`${had} of ${should} transactions a second were played`];
 }
 
 function waitingWords({

@@ -13,6 +13,7 @@ export function sampleLoad(more: Partial<LoadSection> = {}): LoadSection {
   };
   return {
     source: 'shapes',
+    rate: { wanted: 200, played: 198.5 },
     origin: '3 kinds of transactions seen on the target, 200 a second (10.0 s, 200 readings of its locks)',
     startedAt: '2026-11-21T10:00:00.000Z',
     clients: 6,

@@ -17,14 +17,15 @@ const felt = {
 
 const wordsOf = (load: LoadSection) => [loadHeadline(load), ...loadDetails(load)];
 
-test('what nobody felt is two sentences', () => {
+test('what nobody felt is three sentences', () => {
   expect(wordsOf(sampleLoad())).toEqual([
     'no session waited behind the command',
+    '199 of 200 transactions a second were played',
     'afterwards it recovered at once; at most 10 of 100 connections were in use',
   ]);
 });
 
-test('waiting, failures, the end of the command, recovery and a full pool are at most five sentences', () => {
+test('waiting, failures, the end of the command, recovery and a full pool are at most six sentences', () => {
   const { during } = sampleLoad();
   const deadlock = { victim: 'command' as const, statement: 3, sql: 'x', detail: '' };
   const lines = wordsOf(
@@ -39,6 +40,7 @@ test('waiting, failures, the end of the command, recovery and a full pool are at
   );
   expect(lines).toEqual([
     'for 4.2 s up to 31 sessions waited behind statement 3, the longest for 3.9 s, 58.0 s in all; the command was cancelled by a deadlock',
+    '199 of 200 transactions a second were played',
     '3 transactions of the load failed',
     'afterwards it recovered in 2.5 s; at most 10 of 100 connections were in use',
     'a full pool: if a connection is opened for each request that is held back, the target needs 130, and has 97 (20 are open)',
@@ -49,6 +51,7 @@ test('with an apply to follow it says what the guardrails change', () => {
   const {
     source: _,
     origin: __,
+    rate: ____,
     guarded: ___,
     ...run
   } = sampleLoad({ ...felt, mostWaiting: 2, someWaitedMs: 900 });
