@@ -20,8 +20,10 @@ const PROGRAMS = [
   'swap/reopen-agent-process.ts',
 ];
 
-const SHELL_PROGRAMS = [
+const SCRIPTS = [
   'clone/private/cage.sh',
+  'command/sandbox/landlock.pl',
+  'command/sandbox/landlock.py',
   'local-server/first-state.sh',
   'local-server/folder-cleaner.sh',
   'local-server/reaper.sh',
@@ -66,8 +68,7 @@ const undeclared = inside.find(
   (id) => !BUNDLED_PACKAGES.some((name) => id.includes(`/node_modules/${name}/`)),
 );
 if (undeclared) throw new Error(`${undeclared} would be bundled: is its package missing in "dependencies"?`);
-for (const file of SHELL_PROGRAMS)
-  cpSync(path.join(root, 'src', file), path.join(made, file), { recursive: true });
+for (const file of SCRIPTS) cpSync(path.join(root, 'src', file), path.join(made, file), { recursive: true });
 const { reportJsonSchema, profileJsonSchema, upgradeJsonSchema } = await import(
   path.join(made, 'report', 'report-schema.js')
 );

@@ -70,13 +70,20 @@ export const cloneSection = z.object({
 
 /** What kept the command from the target, besides the proxy. */
 export const commandIsolation = z.object({
-  /** `sandboxed`: it had no network but the proxy, and no Unix socket of this machine. `watched`: its connections were. */
-  kind: z.enum(['sandboxed', 'watched']),
-  by: z.enum(['bubblewrap', 'unshare']).nullable(),
-  /** The target's Unix sockets, if they were covered for the command although it was only watched. */
+  /**
+   * `sandboxed`: it had no network but the proxy, and no Unix socket of this machine. `restricted`: it could connect over TCP to the
+   * proxy's port alone. `watched`: its connections were.
+   */
+  kind: z.enum(['sandboxed', 'restricted', 'watched']),
+  by: z.enum(['bubblewrap', 'unshare', 'landlock', 'sandbox-exec']).nullable(),
+  /** It could signal no process outside. */
+  scoped: z.boolean(),
+  /** The target's Unix sockets, if they were covered for the command although it was not sandboxed. */
   covered: z.array(z.string()),
   /** What it could reach all the same (`--sandbox-allow`). */
   allowed: z.array(z.string()),
+  /** Why it was not sandboxed; null if it was, or with `--sandbox off`. */
+  reason: z.string().nullable(),
 });
 
 export const commandSection = z.object({

@@ -211,19 +211,22 @@ function makeLoadPlan({
   );
 }
 
+const ELSEWHERE = '--proxy-listen is for a command in a container, which has a network of its own';
+
 function makeSandboxPlan({
   sandbox: mode,
   sandboxAllow,
   proxyListen,
 }: Filled<RehearsalSettings, typeof REHEARSAL_DEFAULTS>): SandboxPlan {
   const allow = parseAllowedPlaces(sandboxAllow);
-  if (mode === 'required' && proxyListen !== REHEARSAL_DEFAULTS.proxyListen)
+  const isElsewhere = proxyListen !== REHEARSAL_DEFAULTS.proxyListen;
+  if (mode === 'required' && isElsewhere)
     throw new SafemigrateError(
       'CONFIGURATION',
       '--sandbox required and --proxy-listen do not go together: a sandboxed command reaches no other address.',
       { hint: 'A command in a container has a network of its own: isolate it there. Nothing was touched.' },
     );
-  return { mode, allow };
+  return { mode, allow, onlyWatched: isElsewhere ? ELSEWHERE : null };
 }
 
 export function makeRunPlan({ emit, audit, signal }: Partial<RunPlan>): RunPlan {

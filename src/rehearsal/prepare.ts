@@ -5,11 +5,8 @@ import { type Choice, chooseMethod } from '../clone/choose.ts';
 import type { CloneContext } from '../clone/method.ts';
 import { resolveCommand } from '../command/resolve.ts';
 import { findLogins } from '../command/rewrite.ts';
-import {
-  type CommandSandbox,
-  coverTargetSockets,
-  requireSandbox,
-} from '../command/sandbox/command-sandbox.ts';
+import { type CommandSandbox, chooseSandbox, requireSandbox } from '../command/sandbox/command-sandbox.ts';
+import { namesTarget, unnamedTarget } from '../command/sandbox/unnamed-target.ts';
 import { readDiskSpace } from '../database/data-folders.ts';
 import type { Visit } from '../database/inspect.ts';
 import { locateTarget } from '../database/locate.ts';
@@ -97,8 +94,8 @@ async function readRequest(scope: Scope, stop: Stop, plan: RehearsalPlan): Promi
   const place = located
     ? { located, environment: outside, caveats: [] }
     : await restoreFile(scope, stop, plan, outside);
-  const { mode, allow } = command.sandbox;
-  const sandbox = mode === 'required' ? await requireSandbox(allow, place.located.settings) : null;
+  const asked = { plan: command.sandbox, settings: place.located.settings };
+  const sandbox = command.sandbox.mode === 'required' ? await requireSandbox(asked) : null;
   return { place, given, profile, afterClone, run: newRunId(), sandbox };
 }
 
@@ -153,7 +150,6 @@ async function inspect(
   const command = { input, logins: await findLogins(input, compare) };
   const back = plan.checks.down === null ? null : { ...input, argv: ['sh', '-c', plan.checks.down] };
   const down = back && { input: back, logins: await findLogins(back, compare) };
-  const undecided = [command, down].some((each) => each?.logins.undecided.length);
   const readOnServer = async () => {
     const choice = await chooseMethod(context, plan.clone.method);
     refuseLoadInTarget(plan, choice);
@@ -164,7 +160,7 @@ async function inspect(
   };
   // At once: a sandbox is tried by starting processes, for 30 ms.
   const [sandbox, read] = await Promise.all([
-    required ?? sandboxByDefault(plan, undecided, target.settings, claim.control),
+    required ?? sandboxByDefault(plan, [command, ...(down ? [down] : [])], target.settings, claim.control),
     readOnServer(),
   ]);
   return { ...{ context, settings: located.settings, command, down, profile, afterClone, sandbox }, ...read };
@@ -182,13 +178,19 @@ function refuseLoadInTarget({ load }: RehearsalPlan, { method, assessment }: Cho
   );
 }
 
-/** A command that may use the target's server for something else (`undecided`) needs its sockets. */
+/** @throws SafemigrateError `SANDBOX` if the command could only be watched, and nothing names the target to it. */
 export async function sandboxByDefault(
-  { command }: Pick<RehearsalPlan, 'command'>,
-  undecided: boolean,
+  plan: Pick<RehearsalPlan, 'command' | 'target'>,
+  commands: readonly LocatedCommand[],
   settings: ConnectionSettings,
   control: Session,
 ): Promise<CommandSandbox> {
-  if (command.sandbox.mode === 'off' || undecided) return { kind: 'none' };
-  return coverTargetSockets(settings, control);
+  return chooseSandbox({
+    ...{ plan: plan.command.sandbox, settings, control },
+    needsSockets: commands.some(({ logins }) => logins.undecided.length > 0),
+    mayBeWatched: (reason) => {
+      if (commands.every(({ input, logins }) => namesTarget(input, logins))) return;
+      throw unnamedTarget(plan.target.urlEnv, reason);
+    },
+  });
 }

@@ -101,7 +101,7 @@ export async function runThroughWire(
   { gate, accessGate, wire, sandbox: opened }: OpenWire,
 ): Promise<CloneRun> {
   const rewritten = rewriteCommand(input, logins, wire.routes);
-  const run = inSandbox(toRun(rewritten, stop, plan.command, wire.routes), sandbox, opened);
+  const run = inSandbox(toRun(rewritten, stop, plan.command, wire.routes), sandbox, opened, wire.routes);
   const ran = await stop.pausedDuring(() => runWatched(run, context));
   await wire.end();
   await accessGate?.finish();

@@ -76,7 +76,7 @@ export interface RehearsalSettings {
   readonly allowClusterStatements?: boolean;
   /** The address that the command connects to, for one that runs in a container. */
   readonly proxyListen?: string;
-  /** Whether the command runs in a sandbox, with no network but the proxy: `required`, `off`, or what costs nothing. */
+  /** Whether the command runs in a sandbox, with no network but the proxy: `required`, `off`, or by the strictest way that works. */
   readonly sandbox?: SandboxMode;
   /** What a sandboxed command may reach all the same: `host:port`, or the path of a Unix socket. */
   readonly sandboxAllow?: readonly string[];

@@ -3,8 +3,10 @@ import type { Logins, Rewritten } from '../command/rewrite.ts';
 import type { Route } from '../command/route.ts';
 import { hasTerminal, type RunOptions } from '../command/run-command.ts';
 import type { CommandSandbox } from '../command/sandbox/command-sandbox.ts';
+import { keptEnvironment } from '../command/sandbox/restricted-words.ts';
 import { coverWords, restoringWords } from '../command/sandbox/sandbox-words.ts';
 import { type OpenSandbox, openSandbox } from '../command/sandbox/sandboxed-command.ts';
+import { restrictedWords } from '../command/sandbox/try-sandbox.ts';
 import type { RehearsalGateOptions } from '../observe/clone-boundary/rehearsal-gate.ts';
 import { writingFunction } from '../observe/clone-boundary/writing-function.ts';
 import type { CommandWatchOptions } from '../observe/command-watch.ts';
@@ -75,11 +77,29 @@ export function toRun(
   return { argv, env, folder, stdout, terminal: hasTerminal(), timeoutMs, interrupts, signal, marker };
 }
 
-/** The run in the sandbox that was opened for it, or with the sockets covered. */
-export function inSandbox(run: RunOptions, sandbox: CommandSandbox, opened: OpenSandbox | null): RunOptions {
-  if (opened) return { ...run, start: opened.start };
-  const covering = sandbox.kind === 'covered' ? coverWords(sandbox.sockets) : undefined;
-  return covering ? { ...run, argv: [...covering, ...restoringWords(run.env), ...run.argv] } : run;
+/** The run in the sandbox that was opened for it, or restricted and with the sockets covered. */
+export function inSandbox(
+  run: RunOptions,
+  sandbox: CommandSandbox,
+  opened: OpenSandbox | null,
+  routes: readonly Route[],
+): RunOptions {
+  if (opened || sandbox.kind === 'sandboxed') return { ...run, start: opened?.start };
+  const restricted = sandbox.kind === 'restricted' ? restrict(run, sandbox, routes) : run;
+  const covering = sandbox.covered.length === 0 ? undefined : coverWords(sandbox.covered);
+  if (!covering) return restricted;
+  return { ...restricted, argv: [...covering, ...restoringWords(run.env), ...restricted.argv] };
+}
+
+function restrict(
+  run: RunOptions,
+  { by, allow }: Extract<CommandSandbox, { kind: 'restricted' }>,
+  routes: readonly Route[],
+): RunOptions {
+  const proxy = routes.flatMap(({ entry }) => entry.hosts).map(({ port }) => port);
+  const words = restrictedWords(by, [...new Set(proxy), ...allow.relays.map(({ port }) => port)]);
+  const env = by === 'landlock' ? keptEnvironment(run.env) : run.env;
+  return { ...run, argv: [...words, ...run.argv], env };
 }
 
 /** Opens the sandbox of one run, if the command gets one. */

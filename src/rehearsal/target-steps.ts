@@ -48,7 +48,11 @@ function isConfined(
 
 /** The target is on this machine, and its Unix sockets were not hidden. */
 function hasOpenSockets({ target }: CloneSetup['context'], sandbox: CommandSandbox): boolean {
-  return sandbox.kind === 'none' && target.settings.hosts.some(({ host }) => isOwnHost(host));
+  return (
+    sandbox.kind !== 'sandboxed' &&
+    sandbox.covered.length === 0 &&
+    target.settings.hosts.some(({ host }) => isOwnHost(host))
+  );
 }
 
 /** What is known of a run on a clone that has a server of its own, where nothing that the command does there reaches the target. */

@@ -1,6 +1,6 @@
 import type { Report } from '../model/report.ts';
 import { atOnceWords } from './at-once-phrases.ts';
-import { sizesWords, unprovedWords } from './phrases.ts';
+import { sizesWords, unprovedWords, watchedWords } from './phrases.ts';
 import { visible } from './visible.ts';
 import { xmlText } from './xml.ts';
 
@@ -94,9 +94,11 @@ function verdictCases(report: Report): JunitCase[] {
   const name = command.argv.join(' ');
   const seconds = command.durationMs / 1000;
   const unproved = unprovedWords(report);
+  const watched = watchedWords(report);
   const sizes = sizesWords(report);
   const note = [
     ...(unproved === undefined ? [] : [`The target is not proved unchanged: ${unproved}`]),
+    ...(watched === undefined ? [] : [watched]),
     ...(sizes === undefined ? [] : [sizes]),
   ];
   if (!verdict.pass)

@@ -13,6 +13,7 @@ import {
   sizesWords,
   swapWords,
   unprovedWords,
+  watchedWords,
 } from './phrases.ts';
 
 /** GitHub refuses a comment of 65,536 characters and more. */
@@ -101,6 +102,7 @@ function verdict(report: Report): string[] {
     target,
   } = report;
   const unproved = unprovedWords(report);
+  const watched = watchedWords(report);
   const sizes = sizesWords(report);
   const title = `### ${pass ? '✅ The migration passed its rehearsal' : '❌ The migration did not pass its rehearsal'}`;
   const authors = target.changes.map(({ madeBy }) => madeBy);
@@ -118,6 +120,7 @@ function verdict(report: Report): string[] {
     ...(unproved === undefined
       ? []
       : ['', `> ⚠️ The target is not proved unchanged: ${prose(unproved, 1000)}`]),
+    ...(watched === undefined ? [] : ['', `> ⚠️ ${prose(watched, 1000)}`]),
     ...(sizes === undefined ? [] : ['', `> ${prose(sizes, 1000)}`]),
     ...(reasons.length > 0 ? [''] : []),
     ...reasons.map((reason) => `- ${prose(reason, 1000)}`),

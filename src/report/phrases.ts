@@ -280,13 +280,31 @@ export function costWords(
 }
 
 /** What kept the command from the target: the end of a sentence about it. */
-export function isolationText({ kind, by, covered, allowed }: CommandIsolation): string {
-  if (kind === 'sandboxed') {
-    const besides = allowed.length === 0 ? '' : `; --sandbox-allow: ${allowed.join(', ')}`;
-    return `sandboxed by ${by}: no network but the proxy, no Unix socket of this machine${besides}`;
-  }
+export function isolationText({ kind, by, scoped, covered, allowed, reason }: CommandIsolation): string {
+  const besides = allowed.length === 0 ? '' : `; --sandbox-allow: ${allowed.join(', ')}`;
   const hidden = covered.length === 0 ? '' : `; hidden from it: ${covered.join(', ')}`;
-  return `watched for connections of its own to the target, not sandboxed${hidden}`;
+  const why = reason === null ? '' : `; no sandbox, because ${reason}`;
+  if (kind === 'sandboxed')
+    return `sandboxed by ${by}: no network but the proxy, no Unix socket of this machine${besides}`;
+  if (kind === 'restricted')
+    return `restricted by ${restrictionText({ by, scoped })}${besides}${hidden}${why}`;
+  return `watched for connections of its own to the target, not sandboxed${hidden}${why}`;
+}
+
+/** Which restriction, what it closes, and what it leaves open. */
+export function restrictionText({ by, scoped }: Pick<CommandIsolation, 'by' | 'scoped'>): string {
+  if (by === 'sandbox-exec')
+    return "sandbox-exec (untried): no network but the proxy's port, on any host; it may signal other processes";
+  const closed = scoped ? ', no signal to other processes' : '';
+  const open = scoped ? 'Unix sockets with a path' : 'Unix sockets, signals to other processes';
+  return `Landlock: TCP to the proxy's port alone${closed}; open are ${open}, UDP, and the same port of other hosts`;
+}
+
+/** Says that the command was only watched although a sandbox was wanted; undefined if it was not so. */
+export function watchedWords({ command: { isolation } }: Pick<Report, 'command'>): string | undefined {
+  const { kind, reason } = isolation;
+  if (kind !== 'watched' || reason === null) return undefined;
+  return `The command was only watched, not sandboxed: ${reason}`;
 }
 
 /** `sent 98,000 times in 3 transactions, mean 0.2 ms, 99 % within 0.4 ms, at most 12 ms`. */

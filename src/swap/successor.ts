@@ -70,7 +70,7 @@ export async function migrateClone(
     wireOptions(context, clone, logins, gate, { ...plan.proxy, observe: 'off' }, opened),
   );
   const rewritten = rewriteCommand(input, logins, proxy.routes);
-  const run = inSandbox(toRun(rewritten, stop, plan.command, proxy.routes), sandbox, opened);
+  const run = inSandbox(toRun(rewritten, stop, plan.command, proxy.routes), sandbox, opened, proxy.routes);
   const { result, targetConnections } = await inPhase(context.emit, 'command', () =>
     stop.pausedDuring(() => runWatched(run, context)),
   );

@@ -4,7 +4,7 @@ import type { CloneContext, Possible } from '../clone/method.ts';
 import type { PrivateServer } from '../clone/private-cluster.ts';
 import { resolveCommand } from '../command/resolve.ts';
 import { findLogins } from '../command/rewrite.ts';
-import type { CommandSandbox } from '../command/sandbox/command-sandbox.ts';
+import { type CommandSandbox, UNWATCHED } from '../command/sandbox/command-sandbox.ts';
 import type { Visit } from '../database/inspect.ts';
 import { locateTarget } from '../database/locate.ts';
 import { comparer } from '../database/same-target.ts';
@@ -109,11 +109,10 @@ async function locateCommand(
   plan: UpgradePlan,
 ): Promise<Pick<PreparedUpgrade, 'command' | 'sandbox'>> {
   const { argv } = plan.command;
-  if (argv.length === 0) return { command: null, sandbox: { kind: 'none' } };
+  if (argv.length === 0) return { command: null, sandbox: UNWATCHED };
   const input = { argv, environment, target: target.settings, urlVariable: plan.target.urlEnv, databases };
-  const logins = await findLogins(input, comparer(target.settings, signal));
-  const sandbox = await sandboxByDefault(plan, logins.undecided.length > 0, target.settings, control);
-  return { command: { input, logins }, sandbox };
+  const command = { input, logins: await findLogins(input, comparer(target.settings, signal)) };
+  return { command, sandbox: await sandboxByDefault(plan, [command], target.settings, control) };
 }
 
 function refuseVersions(major: number, { server }: Target, { to, modes }: UpgradePlan): void {

@@ -87,7 +87,7 @@ export function sampleReport(sections: Sections = {}): Report {
       rewritten: ['DATABASE_URL'],
       undecided: [],
       leftRunning: [],
-      isolation: { kind: 'watched', by: null, covered: [], allowed: [] },
+      isolation: { kind: 'watched', by: null, scoped: false, covered: [], allowed: [], reason: null },
       reachedClone: true,
       refused: [],
       allowed: [],

@@ -1,6 +1,7 @@
 import type { Assessment } from '../../clone/method.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
+import { restrictionText } from '../../report/phrases.ts';
 import { flow, type Span, type TextStyle, tone } from '../../report/text-layout.ts';
 import { auditTo } from '../audit-file.ts';
 import { type Diagnosis, diagnose } from '../doctor/examine.ts';
@@ -83,8 +84,20 @@ function heading(style: TextStyle, text: string): string[] {
 }
 
 function sandboxSpans(sandbox: Diagnosis['sandbox']): Span[] {
-  if (sandbox.possible) return [tone('good', 'can be sandboxed'), ` by ${sandbox.by}: --sandbox required`];
-  return [tone('warning', 'can only be watched'), `, not sandboxed: ${sandbox.reason}`];
+  switch (sandbox.kind) {
+    case 'sandboxed':
+      return [tone('good', 'is sandboxed'), ` by ${sandbox.by}: no network but the proxy, no Unix socket`];
+    case 'restricted':
+      return [
+        tone('warning', 'is restricted'),
+        ` by ${restrictionText(sandbox)}; no sandbox, because ${sandbox.reason}`,
+      ];
+    case 'watched':
+      return [
+        tone('warning', 'can only be watched'),
+        `, not sandboxed, and is not run if nothing in its arguments, its environment and .env names the target: ${sandbox.reason}`,
+      ];
+  }
 }
 
 const METHOD_WIDTH = 12;

@@ -6,7 +6,7 @@ import { type Difference, readDifferences } from '../../clone/differences.ts';
 import type { Assessment } from '../../clone/method.ts';
 import type { MethodId } from '../../clone/method-id.ts';
 import { inspectFileSystems } from '../../clone/template/filesystem.ts';
-import { type Sandboxing, trySandbox } from '../../command/sandbox/command-sandbox.ts';
+import { type Sandboxing, trySandbox } from '../../command/sandbox/try-sandbox.ts';
 import { inspectTarget } from '../../database/inspect.ts';
 import { locateTarget } from '../../database/locate.ts';
 import { type Privilege, readPrivileges } from '../../database/privileges.ts';
@@ -30,7 +30,7 @@ export interface Diagnosis {
   readonly advice: readonly string[];
   /** Settings of the server and its file system that do not suit copy-on-write. */
   readonly copyOnWrite: readonly CowFinding[];
-  /** Whether the command could be sandboxed here (`--sandbox required`). */
+  /** What keeps a command from the target here, by default. */
   readonly sandbox: Sandboxing;
   /** What stands against `--swap`. */
   readonly swapObstacles: readonly SwapObstacle[];

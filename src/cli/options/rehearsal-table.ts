@@ -91,7 +91,7 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
   sandbox: {
     flag: '--sandbox <how>',
     summary:
-      'required: the command gets no network but the proxy (Linux), or the run is refused; auto: what costs nothing; off',
+      'auto: the command gets no network but the proxy, by the strictest way that works here; required: by a sandbox (Linux), or the run is refused; off: it is watched',
     group: 'Command',
     type: choiceOf('auto', 'required', 'off'),
     notInFile: ['off'],

@@ -1,7 +1,4 @@
-import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { promisify } from 'node:util';
-import { messageOf, SafemigrateError } from '../../errors.ts';
+import { SafemigrateError } from '../../errors.ts';
 import type { CommandIsolation } from '../../model/report.ts';
 import type { ConnectionSettings, HostAndPort } from '../../postgres/connection/connection-settings.ts';
 import type { Session } from '../../postgres/connection/session.ts';
@@ -9,66 +6,81 @@ import { socketInodes } from '../process-sockets.ts';
 import { postmasterOf } from '../server-process.ts';
 import { type AllowedPlaces, LOOPBACK } from './allowed-places.ts';
 import type { SandboxMode } from './sandbox-mode.ts';
-import { bubblewrapWords, coverWords, type SandboxParts, unshareWords } from './sandbox-words.ts';
-import { listeningUnixSockets, pathsToCover, realSocket } from './unix-sockets.ts';
+import { coverWords } from './sandbox-words.ts';
+import { failureOf, type Sandboxing, type SandboxWay, sandboxWords, trySandbox } from './try-sandbox.ts';
+import { listeningUnixSockets, realSocket, socketPathsOf } from './unix-sockets.ts';
 
 export interface SandboxPlan {
   readonly mode: SandboxMode;
   readonly allow: AllowedPlaces;
+  /** Why the command can only be watched, whatever works here; null: it can be sandboxed. */
+  readonly onlyWatched: string | null;
 }
 
 /** What stands between the command and the target, besides the proxy. */
-export type CommandSandbox =
-  | {
-      readonly kind: 'sandboxed';
-      readonly by: 'bubblewrap' | 'unshare';
-      readonly allow: AllowedPlaces;
-      readonly settings: ConnectionSettings;
-    }
-  /** The target's Unix sockets are covered, and nothing else. */
-  | { readonly kind: 'covered'; readonly sockets: readonly string[] }
-  | { readonly kind: 'none' };
+export type CommandSandbox = (
+  | { readonly kind: 'sandboxed'; readonly by: SandboxWay; readonly settings: ConnectionSettings }
+  | (Extract<Sandboxing, { kind: 'restricted' }> & Covered)
+  | ({ readonly kind: 'watched'; readonly reason: string | null } & Covered)
+) & { readonly allow: AllowedPlaces };
 
-const execute = promisify(execFile);
-const PROBE_MS = 10_000;
-
-const WAYS = { bubblewrap: bubblewrapWords, unshare: unshareWords } as const;
-const HINT =
-  'Install bubblewrap (apt-get install bubblewrap), permit user namespaces, or run as root; without --sandbox required the ' +
-  'command is watched instead. Nothing was touched.';
-
-/** Whether there can be a sandbox here. */
-export type Sandboxing =
-  | { readonly possible: true; readonly by: 'bubblewrap' | 'unshare' }
-  | { readonly possible: false; readonly reason: string };
-
-/** @throws SafemigrateError `SANDBOX` if the command cannot be sandboxed; `CONFIGURATION` if the target is allowed. */
-export async function requireSandbox(
-  allow: AllowedPlaces,
-  settings: ConnectionSettings,
-): Promise<CommandSandbox> {
-  refuseTarget(allow, settings);
-  const sandboxing = await trySandbox(settings, allow);
-  if (!sandboxing.possible) throw unavailable(sandboxing.reason);
-  return { kind: 'sandboxed', by: sandboxing.by, allow, settings };
+interface Covered {
+  /** The target's Unix sockets that are hidden from the command. */
+  readonly covered: readonly string[];
 }
 
-const NOTHING_ALLOWED: AllowedPlaces = { relays: [], sockets: [] };
+/** The command is on its own. */
+export const UNWATCHED = {
+  ...{ kind: 'watched', reason: null, covered: [] },
+  allow: { relays: [], sockets: [] },
+} as const satisfies CommandSandbox;
 
-/** Tries the ways to a sandbox (some 20 ms). */
-export async function trySandbox(settings: ConnectionSettings, allow = NOTHING_ALLOWED): Promise<Sandboxing> {
-  if (process.platform !== 'linux')
-    return { possible: false, reason: `there is none on ${process.platform}, only on Linux` };
-  const parts = await partsOf({ allow, settings });
-  const failures: string[] = [];
-  for (const by of ['bubblewrap', 'unshare'] as const) {
-    const words = WAYS[by](parts);
-    const failure =
-      words === undefined ? 'it is not installed' : await failureOf([...words, '/bin/sh', '-c', ':']);
-    if (failure === null) return { possible: true, by };
-    failures.push(`${by}: ${failure}`);
+interface Asked {
+  readonly plan: SandboxPlan;
+  readonly settings: ConnectionSettings;
+}
+
+/** @throws SafemigrateError `SANDBOX` if the command cannot be sandboxed; `CONFIGURATION` if the target is allowed. */
+export async function requireSandbox({ plan: { allow }, settings }: Asked): Promise<CommandSandbox> {
+  refuseTarget(allow, settings);
+  const found = await trySandbox(settings, allow);
+  if (found.kind === 'sandboxed') return { ...found, allow, settings };
+  throw unavailable(found.reason);
+}
+
+/**
+ * Finds the strictest of the ways that work here.
+ * @param asked.mayBeWatched decides, before anything was made, whether a command may run that can only be watched; it throws if not.
+ * @param asked.needsSockets the command may use the target's server for something else.
+ * @param asked.control a session on the target's server.
+ * @throws SafemigrateError `CONFIGURATION` if the target is allowed
+ */
+export async function chooseSandbox({
+  plan: { mode, allow, onlyWatched },
+  settings,
+  mayBeWatched,
+  needsSockets,
+  control,
+}: Asked & {
+  readonly mayBeWatched: (reason: string) => void;
+  readonly needsSockets: boolean;
+  readonly control: Session;
+}): Promise<CommandSandbox> {
+  if (mode === 'off') return UNWATCHED;
+  refuseTarget(allow, settings);
+  const found: Sandboxing =
+    onlyWatched === null ? await trySandbox(settings, allow) : { kind: 'watched', reason: onlyWatched };
+  switch (found.kind) {
+    case 'sandboxed':
+      return { ...found, allow, settings };
+    case 'restricted':
+      return { ...found, allow, covered: await coverableSockets(settings, control) };
+    case 'watched': {
+      mayBeWatched(found.reason);
+      const covered = needsSockets ? [] : await coverableSockets(settings, control);
+      return { ...found, allow, covered };
+    }
   }
-  return { possible: false, reason: failures.join('; ') };
 }
 
 /** A way to the target past the proxy would make the sandbox worthless. */
@@ -90,65 +102,32 @@ function sameAddress(one: HostAndPort, other: HostAndPort): boolean {
 }
 
 /** The words before a program that run it in the sandbox, as the machine's sockets are now. */
-export async function sandboxWords(
-  sandbox: Extract<CommandSandbox, { kind: 'sandboxed' }>,
-): Promise<readonly string[]> {
-  const words = WAYS[sandbox.by](await partsOf(sandbox));
-  if (words === undefined) throw unavailable(`${sandbox.by} is no longer installed`);
+export async function wordsOf({
+  by,
+  allow,
+  settings,
+}: Extract<CommandSandbox, { kind: 'sandboxed' }>): Promise<readonly string[]> {
+  const words = await sandboxWords(by, allow, settings);
+  if (typeof words === 'string') throw unavailable(words);
   return words;
 }
 
-async function partsOf({
-  allow,
-  settings,
-}: {
-  readonly allow: AllowedPlaces;
-  readonly settings: ConnectionSettings;
-}): Promise<SandboxParts> {
-  const names = allow.relays.filter(({ host, inside }) => host !== inside && host !== 'localhost');
-  const lines = names.map(({ host, inside }) => `${inside} ${host}`);
-  return {
-    covered: await pathsToCover(allow.sockets, socketPathsOf(settings)),
-    // The first line for a name counts.
-    hosts: names.length === 0 ? null : [...new Set(lines), readFileSync('/etc/hosts', 'utf8')].join('\n'),
-    lowPorts: allow.relays.some(({ port }) => port < 1024),
-  };
-}
-
-/** Paths of the sockets that these settings name. */
-function socketPathsOf({ hosts }: ConnectionSettings): string[] {
-  return hosts.flatMap(({ host, port }) => (host.startsWith('/') ? [`${host}/.s.PGSQL.${port}`] : []));
-}
-
-async function failureOf([program = '', ...args]: readonly string[]): Promise<string | null> {
-  try {
-    await execute(program, args, { timeout: PROBE_MS, env: {} });
-    return null;
-  } catch (error) {
-    const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
-    return said.split('\n')[0] || messageOf(error);
-  }
-}
-
 function unavailable(why: string): SafemigrateError {
-  return new SafemigrateError('SANDBOX', `The command cannot be sandboxed here: ${why}.`, { hint: HINT });
+  return new SafemigrateError('SANDBOX', `The command cannot be sandboxed here: ${why}.`, {
+    hint:
+      'Install bubblewrap (apt-get install bubblewrap), permit user namespaces, or run as root; --sandbox auto takes the next best ' +
+      'way instead. Nothing was touched.',
+  });
 }
 
-/**
- * Covers the target's Unix sockets for the command, as `auto` does: only as root, and only if they are proved to be the target's.
- * @param control a session on the target's server.
- */
-export async function coverTargetSockets(
-  settings: ConnectionSettings,
-  control: Session,
-): Promise<CommandSandbox> {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return { kind: 'none' };
+/** Lists the target's Unix sockets that can be hidden from the command: only as root, and if they are proved to be the target's. */
+async function coverableSockets(settings: ConnectionSettings, control: Session): Promise<string[]> {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return [];
   const paths = [...socketPathsOf(settings), ...(await socketsOfServer(control))];
   const sockets = [...new Set(paths.flatMap((file) => realSocket(file) ?? []))];
   const words = sockets.length === 0 ? undefined : coverWords(sockets);
-  if (words === undefined || (await failureOf([...words, '/bin/sh', '-c', ':'])) !== null)
-    return { kind: 'none' };
-  return { kind: 'covered', sockets };
+  const isPossible = words !== undefined && (await failureOf([...words, '/bin/sh', '-c', ':'])) === null;
+  return isPossible ? sockets : [];
 }
 
 /** Finds the Unix sockets of a server on this machine: its postmaster listens on them. */
@@ -159,17 +138,20 @@ async function socketsOfServer(control: Session): Promise<string[]> {
   return (await listeningUnixSockets()).filter(({ inode }) => inodes.has(inode)).map((each) => each.path);
 }
 
-/** The report's words for it. */
+/** Builds the report's part about it. */
 export function describeIsolation(sandbox: CommandSandbox): CommandIsolation {
+  const { relays, sockets } = sandbox.allow;
+  const allowed = [...relays.map(({ host, port }) => `${host}:${port}`), ...sockets];
   switch (sandbox.kind) {
-    case 'sandboxed': {
-      const { relays, sockets } = sandbox.allow;
-      const allowed = [...relays.map(({ host, port }) => `${host}:${port}`), ...sockets];
-      return { kind: 'sandboxed', by: sandbox.by, covered: [], allowed };
+    case 'sandboxed':
+      return { kind: 'sandboxed', by: sandbox.by, scoped: true, covered: [], allowed, reason: null };
+    case 'restricted': {
+      const { kind, by, scoped, covered, reason } = sandbox;
+      return { kind, by, scoped, covered: [...covered], allowed, reason };
     }
-    case 'covered':
-      return { kind: 'watched', by: null, covered: [...sandbox.sockets], allowed: [] };
-    case 'none':
-      return { kind: 'watched', by: null, covered: [], allowed: [] };
+    case 'watched': {
+      const { kind, covered, reason } = sandbox;
+      return { kind, by: null, scoped: false, covered: [...covered], allowed: [], reason };
+    }
   }
 }

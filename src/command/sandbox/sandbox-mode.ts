@@ -1,2 +1,2 @@
-/** `required`: the whole sandbox, or no run. `auto`: what costs nothing and is in no command's way. */
+/** `auto`: the strictest way that works here. `required`: the whole sandbox, or no run. `off`: the command is watched. */
 export type SandboxMode = 'auto' | 'required' | 'off';

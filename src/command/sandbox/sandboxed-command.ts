@@ -8,7 +8,7 @@ import { builtFile } from '../../package.ts';
 import type { Scope } from '../../scope.ts';
 import type { StartCommand } from '../run-command.ts';
 import type { AllowedHost } from './allowed-places.ts';
-import { type CommandSandbox, sandboxWords } from './command-sandbox.ts';
+import { type CommandSandbox, wordsOf } from './command-sandbox.ts';
 import type { InsideAddress, LauncherMessage, LaunchOrder } from './launcher.ts';
 
 /** A sandbox that waits for its command. */
@@ -33,7 +33,7 @@ export async function openSandbox(
 ): Promise<OpenSandbox> {
   const { relays } = sandbox.allow;
   const addresses = [ANY_PORT, ...relays.map(({ inside, port }) => ({ host: inside, port }))];
-  const words = await sandboxWords(sandbox);
+  const words = await wordsOf(sandbox);
   const launcher = await scope.own(
     'sandbox',
     async () => launch(words, addresses, io),

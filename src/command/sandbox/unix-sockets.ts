@@ -1,6 +1,7 @@
 import { readdirSync, realpathSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 
 /** A Unix socket that somebody listens on, in this network namespace. */
 export interface ListeningSocket {
@@ -70,4 +71,9 @@ function isSocketFolder(folder: string, stays: ReadonlySet<string>): boolean {
   } catch {
     return false;
   }
+}
+
+/** Paths of the sockets that these settings name. */
+export function socketPathsOf({ hosts }: ConnectionSettings): string[] {
+  return hosts.flatMap(({ host, port }) => (host.startsWith('/') ? [`${host}/.s.PGSQL.${port}`] : []));
 }

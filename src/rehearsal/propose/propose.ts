@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { UNWATCHED } from '../../command/sandbox/command-sandbox.ts';
 import { messageOf } from '../../errors.ts';
 import { inPhase } from '../../events.ts';
 import { findHazards } from '../../hazards/find-hazards.ts';
@@ -176,7 +177,7 @@ async function tryScript(
 async function anotherClone(setup: CloneSetup, prepared: RehearsalContext): Promise<CloneSetup> {
   const made = await cloneAgain(setup, prepared);
   // The script is run by this process, which is in no sandbox.
-  return { ...made, schema: await openSchemaReader(setup.life.scope, setup.plan), sandbox: { kind: 'none' } };
+  return { ...made, schema: await openSchemaReader(setup.life.scope, setup.plan), sandbox: UNWATCHED };
 }
 
 /** Runs the proved script under the load that the command had, if it had one. */
@@ -192,7 +193,7 @@ export async function measureProposal(
   const runs = [...proposed.runs];
   try {
     const measured = await measureUnderLoad(
-      { ...setup, sandbox: { kind: 'none' } },
+      { ...setup, sandbox: UNWATCHED },
       prepared,
       { load, source, quiet: null, tables, runs },
       (setupOfLoaded, observer) => openWire(setupOfLoaded, prepared.command, { observer }),

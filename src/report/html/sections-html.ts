@@ -13,6 +13,7 @@ import {
   losingChanges,
   sizesWords,
   unprovedWords,
+  watchedWords,
   writtenWords,
 } from '../phrases.ts';
 import { saferFormHint } from '../proposal-phrases.ts';
@@ -24,6 +25,7 @@ import { bar, facts, listHtml, section, tableHtml } from './parts-html.ts';
 export function verdictHtml(report: Report): Html {
   const { verdict, target, command, caveats, apply, swap } = report;
   const unproved = unprovedWords(report);
+  const watched = watchedWords(report);
   const sizes = sizesWords(report);
   const { pass, reasons } = verdict;
   const changed = alarmingChanges(target);
@@ -41,6 +43,7 @@ ${changed.length > 0 && html`<p class="alarm" role="alert">${whoChanged} A perso
 <header class="verdict ${pass ? 'good' : 'bad'}">${alone ? html`<h1>${title}</h1>` : html`<h2>${title}</h2>`}
 <p><code>${command.argv.join(' ')}</code></p>
 ${unproved !== undefined && html`<p><strong>The target is not proved unchanged:</strong> ${unproved}</p>`}
+${watched !== undefined && html`<p>${watched}</p>`}
 ${sizes !== undefined && html`<p>${capital(sizes)}</p>`}
 ${listHtml(reasons.slice(1))}
 ${facts(firstAnswers(report).map(({ question, words }) => [question, capital(words)] as const))}

@@ -23,7 +23,7 @@ export function runText(report: Report, style: TextStyle): string[] {
       ? [['', outcomeSpans(report, style)] satisfies [string, Span[]]]
       : []),
     ['', reachSpans(report, style)],
-    ...(style.verbose || command.isolation.kind === 'sandboxed'
+    ...(style.verbose || command.isolation.kind !== 'watched'
       ? [['', [messageText(style, isolationText(command.isolation))]] satisfies [string, Span[]]]
       : []),
     ...noteSpans(report, style).map((spans): [string, Span[]] => ['', spans]),

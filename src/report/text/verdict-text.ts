@@ -2,7 +2,7 @@ import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
 import { firstAnswers } from '../first-answers.ts';
-import { alarmingChanges, losingChanges, sizesWords, unprovedWords } from '../phrases.ts';
+import { alarmingChanges, losingChanges, sizesWords, unprovedWords, watchedWords } from '../phrases.ts';
 import { flow, marks, type TextStyle, tone } from '../text-layout.ts';
 import { andMore, bullet, fact, messageText } from './parts-text.ts';
 
@@ -16,6 +16,7 @@ export function verdictText(report: Report, style: TextStyle): string[] {
   return [
     ...flow(style, [': ', tone('strong', messageText(style, first ?? ''))], 2, [title]),
     ...unprovedLine(report, style),
+    ...watchedLine(report, style),
     ...sizesLine(report, style),
     ...others.slice(0, LISTED).flatMap((reason) => bullet(style, [messageText(style, reason)])),
     ...andMore(style, others.length - LISTED),
@@ -30,6 +31,11 @@ function unprovedLine(report: Report, style: TextStyle): string[] {
   if (why === undefined) return [];
   const state = tone('warning', 'The target is not proved unchanged');
   return flow(style, [state, ': ', messageText(style, why)], 4, [tone('warning', '  ! ')]);
+}
+
+function watchedLine(report: Report, style: TextStyle): string[] {
+  const words = watchedWords(report);
+  return words === undefined ? [] : flow(style, [messageText(style, words)], 4, [tone('warning', '  ! ')]);
 }
 
 function sizesLine(report: Report, style: TextStyle): string[] {

@@ -1,0 +1,35 @@
+import { SafemigrateError } from '../../errors.ts';
+import { effective } from '../mention.ts';
+import type { CommandInput, Logins } from '../rewrite.ts';
+
+const PLACEHOLDER = /\{safemigrate:/;
+
+/** Says whether the user named the target to the command: only then does it get its connection from safemigrate. */
+export function namesTarget(
+  { argv, urlVariable }: Pick<CommandInput, 'argv' | 'urlVariable'>,
+  { mentions, variables }: Pick<Logins, 'mentions' | 'variables'>,
+): boolean {
+  const values = effective(variables);
+  return (
+    mentions.length > 0 ||
+    // It is rewritten whatever its value is, also if only the arguments mention it.
+    urlVariable in values ||
+    argv.some((argument) => argument.includes(urlVariable)) ||
+    [...argv, ...Object.values(values)].some((text) => PLACEHOLDER.test(text))
+  );
+}
+
+/** Builds the refusal to run a command that might take its connection from a file, where nothing would prevent that. */
+export function unnamedTarget(urlVariable: string, reason: string): SafemigrateError {
+  return new SafemigrateError(
+    'SANDBOX',
+    'The command was not run: nothing in its arguments, its environment and .env names the target, so it may read its connection ' +
+      `from a file and write to the target, and nothing here would prevent that (${reason}).`,
+    {
+      hint:
+        `Set ${urlVariable} if the command reads it; or write {safemigrate:url} ({safemigrate:host}, {safemigrate:port}, …) into an ` +
+        'argument or a variable that it reads; or name its file as {safemigrate:config FILE}, which gives it a copy that names the ' +
+        'clone. --sandbox off runs it all the same. Nothing was touched.',
+    },
+  );
+}
