@@ -118,6 +118,12 @@ function commandReasons({ command, interrupted, targetConnections }: Findings): 
 
 function reachReasons({ command, interrupted, targetConnections }: Findings): string[] {
   if (command.reachedClone || interrupted || targetConnections.length > 0) return [];
+  if (command.exitCode !== 0 && command.isolation.kind !== 'watched')
+    return [
+      'the command failed and never connected to the clone, so nothing was rehearsed; it was kept from every other place. Its own ' +
+        'output says whether it ended before it connected, or takes its connection from a file: pass that as {safemigrate:url} in an ' +
+        'argument or a variable, or the file as {safemigrate:config FILE}; --sandbox-allow HOST:PORT lets it reach what else it needs',
+    ];
   if (command.exitCode !== 0)
     return [
       'the command failed and never connected to the clone, so nothing was rehearsed: its own output says whether it ended before ' +

@@ -6,7 +6,7 @@ import type { CloneContext } from '../clone/method.ts';
 import { resolveCommand } from '../command/resolve.ts';
 import { findLogins } from '../command/rewrite.ts';
 import { type CommandSandbox, chooseSandbox, requireSandbox } from '../command/sandbox/command-sandbox.ts';
-import { namesTarget, unnamedTarget } from '../command/sandbox/unnamed-target.ts';
+import { leadsToClone, unnamedTarget } from '../command/sandbox/unnamed-target.ts';
 import { readDiskSpace } from '../database/data-folders.ts';
 import type { Visit } from '../database/inspect.ts';
 import { locateTarget } from '../database/locate.ts';
@@ -189,7 +189,7 @@ export async function sandboxByDefault(
     ...{ plan: plan.command.sandbox, settings, control },
     needsSockets: commands.some(({ logins }) => logins.undecided.length > 0),
     mayBeWatched: (reason) => {
-      if (commands.every(({ input, logins }) => namesTarget(input, logins))) return;
+      if (commands.every(({ input, logins }) => leadsToClone(input, logins))) return;
       throw unnamedTarget(plan.target.urlEnv, reason);
     },
   });

@@ -29,6 +29,9 @@ afterEach(() => target.drop());
 /** In the target's own server, where what all databases share is within the command's reach. */
 const SHARED = ['--clone', 'template'];
 
+/** Outside of the sandbox, which would prevent it. */
+const WATCHED = ['--sandbox', 'off'];
+
 async function rehearse(command: string[], options: CliOptions = {}, flags: string[] = []) {
   const env = { DATABASE_URL: target.url };
   const result = await safemigrate([...SHARED, ...flags, '--format', 'json', '--', ...command], {
@@ -53,6 +56,8 @@ describe('a command that changes the target itself', () => {
   test('by a URL that nobody could rewrite: exit code 5, and the exact change is named', RACE, async () => {
     const { exitCode, report } = await rehearse(
       sqlCommand('ALTER TABLE jobs ADD COLUMN done bool', hardCoded),
+      {},
+      WATCHED,
     );
     expect(exitCode).toBe(5);
     // Its session may be over before it is seen.
@@ -65,7 +70,8 @@ describe('a command that changes the target itself', () => {
 
   test('a person is told so in the first lines', RACE, async () => {
     const env = { DATABASE_URL: target.url };
-    const { stderr } = await safemigrate(['--', ...sqlCommand('DROP TABLE jobs', hardCoded)], { env });
+    const command = sqlCommand('DROP TABLE jobs', hardCoded);
+    const { stderr } = await safemigrate([...WATCHED, '--', ...command], { env });
     const firstLines = stderr.trimStart().split('\n').slice(0, 6).join('\n');
     expect(firstLines).toMatch(/changed the target|the target changed/);
     expect(stderr).toContain('public.jobs');
@@ -241,6 +247,7 @@ describe('a command that changes the target itself', () => {
           ...sqlCommand('ALTER ROLE sneaky CREATEDB', url),
         ],
         { env: { DATABASE_URL: withDatabase(server.url, 'shop') } },
+        WATCHED,
       );
       expect(report.command).toMatchObject({ exitCode: 0, reachedClone: true });
       expect(report.target.changes).toMatchObject([
@@ -320,6 +327,21 @@ describe('others who change the target meanwhile', () => {
   });
 });
 
+describe('a command whose connection only a file has', () => {
+  test('is kept from the target by default: nothing is written, and it is told what to do', async () => {
+    const env = { DATABASE_URL: target.url };
+    const command = sqlCommand('ALTER TABLE jobs ADD COLUMN done bool', hardCoded);
+    const { exitCode, stderr } = await safemigrate(['--', ...command], { env });
+    expect(exitCode, stderr).toBe(1);
+    const words = stderr.replace(/\s+/g, ' ');
+    expect(words).toContain('it was kept from every other place');
+    expect(words).toContain('{safemigrate:url}');
+    await withClient(target.url, async (client) => {
+      expect((await client.query('SELECT * FROM jobs')).fields.map(({ name }) => name)).toEqual(['id']);
+    });
+  });
+});
+
 describe('a command that never connects', () => {
   test('has rehearsed nothing: exit code 1, with what can be done about it', async () => {
     const env = { DATABASE_URL: target.url };
@@ -330,7 +352,7 @@ describe('a command that never connects', () => {
   });
 
   test('a read of the target alone is no change of it', RACE, async () => {
-    const { exitCode, report } = await rehearse(sqlCommand('SELECT * FROM jobs', hardCoded));
+    const { exitCode, report } = await rehearse(sqlCommand('SELECT * FROM jobs', hardCoded), {}, WATCHED);
     expect(report.target.changes).toEqual([]);
     expect(exitCode).toBe(1);
   });

@@ -244,7 +244,7 @@ async function startFacilities(
 export class Productions {
   readonly #open = new Map<ServerVersion, Production>();
 
-  async attempt(tried: Attempt, way: Way = 'rehearsed'): Promise<AttemptResult> {
+  async attempt(tried: Attempt, way: Way = 'watched'): Promise<AttemptResult> {
     const { version } = tried;
     const production = this.#open.get(version) ?? (await openProduction(version));
     this.#open.delete(version);
@@ -264,13 +264,13 @@ export class Productions {
   }
 }
 
-/** How an escape is run: through safemigrate, or on the target itself. */
-type Way = 'rehearsed' | 'direct';
+/** How an escape is run: rehearsed as it is by default, rehearsed where it is only watched, or on the target itself. */
+type Way = 'by default' | 'watched' | 'direct';
 
 async function attempt(
   production: Production,
   { escape: tried, clone, role }: Omit<Attempt, 'version'>,
-  way: Way = 'rehearsed',
+  way: Way = 'watched',
 ): Promise<AttemptResult> {
   const { server, url } = production;
   const login = loginOf(production, role);
@@ -290,9 +290,10 @@ async function attempt(
       DATABASE_URL: `postgresql://${login.user}:${login.password}@127.0.0.1:${server.port}/shop`,
     };
     const options = { env: { ...env, SAFEMIGRATE_CLONE: clone }, folder, commandTellsPasswords: true };
-    const result = await (way === 'rehearsed'
-      ? safemigrate(['--timeout', '60s', ...tried.args, '--', ...command], options)
-      : runProgram(command, options));
+    const sandbox = way === 'watched' ? ['--sandbox', 'off'] : [];
+    const result = await (way === 'direct'
+      ? runProgram(command, options)
+      : safemigrate(['--timeout', '60s', ...sandbox, ...tried.args, '--', ...command], options));
     if (tried.waits !== undefined) await untilEnded(path.join(folder, tried.waits));
     const output = result.stdout + result.stderr;
     const changes = [

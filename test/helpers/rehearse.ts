@@ -34,6 +34,11 @@ export async function rehearse(
   return { ...result, report: readReport(result.stdout) };
 }
 
+/** The same for a command that is kept in no sandbox, so that it reaches the target and has to be detected. */
+export function rehearseWatched(...[url, command, options = {}]: Parameters<typeof rehearse>) {
+  return rehearse(url, command, { ...options, args: ['--sandbox', 'off', ...(options.args ?? [])] });
+}
+
 /** A statement's locks on relations that are not the system's, as `MODE relation`. */
 export function locksOf({ locks }: Pick<StatementSection, 'locks'>): string[] | null {
   return (

@@ -6,7 +6,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vi
 import { CLI, runProgram, safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { ownServer } from '../helpers/own-server.ts';
-import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
+import { rehearseWatched as rehearse, scriptCommand } from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 import { clonesOf, digestOf, withDatabase } from '../helpers/target-state.ts';
 
@@ -159,8 +159,6 @@ test('a session over a Unix socket is recognised by the peer of the socket', RAC
         hardCoded,
       ),
       {
-        // By default it is hidden.
-        args: ['--sandbox', 'off'],
         typed: [
           [
             /waiting/,
@@ -204,6 +202,8 @@ describe('a process that the command has let go', () => {
     const args = [
       '--clone',
       'template',
+      '--sandbox',
+      'off',
       '--format',
       'json',
       '--',
@@ -238,6 +238,8 @@ describe('a process that the command has let go', () => {
     let tool = 0;
     const killed = safemigrate(
       [
+        '--sandbox',
+        'off',
         '--',
         ...scriptCommand(
           "console.error('runs', process.pid); setInterval(() => {}, 1000); await new Promise(() => {})",

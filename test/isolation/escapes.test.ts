@@ -11,4 +11,14 @@ describe.skipIf(skipReason(noEscapes))('a way out of the rehearsal is stopped or
     const { ending, changes, output } = await productions.attempt(tried);
     expect(ending, `${tried.escape.tries}: ${changes.join('; ')}\n${output}`).not.toBe('silent');
   });
+
+  const commands = TESTED.filter(({ escape: { file } }) => !file.endsWith('.sql'));
+  test.each(commands.map((tried) => [nameOfAttempt(tried), tried] as const))(
+    '%s, in the sandbox that it gets by default',
+    async (_, tried) => {
+      const { ending, changes, output } = await productions.attempt(tried, 'by default');
+      console.log('ENDING', tried.escape.name, ending, changes);
+      expect(ending, `${tried.escape.tries}: ${changes.join('; ')}\n${output}`).toBe('stopped');
+    },
+  );
 });

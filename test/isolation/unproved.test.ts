@@ -4,7 +4,7 @@ import type { Server } from '../../src/local-server/embedded.ts';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/database.ts';
 import { ownServer } from '../helpers/own-server.ts';
-import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
+import { rehearseWatched as rehearse, scriptCommand } from '../helpers/rehearse.ts';
 import { withDatabase } from '../helpers/target-state.ts';
 import { passingBy } from '../helpers/unseen-sessions.ts';
 
@@ -99,7 +99,7 @@ describe.each([14, 18] as const)('on PostgreSQL %i', (version) => {
 
     test('--require-proof fails then, and a person reads why in the first lines', RACE, async () => {
       const { exitCode, stderr } = await safemigrate(
-        ['--require-proof', '--', ...comingBy('INSERT INTO jobs VALUES (5)')],
+        ['--sandbox', 'off', '--require-proof', '--', ...comingBy('INSERT INTO jobs VALUES (5)')],
         {
           env: { DATABASE_URL: target },
         },

@@ -5,7 +5,7 @@ import { disturbServer, furnishServer } from '../helpers/busy-server.ts';
 import { sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { fillForLoad } from '../helpers/pgbench.ts';
-import { rehearse } from '../helpers/rehearse.ts';
+import { rehearse, rehearseWatched } from '../helpers/rehearse.ts';
 import { passingBy } from '../helpers/unseen-sessions.ts';
 
 const trials = Number(process.env.ACCOUNT_TRIALS ?? 200);
@@ -75,7 +75,7 @@ test(`${trials / 2} own connections that live for some milliseconds: none ends a
     };
     for (let trial = 0; trial < trials / 4; trial++) {
       const sql = trial % 2 === 0 ? 'INSERT INTO jobs VALUES (1)' : 'SELECT 1';
-      const { report, exitCode } = await rehearse(target, passingBy(target, temporaryFolder(), sql), {
+      const { report, exitCode } = await rehearseWatched(target, passingBy(target, temporaryFolder(), sql), {
         args: ['--clone', 'cluster'],
       });
       found.connections += 1;

@@ -3,7 +3,7 @@ import type { Server } from '../../src/local-server/embedded.ts';
 import { disturbServer, furnishServer } from '../helpers/busy-server.ts';
 import { sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { ownServer } from '../helpers/own-server.ts';
-import { rehearse } from '../helpers/rehearse.ts';
+import { rehearse, rehearseWatched } from '../helpers/rehearse.ts';
 import { passingBy } from '../helpers/unseen-sessions.ts';
 
 // A short version of soak/accounts.test.ts.
@@ -42,7 +42,7 @@ test('a session of the command’s that nobody saw never counts as unchanged, ho
   const others = disturbServer(server, { inTarget: true });
   try {
     for (const sql of ['SELECT 1', 'INSERT INTO jobs VALUES (1)']) {
-      const { report } = await rehearse(target, passingBy(target, temporaryFolder(), sql), {
+      const { report } = await rehearseWatched(target, passingBy(target, temporaryFolder(), sql), {
         args: ['--clone', 'cluster'],
       });
       expect(report.target.unchanged === true && report.targetConnections.length === 0).toBe(false);

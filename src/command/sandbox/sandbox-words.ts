@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import path from 'node:path';
 
 // The words of the two ways to a sandbox: a private network with a loopback device of its own, private process ids, and covered
@@ -29,7 +29,16 @@ const SYSTEM_FOLDERS = [
 
 /** Finds a program of the system; undefined if it is not installed. */
 export function systemProgram(name: string): string | undefined {
-  return SYSTEM_FOLDERS.map((folder) => path.join(folder, name)).find((file) => existsSync(file));
+  return SYSTEM_FOLDERS.map((folder) => path.join(folder, name)).find(isExecutable);
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The signals go to the command, which is in the same process group; what stands around it must not end before it. */

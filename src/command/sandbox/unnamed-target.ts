@@ -3,15 +3,17 @@ import { effective } from '../mention.ts';
 import type { CommandInput, Logins } from '../rewrite.ts';
 
 const PLACEHOLDER = /\{safemigrate:/;
+const OF_LIBPQ = 'PG* variables';
+const PLACES_OF_LIBPQ = ['PGHOST', 'PGHOSTADDR', 'PGPORT', 'PGDATABASE', 'PGSERVICE'];
 
-/** Says whether the user named the target to the command: only then does it get its connection from safemigrate. */
-export function namesTarget(
+/** Tells whether the user led the command to the clone; what safemigrate adds by itself does not count. */
+export function leadsToClone(
   { argv, urlVariable }: Pick<CommandInput, 'argv' | 'urlVariable'>,
   { mentions, variables }: Pick<Logins, 'mentions' | 'variables'>,
 ): boolean {
   const values = effective(variables);
   return (
-    mentions.length > 0 ||
+    mentions.some(({ label }) => label !== OF_LIBPQ || PLACES_OF_LIBPQ.some((name) => values[name])) ||
     // It is rewritten whatever its value is, also if only the arguments mention it.
     urlVariable in values ||
     argv.some((argument) => argument.includes(urlVariable)) ||
