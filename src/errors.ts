@@ -9,7 +9,7 @@ export type ErrorCode =
   | 'CONFIGURATION'
   /** The command cannot be started: not found, not executable. Found before anything is touched. */
   | 'COMMAND'
-  /** The command cannot be sandboxed as required. */
+  /** The command cannot be sandboxed, and must not run without that. */
   | 'SANDBOX'
   /** The server cannot be reached, or does not let us in. */
   | 'CONNECTION'

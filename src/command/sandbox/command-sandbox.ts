@@ -7,7 +7,7 @@ import { postmasterOf } from '../server-process.ts';
 import { type AllowedPlaces, LOOPBACK } from './allowed-places.ts';
 import type { SandboxMode } from './sandbox-mode.ts';
 import { coverWords } from './sandbox-words.ts';
-import { failureOf, type Sandboxing, type SandboxWay, sandboxWords, trySandbox } from './try-sandbox.ts';
+import { type Sandboxing, type SandboxWay, sandboxWords, trialFailure, trySandbox } from './try-sandbox.ts';
 import { listeningUnixSockets, realSocket, socketPathsOf } from './unix-sockets.ts';
 
 export interface SandboxPlan {
@@ -126,7 +126,7 @@ async function coverableSockets(settings: ConnectionSettings, control: Session):
   const paths = [...socketPathsOf(settings), ...(await socketsOfServer(control))];
   const sockets = [...new Set(paths.flatMap((file) => realSocket(file) ?? []))];
   const words = sockets.length === 0 ? undefined : coverWords(sockets);
-  const isPossible = words !== undefined && (await failureOf([...words, '/bin/sh', '-c', ':'])) === null;
+  const isPossible = words !== undefined && (await trialFailure([...words, '/bin/sh', '-c', ':'])) === null;
   return isPossible ? sockets : [];
 }
 

@@ -39,7 +39,7 @@ export async function trySandbox(settings: ConnectionSettings, allow = NOTHING_A
     for (const by of ['bubblewrap', 'unshare'] as const) {
       const words = SANDBOXES[by](parts);
       const failure =
-        words === undefined ? 'it is not installed' : await failureOf([...words, '/bin/sh', '-c', ':']);
+        words === undefined ? 'it is not installed' : await trialFailure([...words, '/bin/sh', '-c', ':']);
       if (failure === null) return { kind: 'sandboxed', by };
       failures.push(`${by}: ${failure}`);
     }
@@ -110,7 +110,7 @@ async function partsOf({
 }
 
 /** Runs a program that should do nothing. @returns what it said if it failed */
-export async function failureOf([program = '', ...args]: readonly string[]): Promise<string | null> {
+export async function trialFailure([program = '', ...args]: readonly string[]): Promise<string | null> {
   try {
     await execute(program, args, { timeout: PROBE_MS, env: {} });
     return null;
