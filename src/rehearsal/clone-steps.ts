@@ -24,7 +24,7 @@ import type { RehearsalContext } from './prepare.ts';
 import { type ContentsBefore, readContentsBefore } from './run-again.ts';
 import { readBeforeOneRun } from './run-at-once.ts';
 import { type CloneRun, type CloneSetup, type OpenWire, openWire } from './run-on-clone.ts';
-import { uninterrupted } from './slices.ts';
+import { openSandboxFor, uninterrupted } from './slices.ts';
 import type { Lifetime } from './with-scope.ts';
 
 /** What was read before the command ran. */
@@ -76,20 +76,24 @@ export function readBefore(
     const contents = await readContentsBefore(setup, { down });
     const beforeOneRun = await readBeforeOneRun(setup);
     const beforeProposal = setup.plan.propose === null ? null : await contentsOf(setup, { all: true });
-    // At once: the server works for the one, this thread for the other.
-    const [gate] = await Promise.all([
+    // At once: the server works for the first, this thread for the second, another process for the third.
+    const [gate, , inside] = await Promise.all([
       watch.before((session) => openGate(context, clone, setup.plan.proxy, session)),
-      loadForRun(),
+      loadForRun(setup),
+      openSandboxFor(setup.life.scope, setup.sandbox, setup.plan.command),
     ]);
     const start = await readTargetState(uninterrupted(context));
-    const open = await openWire(setup, command, { gate });
+    const open = await openWire(setup, command, { gate, inside });
     return { watch, checks, contents, beforeOneRun, beforeProposal, start, open };
   });
 }
 
-/** Loads what runs the command: 30 ms for the parser, and 50 for what starts processes. */
-async function loadForRun(): Promise<void> {
-  await Promise.all([parseText(Buffer.from('SELECT 1')), import('execa')]);
+/** Loads what runs the command: 30 ms for the parser, and 50 for what starts processes, which a sandbox does itself. */
+async function loadForRun({ sandbox }: CloneSetup): Promise<void> {
+  await Promise.all([
+    parseText(Buffer.from('SELECT 1')),
+    sandbox.kind === 'sandboxed' ? null : import('execa'),
+  ]);
 }
 
 /** Reads the clone again, and what the command sent. An interrupted run reads nothing more. */

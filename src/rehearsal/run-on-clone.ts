@@ -61,17 +61,23 @@ export type OpenGuarded = (
   run: { readonly statements: readonly StatementSection[]; readonly observer: Observer },
 ) => Promise<GuardedWire>;
 
+interface OpenedBefore {
+  readonly gate?: RehearsalGate;
+  readonly inside?: OpenSandbox | null;
+}
+
 /**
  * Starts a proxy for one run of a command.
  * @param more.observer gets all that the proxy sees.
  * @param more.gate default: a new one.
+ * @param more.inside the command's sandbox, if it was opened before.
  */
 export async function openWire(
   setup: CloneSetup,
   { logins }: LocatedCommand,
-  { observer, gate }: { readonly observer?: Observer; readonly gate?: RehearsalGate } = {},
+  { observer, ...opened }: { readonly observer?: Observer } & OpenedBefore = {},
 ): Promise<OpenWire> {
-  const { way, options } = await openWay(setup, logins, gate);
+  const { way, options } = await openWay(setup, logins, opened);
   const wire = await watchCommand(setup.life.scope, observer ? { ...options, observer } : options);
   return { ...way, wire };
 }
@@ -80,11 +86,11 @@ export async function openWire(
 export async function openWay(
   { life: { scope }, plan: { proxy, command }, context, clone, sandbox }: CloneSetup,
   logins: Logins,
-  opened?: RehearsalGate,
+  opened: OpenedBefore = {},
 ): Promise<{ way: Omit<OpenWire, 'wire'>; options: CommandWatchOptions }> {
-  const gate = opened ?? (await openGate(context, clone, proxy));
+  const gate = opened.gate ?? (await openGate(context, clone, proxy));
   const accessGate = await openAccessGate(scope, context, clone, gate);
-  const inside = await openSandboxFor(scope, sandbox, command);
+  const inside = opened.inside === undefined ? await openSandboxFor(scope, sandbox, command) : opened.inside;
   const options = wireOptions(context, clone, logins, accessGate ?? gate, proxy, inside);
   return { way: { gate, accessGate, sandbox: inside }, options };
 }
