@@ -76,15 +76,22 @@ export async function nameOfProgram(pid: number): Promise<string> {
 
 const LOCAL_ADDRESS = 1;
 const PEER_ADDRESS = 2;
+const STATE = 3;
+const UID = 7;
 const INODE = 9;
+/** The kernel's states of a connection, as the tables have them. */
+const STATES: Readonly<Record<string, ListedSocket['state']>> = { '01': 'established', '0A': 'listening' };
 
 /** A line of the kernel's tables. */
 export interface ListedSocket extends Omit<ProcessSocket, 'pid'> {
   readonly peerAddress: string;
+  readonly state: 'established' | 'listening' | 'other';
+  /** Of the user that made it. */
+  readonly uid: number;
   readonly inode: string;
 }
 
-/** Lines of /proc/net/tcp and tcp6: `sl local_address rem_address st … inode`, addresses in the machine's byte order. */
+/** Lines of /proc/net/tcp and tcp6: `sl local_address rem_address st … uid timeout inode`, addresses in the machine's byte order. */
 export function parseSocketTables(text: string): ListedSocket[] {
   return text.split('\n').flatMap((line) => {
     const fields = line.trim().split(/\s+/);
@@ -98,6 +105,8 @@ export function parseSocketTables(text: string): ListedSocket[] {
         port: Number.parseInt(port, 16),
         peerAddress: readAddress(peerAddress),
         peerPort: Number.parseInt(peerPort, 16),
+        state: STATES[fields[STATE] ?? ''] ?? 'other',
+        uid: Number(fields[UID]),
         inode,
       },
     ];

@@ -11,6 +11,8 @@ export interface Visitor {
   readonly startedAt: string | null;
   /** The address and port of its client; null if the role may not see them, or for a Unix socket. */
   readonly client: { readonly address: string; readonly port: number } | null;
+  /** It is a connection for replication, which the server does not count. */
+  readonly isWalsender: boolean;
 }
 
 /** What the server has counted for one database since its statistics began. */
@@ -19,6 +21,8 @@ export interface DatabaseAccount {
   readonly sessions: number;
   /** Of these, those that somebody terminated: pg_terminate_backend(), or SIGTERM. */
   readonly terminated: number;
+  /** Rows written there, those of catalogues among them. */
+  readonly rowsWritten: number;
   /** Sessions that this process has opened there: the server counts them among the others. */
   readonly ownSessions: number;
   /** When the counters were last reset; null if they never were. */
@@ -40,6 +44,8 @@ export interface ServerAccounts {
   readonly visitors: readonly Visitor[];
   /** By OID. */
   readonly databases: ReadonlyMap<number, DatabaseAccount>;
+  /** Blocks of relations that connections for replication have used; null if the server does not count them (before version 16). */
+  readonly walsenderBlocks: number | null;
   /** Rows written in tables of the system that no digest covers: large objects. */
   readonly largeObjectRows: number;
   /** Accesses to the blocks of the database's sequences. */
@@ -54,16 +60,20 @@ export interface ServerAccounts {
 // Autovacuum writes statistics only, and parallel workers belong to a session that is listed by itself.
 const VISITORS = `
 SELECT a.pid, a.datid::int8 AS database, to_json(a.backend_start) #>> '{}' AS "startedAt",
-       host(a.client_addr) AS address, a.client_port AS port
+       host(a.client_addr) AS address, a.client_port AS port, coalesce(a.backend_type = 'walsender', false) AS "isWalsender"
   FROM pg_stat_get_activity(NULL) a
  WHERE a.datid IS NOT NULL AND a.pid <> pg_backend_pid()
    AND coalesce(a.backend_type, 'client backend') NOT IN ('autovacuum worker', 'parallel worker')`;
 // A backend that is new has the postmaster's time of the configuration.
 const NOW = `SELECT to_json(clock_timestamp()) #>> '{}' AS now, current_setting('server_version_num')::int AS version,
   to_json(pg_conf_load_time()) #>> '{}' AS "configuredAt"`;
+const WALSENDER_BLOCKS = `SELECT sum(coalesce(hits, 0) + coalesce(reads, 0))::float8 AS blocks
+  FROM pg_stat_get_io() WHERE backend_type = 'walsender' AND object = 'relation'`;
 const DATABASES = `
 SELECT d.oid::int8 AS oid, d.datname AS name, pg_stat_get_db_sessions(d.oid)::float8 AS sessions,
        pg_stat_get_db_sessions_killed(d.oid)::float8 AS terminated,
+       (pg_stat_get_db_tuples_inserted(d.oid) + pg_stat_get_db_tuples_updated(d.oid)
+         + pg_stat_get_db_tuples_deleted(d.oid))::float8 AS "rowsWritten",
        pg_stat_get_db_stat_reset_time(d.oid)::text AS "resetAt"
   FROM pg_database d`;
 const OWN_DATABASE = `
@@ -79,7 +89,10 @@ interface VisitorRow {
   startedAt: string | null;
   address: string | null;
   port: number | null;
+  isWalsender: boolean;
 }
+
+const WITH_IO_STATISTICS = 160_000;
 
 /**
  * Reads the books over a session in the target. First who is there, then the counters: a backend publishes what it counted
@@ -92,9 +105,11 @@ export async function readAccounts(session: Session, { wait }: { wait: boolean }
   ];
   const rows = await session.query<VisitorRow>(VISITORS);
   const isCurrent = (now?.version ?? 0) >= 150_000 || (wait && (await areCountersCurrent(session)));
-  const [databases, [own] = []] = (await session.queryAll([DATABASES, OWN_DATABASE])) as [
+  const io = (now?.version ?? 0) >= WITH_IO_STATISTICS ? [WALSENDER_BLOCKS] : [];
+  const [databases, [own] = [], [used] = []] = (await session.queryAll([DATABASES, OWN_DATABASE, ...io])) as [
     (Omit<DatabaseAccount, 'ownSessions'> & { oid: string })[],
     Pick<ServerAccounts, 'largeObjectRows' | 'sequenceAccesses' | 'prepared' | 'countsRows'>[],
+    { blocks: number | null }[]?,
   ];
   if (!now || !own) throw new Error('a query that always has a row had none');
   const { address } = session;
@@ -104,6 +119,7 @@ export async function readAccounts(session: Session, { wait }: { wait: boolean }
     at: now.now,
     isCurrent,
     configuredAt: now.configuredAt,
+    walsenderBlocks: io.length === 0 ? null : (used?.blocks ?? 0),
     visitors: rows.filter(({ pid }) => !ours.has(pid)).map(visitorOf),
     databases: new Map(
       databases.map(({ oid, ...account }) => [
@@ -114,9 +130,9 @@ export async function readAccounts(session: Session, { wait }: { wait: boolean }
   };
 }
 
-function visitorOf({ pid, database, startedAt, address, port }: VisitorRow): Visitor {
+function visitorOf({ pid, database, startedAt, address, port, isWalsender }: VisitorRow): Visitor {
   const client = address === null || port === null ? null : { address, port };
-  return { pid, database: Number(database), startedAt, client };
+  return { pid, database: Number(database), startedAt, client, isWalsender };
 }
 
 // A collector that is busy may write its file a little before it has read what was sent to it by then.

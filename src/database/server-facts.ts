@@ -18,7 +18,7 @@ SELECT current_setting('server_version_num')::int AS version_num,
        current_setting('block_size')::int AS block_size,
        pg_is_in_recovery() AS in_recovery,
        has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE') AS reads_control,
-       r.rolname, r.rolsuper, r.rolcreatedb,
+       r.rolname, r.rolsuper, r.rolcreatedb, r.rolreplication,
        ARRAY(SELECT p.rolname::text FROM pg_roles p
               WHERE p.rolname LIKE 'pg\\_%' AND pg_has_role(p.oid, 'USAGE')) AS predefined
   FROM pg_roles r WHERE r.rolname = current_user`;
@@ -62,6 +62,7 @@ interface ServerRow {
   rolname: string;
   rolsuper: boolean;
   rolcreatedb: boolean;
+  rolreplication: boolean;
   predefined: string[];
 }
 
@@ -130,6 +131,7 @@ function roleFacts(row: ServerRow): RoleFacts {
     runsPrograms: may('pg_execute_server_program'),
     readsFiles: may('pg_read_server_files'),
     writesFiles: may('pg_write_server_files'),
+    mayReplicate: row.rolsuper || row.rolreplication,
   };
 }
 

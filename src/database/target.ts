@@ -41,6 +41,8 @@ export interface RoleFacts {
   readonly readsFiles: boolean;
   /** May write the server's files: superuser or pg_write_server_files. */
   readonly writesFiles: boolean;
+  /** May log in for replication: superuser or the attribute REPLICATION. */
+  readonly mayReplicate: boolean;
 }
 
 export interface DatabaseFacts {

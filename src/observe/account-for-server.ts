@@ -26,6 +26,8 @@ export function accountForServer(states: TargetStates, seen: SeenCommand, target
     unproved: [
       ...ownSessionsElsewhere(seen),
       ...unseenElsewhere(states, seen, target),
+      ...relayedElsewhere(states, seen),
+      ...unseenReplication(states, seen),
       ...ended(states, seen),
       ...resetCounters(states, seen, target),
     ],
@@ -74,9 +76,10 @@ function unseenElsewhere(states: TargetStates, seen: SeenCommand, target: number
   if (!seen.mayHaveDialled) return [];
   const came = betweenReadings(states, seen).flatMap(({ oid, name, first, last }) => {
     if (oid === target) return [];
-    const known = new Set(seen.elsewhere.filter(({ database }) => database === oid).map(({ key }) => key));
-    for (const { database, pid, startedAt } of visitorsOf(states.after.accounts))
-      if (database === oid && isLater(startedAt, states)) known.add(`${pid} ${startedAt}`);
+    const here = seen.elsewhere.filter(({ database, isWalsender }) => database === oid && !isWalsender);
+    const known = new Set(here.map(({ key }) => key));
+    for (const { database, pid, startedAt, isWalsender } of visitorsOf(states.after.accounts))
+      if (database === oid && !isWalsender && isLater(startedAt, states)) known.add(`${pid} ${startedAt}`);
     const unseen = last.sessions - first.sessions - (last.ownSessions - first.ownSessions) - known.size;
     return unseen > 0 ? [{ name, unseen }] : [];
   });
@@ -85,6 +88,48 @@ function unseenElsewhere(states: TargetStates, seen: SeenCommand, target: number
   return [
     `${plural(count, 'session')} came to other databases of the server (${namesOf(came)}) ${WHILE} and ended before ` +
       `${count === 1 ? 'it was' : 'they were'} seen, and this machine may have opened ${count === 1 ? 'it' : 'them'}`,
+  ];
+}
+
+/** What was written in other databases is not compared in detail. */
+function relayedElsewhere(states: TargetStates, seen: SeenCommand): string[] {
+  const written = betweenReadings(states, seen).filter(
+    ({ first, last }) => last.rowsWritten > first.rowsWritten,
+  );
+  const found = seen.elsewhere.flatMap(({ relay, database }) =>
+    relay !== null && written.some(({ oid }) => oid === database) ? [relay] : [],
+  );
+  if (found.length === 0) return [];
+  return [
+    `rows were written in other databases of the server, and the command may have done it through ${listed([...new Set(found)])}, ` +
+      'which opened a session there and accepts connections',
+  ];
+}
+
+/**
+ * A connection for replication over a Unix socket leaves no trace but the blocks that it used, which servers count from version 16
+ * on. Where others replicate, or on an older server, it may have written what was written.
+ */
+function unseenReplication(states: TargetStates, seen: SeenCommand): string[] {
+  const [start, after] = [states.start.accounts, states.after.accounts];
+  if (!seen.mayReplicateUnseen || 'unmeasured' in start || 'unmeasured' in after) return [];
+  const isKnown =
+    seen.walsenders.length > 0 ||
+    seen.elsewhere.some(({ isWalsender }) => isWalsender) ||
+    [...start.visitors, ...after.visitors].some(({ isWalsender }) => isWalsender);
+  const used = after.walsenderBlocks !== null && after.walsenderBlocks !== start.walsenderBlocks;
+  if (used && !isKnown)
+    return [
+      `a connection for replication was made ${WHILE} and ended before it was seen, and nothing shows by whom`,
+    ];
+  if (after.walsenderBlocks !== null && !isKnown) return [];
+  const written = betweenReadings(states, seen).filter(
+    ({ first, last }) => last.rowsWritten > first.rowsWritten,
+  );
+  if (written.length === 0) return [];
+  return [
+    `rows were written in ${namesOf(written)} ${WHILE}, and the command may have done it over a connection for replication: ` +
+      "the target's Unix sockets are open to it, and the server does not count such connections",
   ];
 }
 

@@ -1,15 +1,18 @@
 import type { ServerAccounts, Visitor } from '../database/read-accounts.ts';
 import type { TrafficReading } from '../database/traffic.ts';
-import { formatCount, plural } from '../format.ts';
+import { formatCount, listed, plural } from '../format.ts';
 import type { TargetConnection, TargetSection } from '../model/report.ts';
 import type { TargetChange, TargetStates } from './attribute-changes.ts';
 import { isServerQuiet, type SeenSessions, visitorsOf } from './server-activity.ts';
-import type { TargetState } from './target-state.ts';
+import { type TargetState, writtenCatalogues } from './target-state.ts';
 
 /**
  * Accounts for every session that came to the target while the command could have connected. A connection that lives shorter
  * than the interval at which sessions are listed is not seen, but the server counts it. Each session is ours, the command's
  * or somebody else's because it was seen; the rest is unexplained, and then the target is not proved to be unchanged.
+ *
+ * The server does not count connections for replication, and a session that was there before may serve the command (a pooler's). So
+ * the rows that were written are compared as well: somebody must have been there who can have written them.
  */
 export interface Account {
   /** null if the server's counters say nothing; `unproved` gives the reason. */
@@ -18,32 +21,85 @@ export interface Account {
   readonly changes: readonly TargetChange[];
   /** Why it is not proved that the command left the target alone; none if it is. */
   readonly unproved: readonly string[];
+  /** Somebody else had a session in the target, and nobody there may have worked for the command. */
+  readonly othersInTarget: boolean;
 }
 
 export function accountForSessions(states: TargetStates, seen: SeenSessions, target: number): Account {
   const { start, after } = states;
-  const counted = countSessions(start, after, seen, target);
+  const counted = countSessions(states, seen, target);
+  if (seen.confined) {
+    const sessions = typeof counted === 'string' ? null : counted;
+    return { sessions, changes: [], unproved: [], othersInTarget: true };
+  }
   if (typeof counted === 'string') {
-    if (seen.confined) return { sessions: null, unproved: [], changes: [] };
-    const unproved = [`whose sessions came to the target while the command ran is not known: ${counted}`];
-    return { sessions: null, unproved, changes: contactChanges('not known', seen, false) };
+    const reason = `whose sessions came to the target while the command ran is not known: ${counted}`;
+    const changes = contactChanges('not known', seen, false);
+    return { sessions: null, changes, unproved: [reason], othersInTarget: false };
   }
   const rows = writtenRows(start, after);
-  const wasAlone = counted.others + counted.unexplained === 0 && !hasOthers(states, seen, target);
-  const changes = contactChanges(rows, seen, wasAlone);
-  if (counted.unexplained === 0) return { sessions: counted, changes, unproved: [] };
-  const came =
-    `${plural(counted.unexplained, 'session')} came to the target while the command ran and ended before ` +
-    `${counted.unexplained === 1 ? 'it was' : 'they were'} seen`;
-  if (seen.targetConnections.length === 0 && isWritten(rows) && isServerQuiet(states, seen))
-    return {
-      sessions: counted,
-      changes: [
-        { what: wordsOf(rows), madeBy: 'unknown', evidence: `${came}, and no other session was connected` },
-      ],
-      unproved: [],
-    };
-  return { sessions: counted, changes, unproved: [`${came}: ${consequence(rows)}`] };
+  const relays = isTouched(states) ? seen.relayed : [];
+  const present = hasOthers(states, seen, target);
+  const isExplained = counted.unexplained === 0 && relays.length === 0;
+  const wasAlone = counted.others + counted.unexplained === 0 && !present;
+  const found = {
+    sessions: counted,
+    changes: contactChanges(rows, seen, wasAlone),
+    othersInTarget: present && isExplained,
+  };
+  if (seen.targetConnections.length === 0 && isWritten(rows) && isServerQuiet(states, seen)) {
+    const evidence =
+      counted.unexplained > 0
+        ? `${cameUnexplained(counted, seen)}, and no other session was connected`
+        : 'no session was connected that the server counts';
+    return { ...found, changes: [{ what: wordsOf(rows), madeBy: 'unknown', evidence }], unproved: [] };
+  }
+  const unproved = [
+    ...(counted.unexplained > 0 ? [`${cameUnexplained(counted, seen)}: ${consequence(rows)}`] : []),
+    ...throughRelays(relays, rows),
+    ...(isExplained && !present && found.changes.length === 0 ? withoutAuthor(rows) : []),
+  ];
+  return { ...found, unproved };
+}
+
+const LISTED = 3;
+
+function cameUnexplained({ unexplained }: Counted, { doubtful }: SeenSessions): string {
+  const unseen = Math.max(0, unexplained - doubtful.length);
+  const parts = [
+    ...(unseen > 0
+      ? [
+          `${plural(unseen, 'session')} came to the target while the command ran and ended before ` +
+            `${unseen === 1 ? 'it was' : 'they were'} seen`,
+        ]
+      : []),
+    ...(doubtful.length > 0
+      ? [
+          `nothing shows whether ${plural(doubtful.length, 'new session')} on the target came from the command ` +
+            `(${doubtful
+              .slice(0, LISTED)
+              .map(({ who }) => who)
+              .join('; ')})`,
+        ]
+      : []),
+  ];
+  return parts.join(', and ');
+}
+
+function throughRelays(relays: SeenSessions['relayed'], rows: Written): string[] {
+  if (relays.length === 0) return [];
+  const names = listed([...new Set(relays.map((each) => each.process))], { atMost: LISTED });
+  const what = isWritten(rows) ? wordsOf(rows) : 'its catalogues were written';
+  return [
+    `${what}, and the command may have done it through ${names}, which has a session in the target and accepts connections`,
+  ];
+}
+
+/** The server counts no connection for replication. */
+function withoutAuthor(rows: Written): string[] {
+  return isWritten(rows) || rows === 'not known'
+    ? [`${wordsOf(rows)}, and no session was in the target that is known to have written them`]
+    : [];
 }
 
 function consequence(rows: Written): string {
@@ -56,12 +112,8 @@ function consequence(rows: Written): string {
 type Counted = NonNullable<TargetSection['sessions']>;
 
 /** @returns the reason if the counters say nothing. */
-function countSessions(
-  start: TargetState,
-  after: TargetState,
-  seen: SeenSessions,
-  target: number,
-): Counted | string {
+function countSessions(states: TargetStates, seen: SeenSessions, target: number): Counted | string {
+  const { start, after } = states;
   const [one, other] = [start.accounts, after.accounts];
   if ('unmeasured' in one) return one.unmeasured;
   if ('unmeasured' in other) return other.unmeasured;
@@ -70,40 +122,52 @@ function countSessions(
   if (!one.isCurrent || !other.isCurrent) return 'the server published no current statistics within 2 s';
   if (first.resetAt !== last.resetAt || start.server?.startedAt !== after.server?.startedAt)
     return "the server's statistics were reset";
-  const came = last.sessions - first.sessions;
-  if (came < 0) return "the server's statistics were reset";
+  const grown = last.sessions - first.sessions;
+  if (grown < 0) return "the server's statistics were reset";
+  const later = newcomers(one, other, target);
+  const uncounted = new Set([
+    ...seen.walsenders,
+    ...later.filter(({ isWalsender }) => isWalsender).map(keyOfVisitor),
+  ]);
+  const came = grown + uncounted.size;
   const ours = last.ownSessions - first.ownSessions;
   const command = seen.targetConnections.length;
+  const doubtful = new Set(seen.doubtful.map(({ key }) => key));
+  const known = [...seen.others, ...seen.relayed.filter(({ isOlder }) => !isOlder).map(({ key }) => key)];
   const others = seen.confined
     ? Math.max(0, came - ours - command)
-    : new Set([...seen.others, ...newcomers(one, other, target)]).size;
+    : new Set([...known, ...later.map(keyOfVisitor).filter((key) => !doubtful.has(key))]).size;
   return { ours, command, others, unexplained: Math.max(0, came - ours - command - others) };
 }
 
 /** Those who are still there at the end, with an address of their own. */
-function newcomers(start: ServerAccounts, after: ServerAccounts, target: number): string[] {
+function newcomers(start: ServerAccounts, after: ServerAccounts, target: number): Visitor[] {
   return after.visitors
     .filter(({ database, client }) => database === target && client !== null)
-    .filter(({ startedAt }) => startedAt !== null && Date.parse(startedAt) > Date.parse(start.at))
-    .map(keyOfVisitor);
+    .filter(({ startedAt }) => startedAt !== null && Date.parse(startedAt) > Date.parse(start.at));
 }
 
 function keyOfVisitor({ pid, startedAt }: Visitor): string {
   return `${pid} ${startedAt}`;
 }
 
-/** Whether somebody else was in the target before or after the command ran; sessions of the command's own do not count. */
-function hasOthers(
-  { start, after }: TargetStates,
-  { targetConnections }: SeenSessions,
-  target: number,
-): boolean {
-  return [start, after].some(({ accounts }) =>
-    visitorsOf(accounts).some(
-      ({ database, startedAt }) =>
-        database === target && targetConnections.every(({ connectedAt }) => connectedAt !== startedAt),
-    ),
+/** Whether somebody else was in the target who is not doubted: neither a session of the command's own nor one that may serve it. */
+function hasOthers(states: TargetStates, seen: SeenSessions, target: number): boolean {
+  const { targetConnections, others, doubtful, relayed } = seen;
+  const doubted = new Set([...doubtful, ...relayed].map(({ key }) => key));
+  const isOther = (visitor: Visitor) =>
+    visitor.database === target &&
+    !doubted.has(keyOfVisitor(visitor)) &&
+    targetConnections.every(({ connectedAt }) => connectedAt !== visitor.startedAt);
+  return (
+    others.length > 0 ||
+    [states.start, states.after].some(({ accounts }) => visitorsOf(accounts).some(isOther))
   );
+}
+
+/** Something of the target was written while the command ran. */
+function isTouched({ start, after }: TargetStates): boolean {
+  return isWritten(writtenRows(start, after)) || writtenCatalogues(start, after).length > 0;
 }
 
 interface TableRows {
@@ -147,8 +211,6 @@ function rowsBetween(
 function isWritten(rows: Written): boolean {
   return rows !== 'not known' && rows.tables.length + rows.more.length > 0;
 }
-
-const LISTED = 3;
 
 function wordsOf(rows: Written): string {
   if (rows === 'not known') return 'rows may have been written: whether they were is not known';

@@ -1,26 +1,22 @@
 import type { SchemaChange, TargetConnection, TargetSection } from '../model/report.ts';
 import { compareShared, type SharedChange } from '../schema/shared.ts';
-import type { SessionElsewhere } from './contact.ts';
+import type { Contacts } from './new-sessions.ts';
 import type { Author, OwnTransactions } from './own-transactions.ts';
 import { type TargetState, writtenCatalogues } from './target-state.ts';
 
 export type TargetChange = TargetSection['changes'][number];
 
 /** What the proxy and the watch over the target's sessions saw of the command. */
-export interface SeenCommand {
+export interface SeenCommand extends Omit<Contacts, 'caveats' | 'dialled'> {
   readonly reachedClone: boolean;
   /** It sent a CREATE DATABASE or DROP DATABASE. */
   readonly madeDatabases: boolean;
   /** Databases that it made for itself, which are dropped at the end. */
   readonly ownDatabases: readonly string[];
-  /** Sessions that it opened on the target itself. */
-  readonly targetConnections: readonly TargetConnection[];
-  /** Sessions on the target that were seen to be somebody else's, as Contacts has them. */
-  readonly others: readonly string[];
-  /** Sessions that came to other databases of the target's server and were seen. */
-  readonly elsewhere: readonly SessionElsewhere[];
   /** A process of this machine may have connected to the target's server, besides us and without being seen. */
   readonly mayHaveDialled: boolean;
+  /** The target's Unix sockets are on this machine and open to it, and its role may log in for replication. */
+  readonly mayReplicateUnseen: boolean;
   /** Its code that executed texts which could not be read beforehand, if the clone is in the target's server. */
   readonly unreadCode: readonly string[];
   /** Its role could change more there than is compared; any role may end the sessions of its own. */
@@ -39,10 +35,12 @@ export interface SeenCommand {
   readonly afterClone: readonly number[];
 }
 
-/** Who else could have made a change of what all databases share. */
+/** Who else could have made a change. */
 export interface Suspects {
   /** Somebody else was connected to the server. */
   readonly others: boolean;
+  /** Somebody else had a session in the target, and nobody there may have worked for the command. */
+  readonly othersInTarget: boolean;
   /** Each session that came to any database of the server is accounted for, and none was the command's. */
   readonly noStranger: boolean;
 }
@@ -55,6 +53,10 @@ export interface TargetStates {
   readonly after: TargetState;
 }
 
+const CONFINED = {
+  madeBy: 'others',
+  evidence: 'neither the command nor its clone had a way to the target',
+} as const;
 const BEFORE_IT_RAN = 'it was there before the command ran';
 
 /**
@@ -80,7 +82,7 @@ export function attributeChanges(
   const author =
     writtenCatalogues(start, after).length === 0
       ? ({ madeBy: 'others', evidence: BEFORE_IT_RAN } as const)
-      : authorOfSchemaChange(targetChanges, command);
+      : authorOfSchemaChange(targetChanges, command, suspects);
   return [
     ...describeWritten(writtenCatalogues(before, after), targetChanges).map((what) => ({ what, ...author })),
     ...earlier.map((change) => ({ what: change.what, ...authorOfEarlierChange(change, command) })),
@@ -118,13 +120,16 @@ function authorOfSharedChange(
   const authors: Author[] = transactions.map((run) => run.authorOf(change));
   const own = authors.find(({ madeBy }) => madeBy === 'command') ?? connectedAuthor(targetConnections);
   if (own) return own;
+  if (confined && change.uncounted !== 'file') return CONFINED;
+  // So rare that a person should look, also beside others.
+  if (change.uncounted === 'dropped slot')
+    return { madeBy: 'unknown', evidence: 'it was dropped while the command ran, and nothing shows by whom' };
   if (change.markedBy !== null)
     return { madeBy: 'others', evidence: `${change.markedBy} of safemigrate marked the database` };
   // Neither runs in a function or a block, so that the proxy saw all of the command's own.
   if (change.ofDatabases && !madeDatabases)
     return { madeBy: 'others', evidence: 'the command made and dropped no database' };
-  const neededNoSession = change.uncounted === 'file' || (change.uncounted === 'replication' && !confined);
-  if (!ranHiddenCode && noStranger && !neededNoSession)
+  if (!ranHiddenCode && noStranger && change.uncounted === null)
     return {
       madeBy: 'others',
       evidence:
@@ -138,24 +143,29 @@ function authorOfSharedChange(
 
 function authorOfSchemaChange(
   targetChanges: readonly SchemaChange[],
-  { targetConnections, reachedClone, cloneChanges }: SeenCommand,
+  { targetConnections, reachedClone, cloneChanges, confined }: SeenCommand,
+  { others, othersInTarget }: Suspects,
 ): Omit<TargetChange, 'what'> {
   const connected = connectedAuthor(targetConnections);
   if (connected) return connected;
+  if (confined) return CONFINED;
   const isSame = targetChanges.some((change) =>
     cloneChanges.some(({ kind, object }) => kind === change.kind && object === change.object),
   );
+  const since = 'it changed while the command ran';
   if (isSame)
-    return {
-      madeBy: 'unknown',
-      evidence: 'it changed while the command ran, and the command makes the same change on the clone',
-    };
+    return { madeBy: 'unknown', evidence: `${since}, and the command makes the same change on the clone` };
   if (!reachedClone)
+    return { madeBy: 'unknown', evidence: `${since}, and the command never connected to the clone` };
+  if (othersInTarget)
     return {
-      madeBy: 'unknown',
-      evidence: 'it changed while the command ran, and the command never connected to the clone',
+      madeBy: 'others',
+      evidence:
+        'others had sessions in the target; the command worked on the clone, and makes no such change there',
     };
-  return { madeBy: 'others', evidence: 'the command worked on the clone, and makes no such change there' };
+  return others
+    ? { madeBy: 'unproved', evidence: `${since}, and no session in the target is known to have made it` }
+    : { madeBy: 'unknown', evidence: `${since}, and no other session was connected` };
 }
 
 function connectedAuthor([first]: readonly TargetConnection[]): Author | undefined {

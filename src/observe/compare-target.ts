@@ -1,6 +1,7 @@
 import { movedBetween } from '../database/server-identity.ts';
 import { type TargetTraffic, trafficBetween } from '../database/traffic.ts';
 import { messageOf } from '../errors.ts';
+import { plural } from '../format.ts';
 import type { Caveat, SchemaChange, TargetSection } from '../model/report.ts';
 import { accountForServer } from './account-for-server.ts';
 import { accountForSessions } from './account-for-sessions.ts';
@@ -80,7 +81,11 @@ function proveUnchanged(
   const server = accountForServer(states, command, target);
   const suspects = {
     others: !isServerQuiet(states, command),
-    noStranger: account.sessions?.unexplained === 0 && hasNewSessions(states, command, target) === false,
+    othersInTarget: account.othersInTarget,
+    noStranger:
+      account.sessions?.unexplained === 0 &&
+      command.stray + command.relayed.length === 0 &&
+      hasNewSessions(states, command, target) === false,
   };
   const attributed = attributeChanges(states, targetChanges, command, suspects);
   const changes = [...attributed, ...account.changes, ...withoutRepeated(server.changes, attributed)];
@@ -88,6 +93,7 @@ function proveUnchanged(
   const unproved = [
     ...account.unproved,
     ...server.unproved,
+    ...strayConnections(command, [...account.unproved, ...server.unproved]),
     ...unprovedChanges(changes),
     ...whileRunning(command),
     ...(command.mayActUnseen || suspects.others ? afterUnreadCode(command) : []),
@@ -120,6 +126,16 @@ function unprovedChanges(changes: TargetSection['changes']): string[] {
   return [
     `others were active on the server, and nothing shows whether they or the command made this: ` +
       `${open.slice(0, LISTED).join(', ')}${more}`,
+  ];
+}
+
+/** A connection that was seen by its port alone: a session that was too short, a login that failed, or one for replication. */
+function strayConnections({ stray, confined }: SeenCommand, known: readonly string[]): string[] {
+  // A session that came and went unseen has such a connection, and is reported already.
+  if (confined || stray === 0 || known.length > 0) return [];
+  return [
+    `${plural(stray, 'connection')} of this machine to the target's server ${stray === 1 ? 'belongs' : 'belong'} to no session ` +
+      'that was seen, and may have been for replication, which the server does not count',
   ];
 }
 

@@ -3,6 +3,7 @@ import { openMaintenanceSessionPatiently } from '../ownership/control-session.ts
 import type { Stop } from '../stop.ts';
 import type { SeenCommand } from './attribute-changes.ts';
 import { compareTarget } from './compare-target.ts';
+import { NO_CONTACTS } from './new-sessions.ts';
 import type { TargetState, WatchOptions } from './target-state.ts';
 
 /** For a server that restarts to come back. */
@@ -58,10 +59,9 @@ const UNOBSERVED: SeenCommand = {
   reachedClone: true,
   madeDatabases: false,
   ownDatabases: [],
-  targetConnections: [],
-  others: [],
-  elsewhere: [],
+  ...NO_CONTACTS,
   mayHaveDialled: true,
+  mayReplicateUnseen: false,
   unreadCode: [],
   mayActUnseen: false,
   leftRunning: [],

@@ -3,11 +3,14 @@ import { parseOwnedName } from '../ownership/mark.ts';
 import type { SeenCommand, TargetStates } from './attribute-changes.ts';
 import type { TargetState } from './target-state.ts';
 
-export type SeenSessions = Pick<SeenCommand, 'targetConnections' | 'others' | 'ownDatabases' | 'confined'>;
+export type SeenSessions = Pick<
+  SeenCommand,
+  'targetConnections' | 'others' | 'relayed' | 'doubtful' | 'walsenders' | 'ownDatabases' | 'confined'
+>;
 
 /** No session but ours was seen in any database that lasts, and no session came to one before the command ran. */
 export function isServerQuiet({ before, start, after }: TargetStates, seen: SeenSessions): boolean {
-  if (seen.others.length > 0) return false;
+  if (seen.others.length + seen.relayed.length > 0) return false;
   const passing = passingDatabases([before, start, after], seen);
   const isListed = [start, after].some(({ accounts }) =>
     visitorsOf(accounts).some(({ database }) => !passing.has(database)),

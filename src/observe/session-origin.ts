@@ -1,9 +1,9 @@
 import { networkInterfaces } from 'node:os';
-import { listSockets, type ProcessSocket, socketInodes, socketsOf } from '../command/process-sockets.ts';
+import { nameOfProgram, socketInodes } from '../command/process-sockets.ts';
 import type { ProcessFamily } from '../command/process-tree.ts';
-import { type UnixPeer, unixPeers } from '../command/unix-peers.ts';
 import { ownPorts } from '../postgres/connection/own-backends.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { readSockets, type SocketView } from './socket-view.ts';
 
 /** Where a session of the target's server came from, as the server sees it. */
 export interface ClientEnd {
@@ -15,30 +15,19 @@ export interface ClientEnd {
 }
 
 /**
- * Whose a session is. `command` and `others` are proved: a process of the command holds the socket, or somebody else does. Neither
- * is if no process holds it any more (its process was killed while the statement runs on), or if the socket cannot be seen.
+ * Author of a session. `command` and `others` are proved: a process of the command holds the socket, or somebody else does. So is
+ * `relay`, somebody else who accepts connections itself (PgBouncer, a tunnel, a service), so that the command may work through it.
+ * It is unknown if no process holds the socket any more (the process was killed while its statement runs on), or if the socket
+ * cannot be seen.
  */
 export type Origin =
   | { readonly kind: 'command'; readonly process: number; readonly isExact: boolean }
   | { readonly kind: 'others' }
+  | { readonly kind: 'relay'; readonly process: string }
   | { readonly kind: 'unknown'; readonly why: string };
 
 const UNIX_SOCKET_PORT = -1;
 const STRANGE: Origin = { kind: 'unknown', why: 'its process was started while the command ran' };
-
-/** What is known of the machine's sockets at one moment. */
-interface SocketView {
-  readonly command: readonly ProcessSocket[];
-  /** By the inode of a Unix socket: the command's process that has it open. */
-  readonly holders: ReadonlyMap<string, number>;
-  /** Every TCP socket of this network namespace. */
-  readonly all: Awaited<ReturnType<typeof listSockets>>;
-  readonly peers: ReadonlyMap<string, UnixPeer> | undefined;
-  /** Sockets of processes that may have been started for the command by somebody else. */
-  readonly ofStrangers: ReadonlySet<string>;
-  /** Each descriptor of the command could be read. */
-  readonly isComplete: boolean;
-}
 
 /** Our end of the connection as the server sees it. */
 const OUR_PORT = 'SELECT inet_client_port() AS port';
@@ -49,13 +38,13 @@ export async function seesOurPorts(control: Session): Promise<boolean> {
   return row?.port == null || ownPorts().has(row.port);
 }
 
-/** Finds out whose sessions these are, all by one reading of the sockets. */
+/** Finds the authors of these sessions by one reading of the sockets. @param family undefined before the command runs. */
 export async function originsOf(
   ends: readonly ClientEnd[],
-  family: ProcessFamily,
+  family: ProcessFamily | undefined,
   { isDirect, targetPort }: { readonly isDirect: boolean; readonly targetPort: number },
 ): Promise<Origin[]> {
-  const view = await readSockets(await family.pids(), family.strangers(), ends);
+  const view = await readSockets(family, { overUnix: ends.some(({ port }) => port === UNIX_SOCKET_PORT) });
   return Promise.all(
     ends.map(async (end) => {
       if (end.port === null) return { kind: 'unknown', why: 'its address is hidden from the role' };
@@ -66,26 +55,11 @@ export async function originsOf(
   );
 }
 
-async function readSockets(
-  pids: readonly number[],
-  strangers: readonly number[],
-  ends: readonly ClientEnd[],
-): Promise<SocketView> {
-  const overUnix = ends.some(({ port }) => port === UNIX_SOCKET_PORT);
-  const inodes = pids.map((pid) => ({ pid, open: socketInodes(pid) }));
-  return {
-    command: (await Promise.all(pids.map(socketsOf))).flat(),
-    holders: new Map(
-      inodes.flatMap(({ pid, open }) => [...(open ?? [])].map((inode) => [inode, pid] as const)),
-    ),
-    all: await listSockets(process.pid),
-    peers: overUnix ? await unixPeers() : undefined,
-    ofStrangers: new Set(strangers.flatMap((pid) => [...(socketInodes(pid) ?? [])])),
-    isComplete: inodes.every(({ open }) => open !== undefined),
-  };
-}
-
-function ofTcpSocket({ address, port }: ClientEnd, view: SocketView, isDirect: boolean): Origin {
+async function ofTcpSocket(
+  { address, port }: ClientEnd,
+  view: SocketView,
+  isDirect: boolean,
+): Promise<Origin> {
   const isThis = (socket: { address: string; port: number }) =>
     socket.address === address && socket.port === port;
   const owner = view.command.find(isThis);
@@ -96,24 +70,38 @@ function ofTcpSocket({ address, port }: ClientEnd, view: SocketView, isDirect: b
   if (socket === undefined && !isOwnAddress(address)) return { kind: 'others' };
   // No process holds a socket without an inode: whoever did has ended.
   if (socket === undefined || socket.inode === '0') return { kind: 'unknown', why: 'its process has ended' };
-  if (view.ofStrangers.has(socket.inode)) return STRANGE;
-  return view.isComplete
-    ? { kind: 'others' }
-    : { kind: 'unknown', why: 'a process of the command cannot be read' };
+  if (!view.isComplete) return { kind: 'unknown', why: 'a process of the command cannot be read' };
+  const holders = view.everyHolder.get(socket.inode);
+  if (holders !== undefined) return heldBy(holders, view);
+  // Another user's process: its files are closed to us, and the kernel still lists its user.
+  if (view.unreadStrangers.has(socket.uid))
+    return { kind: 'unknown', why: 'processes of its user were started while the command ran' };
+  const mayAccept = view.all.some(({ state, uid }) => state === 'listening' && uid === socket.uid);
+  return mayAccept ? { kind: 'relay', process: `a process of the user ${socket.uid}` } : { kind: 'others' };
+}
+
+/** @param pids more than one if a process has forked. */
+async function heldBy(pids: readonly number[], { strangers, listeners }: SocketView): Promise<Origin> {
+  const earlier = pids.filter((pid) => !strangers.has(pid));
+  if (earlier.length === 0) return STRANGE;
+  const relay = earlier.find((pid) => listeners.has(pid));
+  if (relay === undefined) return { kind: 'others' };
+  return { kind: 'relay', process: `${await nameOfProgram(relay)} (pid ${relay})` };
 }
 
 /** The backend's own end is known if its process can be read here; else the path of the socket has to do. */
 async function ofUnixSocket({ pid }: ClientEnd, view: SocketView, targetPort: number): Promise<Origin> {
-  const { peers, holders, ofStrangers } = view;
+  const { peers, holders, everyHolder, isComplete } = view;
   if (peers === undefined) return { kind: 'unknown', why: 'it uses a Unix socket' };
-  const backend = socketInodes(pid) ?? new Set<string>();
-  for (const inode of backend) {
-    const process = holders.get(peers.get(inode)?.inode ?? '');
+  const clients = [...(socketInodes(pid) ?? [])].flatMap((inode) => peers.get(inode)?.inode ?? []);
+  for (const inode of clients) {
+    const process = holders.get(inode);
     if (process !== undefined) return { kind: 'command', process, isExact: true };
-    if (ofStrangers.has(peers.get(inode)?.inode ?? '')) return STRANGE;
   }
-  const connected = [...backend].some((inode) => peers.has(inode));
-  if (connected && view.isComplete) return { kind: 'others' };
+  if (clients.length > 0 && isComplete) {
+    const all = clients.flatMap((inode) => everyHolder.get(inode) ?? []);
+    return all.length === 0 ? { kind: 'others' } : heldBy(all, view);
+  }
   const name = `.s.PGSQL.${targetPort}`;
   const holder = [...holders].find(([inode]) => peers.get(inode)?.path?.endsWith(`/${name}`));
   if (holder) return { kind: 'command', process: holder[1], isExact: false };

@@ -6,6 +6,7 @@ import type { StatementSection } from '../model/report.ts';
 import type { SeenCommand } from '../observe/attribute-changes.ts';
 import { compareTarget, type TargetComparison } from '../observe/compare-target.ts';
 import { type DataLoss, measureDataLoss } from '../observe/data-loss.ts';
+import { type Contacts, joinContacts } from '../observe/new-sessions.ts';
 import { isOwnHost } from '../observe/session-origin.ts';
 import type { TargetState } from '../observe/target-state.ts';
 import type { AfterCommand, BeforeCommand } from './clone-steps.ts';
@@ -55,13 +56,32 @@ function hasOpenSockets({ target }: CloneSetup['context'], sandbox: CommandSandb
   );
 }
 
+/** What was seen of the target's sessions, as far as the command can have to do with it. */
+function metOutside(
+  runs: readonly CloneRun[],
+  context: CloneSetup['context'],
+  sandbox: CommandSandbox,
+): Omit<Contacts, 'caveats' | 'dialled'> & Pick<SeenCommand, 'mayHaveDialled' | 'mayReplicateUnseen'> {
+  const { dialled, caveats: _, ...contacts } = joinContacts(runs);
+  if (sandbox.kind === 'sandboxed') {
+    // What it was allowed may be a service that works for it.
+    const relayed = describeIsolation(sandbox).allowed.length === 0 ? [] : contacts.relayed;
+    return { ...contacts, relayed, stray: 0, mayHaveDialled: false, mayReplicateUnseen: false };
+  }
+  const openSockets = hasOpenSockets(context, sandbox);
+  return {
+    ...contacts,
+    mayHaveDialled: dialled || openSockets,
+    mayReplicateUnseen: openSockets && context.target.role.mayReplicate,
+  };
+}
+
 /** What is known of a run on a clone that has a server of its own, where nothing that the command does there reaches the target. */
 export function seenOnOwnServer({ plan, context, clone, sandbox }: CloneSetup, run: CloneRun): SeenCommand {
-  const { targetConnections, others, elsewhere, dialled, result, wire } = run;
   return {
-    ...{ targetConnections, others, elsewhere, leftRunning: result.leftRunning },
-    reachedClone: wire.reached(),
-    mayHaveDialled: sandbox.kind !== 'sandboxed' && (dialled || hasOpenSockets(context, sandbox)),
+    ...metOutside([run], context, sandbox),
+    leftRunning: run.result.leftRunning,
+    reachedClone: run.wire.reached(),
     mayActUnseen: exposureOf(context.target.role) !== null,
     confined: isConfined(plan, clone, sandbox),
     ...{ madeDatabases: false, ranHiddenCode: false },
@@ -85,12 +105,7 @@ export function compareWithTarget(
       reachedClone: ran.wire.reached(),
       madeDatabases: statements.some(({ tag }) => OF_DATABASES.has(tag ?? '')),
       ownDatabases: clone.made.names,
-      targetConnections: runs.flatMap(({ targetConnections }) => targetConnections),
-      others: runs.flatMap(({ others }) => others),
-      elsewhere: runs.flatMap(({ elsewhere }) => elsewhere),
-      mayHaveDialled:
-        sandbox.kind !== 'sandboxed' &&
-        (runs.some(({ dialled }) => dialled) || hasOpenSockets(context, sandbox)),
+      ...metOutside(runs, context, sandbox),
       unreadCode: sharesServer(context, clone)
         ? [...new Set(runs.flatMap(({ gate }) => [...gate.knownCalls.composing]))]
         : [],

@@ -223,7 +223,7 @@ export interface SharedChange {
   /** A database came or went, as opposed to a property of something. */
   readonly ofDatabases: boolean;
   /** How it can be made without a session that the server counts: in a configuration file, or by a session for replication. */
-  readonly uncounted: 'file' | 'replication' | null;
+  readonly uncounted: 'file' | 'slot' | 'dropped slot' | null;
   /** The run of safemigrate that marked the database, or took its mark off again; null if none did. */
   readonly markedBy: string | null;
   /** The xmin of the row that was written since; null if the row is gone or hidden, or did not change. */
@@ -237,7 +237,8 @@ export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedC
     if (!b.objects.has(object))
       found.push({
         what: `${object} dropped`,
-        ...{ ofDatabases: isDatabase(object), uncounted: uncountedWay(object), markedBy: null, xmin: null },
+        ...{ ofDatabases: isDatabase(object), markedBy: null, xmin: null },
+        uncounted: isSlot(object) && !OF_A_SUBSCRIPTION.test(object) ? 'dropped slot' : uncountedWay(object),
       });
   for (const [object, now] of b.objects) {
     const then = a.objects.get(object);
@@ -271,8 +272,15 @@ function isDatabase(object: string): boolean {
 
 function uncountedWay(object: string): SharedChange['uncounted'] {
   if (object.startsWith('setting ')) return 'file';
-  return object.startsWith('replication slot ') ? 'replication' : null;
+  return isSlot(object) ? 'slot' : null;
 }
+
+function isSlot(object: string): boolean {
+  return object.startsWith('replication slot ');
+}
+
+/** A subscription makes and drops a slot for each table that it copies. */
+const OF_A_SUBSCRIPTION = /^replication slot pg_\d+_sync_\d+_\d+$/;
 
 /** Properties that have a row of their own, beside the object's. */
 const OF_ITS_OWN = new Set(['settings', 'comment']);

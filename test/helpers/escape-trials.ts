@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, unlink, writeFile } from 'node:fs/promises';
-import { createServer, connect as dial } from 'node:net';
+import { createServer as createHttpServer } from 'node:http';
+import { createServer, connect as dial, type Server as NetServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -211,17 +213,26 @@ async function watchHowLong(
   }
 }
 
-/** What some of the escapes use, and was there before: a relay to the server, and a daemon that runs jobs. */
+interface Facilities {
+  /** Ports. */
+  readonly relay: number;
+  readonly service: number;
+  end(): Promise<void>;
+}
+
+/** What some of the escapes use, and was there before: a relay to the server, an HTTP service, and a daemon that runs jobs. */
 async function startFacilities(
   port: number,
   spool: string,
-): Promise<{ relay: number; end(): Promise<void> }> {
+  { login, isPooled }: { login: Login; isPooled: boolean },
+): Promise<Facilities> {
   const relay = createServer((client) => {
     const upstream = dial(port, '127.0.0.1');
     for (const socket of [client, upstream]) socket.on('error', () => {});
     client.pipe(upstream).pipe(client);
   });
-  await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve));
+  const service = await startService(port, login, isPooled);
+  await listen(relay);
   await mkdir(spool);
   let job: ChildProcess | undefined;
   const timer = setInterval(() => {
@@ -230,14 +241,70 @@ async function startFacilities(
     job = spawn('sh', [file], { stdio: 'ignore', cwd: '/' });
     job.once('close', () => void unlink(file).catch(() => {}));
   }, 20);
-  const address = relay.address();
   return {
-    relay: typeof address === 'object' && address ? address.port : 0,
+    relay: portOf(relay),
+    service: service.port,
     async end() {
       clearInterval(timer);
+      await service.end();
       await new Promise<void>((resolve) => relay.close(() => resolve()));
     },
   };
+}
+
+const ESCAPED = "INSERT INTO public.ledger VALUES (666, 'escaped')";
+
+/** An HTTP service of somebody else's that works with the target when it is asked to. */
+async function startService(
+  port: number,
+  login: Login,
+  isPooled: boolean,
+): Promise<{ port: number; end(): Promise<void> }> {
+  const clients: Client[] = [];
+  const programs: ChildProcess[] = [];
+  const connect = async () => {
+    const client = new Client({ host: '127.0.0.1', port, ...login, database: 'shop' });
+    clients.push(client);
+    client.on('error', () => {});
+    await client.connect();
+    return client;
+  };
+  const pooled = isPooled ? await connect() : undefined;
+  const actions: Readonly<Record<string, () => Promise<unknown>>> = {
+    '/connect': async () => (await connect()).query(ESCAPED),
+    '/pooled': async () => pooled?.query(ESCAPED),
+    '/start': async () => {
+      const url = `postgresql://${login.user}:${login.password}@127.0.0.1:${port}/shop`;
+      const words = ['-X', '-q', url, '-c', ESCAPED, '-c', '\\echo written', '-c', 'SELECT pg_sleep(1000)'];
+      const program = spawn('psql', words, { stdio: ['ignore', 'pipe', 'ignore'] });
+      programs.push(program);
+      await once(program.stdout, 'data');
+    },
+  };
+  const server = createHttpServer((request, response) => {
+    Promise.resolve(actions[request.url ?? '']?.()).then(
+      () => response.end('done'),
+      (error: Error) => response.writeHead(500).end(error.message),
+    );
+  });
+  await listen(server);
+  return {
+    port: portOf(server),
+    async end() {
+      for (const program of programs) program.kill();
+      await Promise.all(clients.map((client) => client.end().catch(() => {})));
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+function listen(server: NetServer): Promise<void> {
+  return new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+}
+
+function portOf(server: NetServer): number {
+  const address = server.address();
+  return typeof address === 'object' && address ? address.port : 0;
 }
 
 /** Productions of several versions, each used until an escape has changed it. */
@@ -275,11 +342,11 @@ async function attempt(
   const { server, url } = production;
   const login = loginOf(production, role);
   const folder = await mkdtemp(path.join(tmpdir(), 'escape-'));
-  const facilities = await startFacilities(server.port, path.join(folder, 'spool'));
+  const facilities = await startFacilities(server.port, path.join(folder, 'spool'), { login, ...tried });
   let bystanders: Bystanders | undefined;
   try {
     bystanders = await startBystanders(production, login, tried.watch);
-    const words = placeholders(production, login, { relay: facilities.relay, listener: bystanders.listener });
+    const words = placeholders(production, login, { ...facilities, listener: bystanders.listener });
     if (tried.setup !== undefined) {
       const sql = fillIn(tried.setup, words);
       await withClient(withDatabase(url, 'shop'), (client) => client.query(sql));
@@ -335,7 +402,7 @@ function isZombie(pid: string): boolean {
 function placeholders(
   { server, files }: Production,
   { user, password }: Login,
-  more: { relay: number; listener: number },
+  more: { relay: number; service: number; listener: number },
 ): Readonly<Record<string, string>> {
   const { port } = server;
   const conninfo = (database: string) =>
@@ -356,7 +423,12 @@ function placeholders(
       postmaster: String(pid),
       segment,
     },
-    ...{ memory: memoryOf(server).join(' '), relay: String(more.relay), listener: String(more.listener) },
+    ...{
+      memory: memoryOf(server).join(' '),
+      relay: String(more.relay),
+      service: String(more.service),
+      listener: String(more.listener),
+    },
   };
 }
 

@@ -36,6 +36,8 @@ export interface Escape {
   readonly tested: Omit<Attempt, 'escape'> | undefined;
   /** A file with the number of a process that outlives the command. */
   readonly waits: string | undefined;
+  /** The service of others has a session in the target already. */
+  readonly isPooled: boolean;
   /** Sessions of production are timed meanwhile: the escape makes them wait. */
   readonly watch: boolean;
 }
@@ -89,6 +91,7 @@ function readEscape(file: string): Escape {
     hasControl: !header.has('control'),
     tested: testedOf(header.get('tested')),
     waits: header.get('waits'),
+    isPooled: header.has('pooled'),
     watch: header.has('watch'),
   };
 }
@@ -121,6 +124,9 @@ export interface Attempt {
 export const TESTED: readonly Attempt[] = ESCAPES.flatMap((each) =>
   each.tested === undefined ? [] : [{ ...each.tested, escape: each }],
 );
+
+/** Those by programs, which a sandbox could hold. */
+export const TESTED_PROGRAMS = TESTED.filter(({ escape: { file } }) => !file.endsWith('.sql'));
 
 /** Every combination of an escape that exists on these versions. */
 export function attemptsOn(versions: readonly ServerVersion[]): Attempt[] {

@@ -1,4 +1,5 @@
 import { messageOf } from '../../errors.ts';
+import { NO_CONTACTS } from '../../observe/new-sessions.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import type { CloneRun, CloneSetup, OpenWire } from '../run-on-clone.ts';
 
@@ -40,6 +41,6 @@ export async function runScript(
     rewritten: { argv: [], env: {}, rewritten: [], undecided: [] },
     result: { exitCode, signal: null, timedOut: false, durationMs, pid: process.pid, leftRunning: [] },
     // It runs no program.
-    ...{ targetConnections: [], others: [], elsewhere: [], dialled: false, caveats: [] },
+    ...NO_CONTACTS,
   };
 }

@@ -96,6 +96,7 @@ describe.each(VERSIONS)('the target on PostgreSQL %i', (version) => {
       runsPrograms: false,
       readsFiles: false,
       writesFiles: false,
+      mayReplicate: false,
     });
     expect(target.database).toMatchObject({ owned: false, owner: 'postgres' });
   });

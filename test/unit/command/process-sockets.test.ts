@@ -7,11 +7,23 @@ describe('reads the sockets of a process', () => {
    0: 0100007F:9C40 0100007F:1538 01 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 20 4 30 10 -1
    1: 0000000000000000FFFF00000100007F:9C41 0000000000000000FFFF00000100007F:1538 01 00000000:00000000 00:00000000 00000000     0        0 4712 1
    2: 00000000000000000000000001000000:9C42 00000000000000000000000001000000:1538 01 00000000:00000000 00:00000000 00000000     0        0 4713 1
+   3: 0100007F:1538 00000000:0000 0A 00000000:00000000 00:00000000 00000000    26        0 4714 1 0 100 0 0 10 0
 `;
+    const [v4, v6] = ['127.0.0.1', '::1'];
+    const listed = { peerPort: 5432, state: 'established', uid: 0 };
     expect(parseSocketTables(table)).toEqual([
-      { address: '127.0.0.1', port: 40000, peerAddress: '127.0.0.1', peerPort: 5432, inode: '4711' },
-      { address: '127.0.0.1', port: 40001, peerAddress: '127.0.0.1', peerPort: 5432, inode: '4712' },
-      { address: '::1', port: 40002, peerAddress: '::1', peerPort: 5432, inode: '4713' },
+      { ...listed, address: v4, port: 40000, peerAddress: v4, inode: '4711' },
+      { ...listed, address: v4, port: 40001, peerAddress: v4, inode: '4712' },
+      { ...listed, address: v6, port: 40002, peerAddress: v6, inode: '4713' },
+      {
+        address: v4,
+        port: 5432,
+        peerAddress: '0.0.0.0',
+        peerPort: 0,
+        state: 'listening',
+        uid: 26,
+        inode: '4714',
+      },
     ]);
   });
 

@@ -3,6 +3,7 @@ import type { ServerAccounts, Visitor } from '../../../src/database/read-account
 import type { TargetConnection } from '../../../src/model/report.ts';
 import { accountForServer } from '../../../src/observe/account-for-server.ts';
 import type { SeenCommand } from '../../../src/observe/attribute-changes.ts';
+import { NO_CONTACTS, type SessionElsewhere } from '../../../src/observe/new-sessions.ts';
 import type { TargetState } from '../../../src/observe/target-state.ts';
 
 const TARGET = 16_384;
@@ -14,6 +15,8 @@ interface Given {
   sessions?: number;
   terminated?: number;
   terminatedHere?: number;
+  rowsWritten?: number;
+  walsenderBlocks?: number | null;
   resetAt?: string | null;
   visitors?: readonly Visitor[];
   configuredAt?: string;
@@ -22,13 +25,17 @@ interface Given {
 
 function state(given: Given): TargetState {
   const { sessions = 0, terminated = 0, terminatedHere = 0, resetAt = null, visitors = [] } = given;
+  const { rowsWritten = 0, walsenderBlocks = 0 } = given;
   const accounts: ServerAccounts = {
     ...{ at: START, isCurrent: true, configuredAt: given.configuredAt ?? START, visitors },
     databases: new Map([
-      [TARGET, { name: 'shop', sessions, ownSessions: 0, terminated: terminatedHere, resetAt: null }],
-      [OTHER, { name: 'crm', sessions, ownSessions: 0, terminated, resetAt }],
+      [
+        TARGET,
+        { name: 'shop', sessions, ownSessions: 0, terminated: terminatedHere, rowsWritten: 0, resetAt: null },
+      ],
+      [OTHER, { name: 'crm', sessions, ownSessions: 0, terminated, rowsWritten, resetAt }],
     ]),
-    ...{ largeObjectRows: 0, sequenceAccesses: 0, prepared: 0, countsRows: true },
+    ...{ walsenderBlocks, largeObjectRows: 0, sequenceAccesses: 0, prepared: 0, countsRows: true },
   };
   return {
     ...{ digest: 'gone', oid: TARGET, server: null, traffic: { unmeasured: '' }, accounts },
@@ -38,8 +45,9 @@ function state(given: Given): TargetState {
 }
 
 const NOTHING: SeenCommand = {
-  ...{ reachedClone: true, madeDatabases: false, ownDatabases: [], targetConnections: [], others: [] },
-  ...{ elsewhere: [], mayHaveDialled: true, unreadCode: [], mayActUnseen: false, leftRunning: [] },
+  ...NO_CONTACTS,
+  ...{ reachedClone: true, madeDatabases: false, ownDatabases: [], mayReplicateUnseen: false },
+  ...{ mayHaveDialled: true, unreadCode: [], mayActUnseen: false, leftRunning: [] },
   ...{ transactions: [], cloneChanges: [], ranHiddenCode: false, confined: false, afterClone: [] },
 };
 
@@ -54,8 +62,13 @@ const account = (after: Given, seen: Partial<SeenCommand> = {}, start: Given = {
 
 const visitor: Visitor = {
   ...{ pid: 77, database: OTHER, startedAt: LATER },
-  client: { address: '10.0.0.7', port: 40_000 },
+  ...{ client: { address: '10.0.0.7', port: 40_000 }, isWalsender: false },
 };
+
+const session = (more: Partial<SessionElsewhere>): SessionElsewhere => ({
+  ...{ key: `76 ${LATER}`, database: OTHER, name: 'crm', process: null, relay: null, isWalsender: false },
+  ...more,
+});
 
 describe('sessions in other databases of the server', () => {
   test('that nobody saw leave the target unproved if this machine may have opened them', () => {
@@ -67,12 +80,12 @@ describe('sessions in other databases of the server', () => {
   });
 
   test('that were seen to be somebody else’s do not matter', () => {
-    const elsewhere = [{ key: `76 ${LATER}`, database: OTHER, name: 'crm', process: null }];
+    const elsewhere = [session({})];
     expect(account({ sessions: 2, visitors: [visitor] }, { elsewhere }).unproved).toEqual([]);
   });
 
   test('that the command opened by itself are named; those in databases that it made are not', () => {
-    const elsewhere = [{ key: `76 ${LATER}`, database: OTHER, name: 'crm', process: 'node migrate.js' }];
+    const elsewhere = [session({ process: 'node migrate.js' })];
     expect(account({ sessions: 1 }, { elsewhere }).unproved).toEqual([
       "node migrate.js connected to the database crm of the target's server by itself: that is no part of the rehearsal",
     ]);

@@ -3,6 +3,7 @@ import type { ServerAccounts, Visitor } from '../../../src/database/read-account
 import type { RelationCounters, TrafficReading } from '../../../src/database/traffic.ts';
 import type { TargetConnection } from '../../../src/model/report.ts';
 import { accountForSessions } from '../../../src/observe/account-for-sessions.ts';
+import { type Contacts, NO_CONTACTS } from '../../../src/observe/new-sessions.ts';
 import type { TargetState } from '../../../src/observe/target-state.ts';
 
 const TARGET = 16_384;
@@ -41,10 +42,20 @@ function state({
       configuredAt: START,
       visitors,
       databases: new Map([
-        [TARGET, { name: 'shop', sessions, ownSessions: own, terminated: 0, resetAt: null }],
-        [OTHER, { name: 'postgres', sessions: elsewhere, ownSessions: 0, terminated: 0, resetAt: null }],
+        [TARGET, { name: 'shop', sessions, ownSessions: own, terminated: 0, rowsWritten: 0, resetAt: null }],
+        [
+          OTHER,
+          {
+            name: 'postgres',
+            sessions: elsewhere,
+            ownSessions: 0,
+            terminated: 0,
+            rowsWritten: 0,
+            resetAt: null,
+          },
+        ],
       ]),
-      ...{ largeObjectRows: 0, sequenceAccesses: 0, prepared: 0, countsRows: true },
+      ...{ walsenderBlocks: 0, largeObjectRows: 0, sequenceAccesses: 0, prepared: 0, countsRows: true },
       ...accounts,
     },
   };
@@ -57,20 +68,29 @@ interface Run {
   others?: readonly string[];
   contacts?: readonly TargetConnection[];
   confined?: boolean;
+  met?: Partial<Pick<Contacts, 'relayed' | 'doubtful' | 'walsenders'>>;
 }
 
-function account({ before = {}, start = {}, after = {}, others = [], contacts = [], confined = false }: Run) {
+function account({
+  before = {},
+  start = {},
+  after = {},
+  others = [],
+  contacts = [],
+  confined = false,
+  met = {},
+}: Run) {
   const states = { before: state(before), start: state(start), after: state(after) };
   return accountForSessions(
     states,
-    { targetConnections: contacts, others, ownDatabases: [], confined },
+    { ...NO_CONTACTS, targetConnections: contacts, others, ownDatabases: [], confined, ...met },
     TARGET,
   );
 }
 
 const visitor = (startedAt: string, address: string | null = '10.0.0.7', database = TARGET): Visitor => ({
   ...{ pid: 77, database, startedAt },
-  client: address === null ? null : { address, port: 40_000 },
+  ...{ client: address === null ? null : { address, port: 40_000 }, isWalsender: false },
 });
 
 const contact: TargetConnection = {
@@ -121,14 +141,21 @@ describe('the sessions that came to the target', () => {
     expect(sessions).toEqual({ ours: 1, command: 0, others: 8, unexplained: 0 });
     expect({ unproved, changes }).toEqual({ unproved: [], changes: [] });
     const unknown = account({ after: { accounts: { isCurrent: false } }, confined: true });
-    expect(unknown).toEqual({ sessions: null, unproved: [], changes: [] });
+    expect(unknown).toMatchObject({ sessions: null, unproved: [], changes: [] });
   });
 
   test.each<[string, Partial<ServerAccounts>]>([
     ['are not current', { isCurrent: false }],
     [
       'were reset',
-      { databases: new Map([[TARGET, { name: 'shop', sessions: 9, ownSessions: 0, resetAt: 'now' }]]) },
+      {
+        databases: new Map([
+          [
+            TARGET,
+            { name: 'shop', sessions: 9, ownSessions: 0, terminated: 0, rowsWritten: 0, resetAt: 'now' },
+          ],
+        ]),
+      },
     ],
     ['do not have the target', { databases: new Map() }],
   ])('are not known if the counters %s', (_, accounts) => {

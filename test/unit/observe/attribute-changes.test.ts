@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { attributeChanges, type SeenCommand, type Suspects } from '../../../src/observe/attribute-changes.ts';
+import { NO_CONTACTS } from '../../../src/observe/new-sessions.ts';
 import type { TargetState } from '../../../src/observe/target-state.ts';
 
 const state = (roles: Record<string, number>): TargetState => ({
@@ -20,7 +21,8 @@ const state = (roles: Record<string, number>): TargetState => ({
 });
 
 const plain: SeenCommand = {
-  ...{ reachedClone: true, madeDatabases: false, ownDatabases: [], targetConnections: [], others: [] },
+  ...NO_CONTACTS,
+  ...{ reachedClone: true, madeDatabases: false, ownDatabases: [], mayReplicateUnseen: false },
   ...{
     transactions: [],
     cloneChanges: [],
@@ -28,13 +30,12 @@ const plain: SeenCommand = {
     confined: false,
     afterClone: [],
     unreadCode: [],
-    elsewhere: [],
     mayHaveDialled: false,
     mayActUnseen: false,
     leftRunning: [],
   },
 };
-const busy: Suspects = { others: true, noStranger: true };
+const busy: Suspects = { others: true, othersInTarget: true, noStranger: true };
 
 /** Who made the role `late`, in transaction 107. */
 function authorOf(command: Partial<SeenCommand>, suspects: Partial<Suspects>) {
