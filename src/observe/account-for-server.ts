@@ -91,19 +91,23 @@ function unseenElsewhere(states: TargetStates, seen: SeenCommand, target: number
   ];
 }
 
-/** What was written in other databases is not compared in detail. */
+/** What a session wrote that is still there may not be counted yet. */
 function relayedElsewhere(states: TargetStates, seen: SeenCommand): string[] {
-  const written = betweenReadings(states, seen).filter(
-    ({ first, last }) => last.rowsWritten > first.rowsWritten,
+  const written = new Set(writtenDatabases(states, seen).map(({ oid }) => oid));
+  const there = new Set(visitorsOf(states.after.accounts).map(({ pid, startedAt }) => `${pid} ${startedAt}`));
+  const relays = seen.elsewhere.flatMap(({ relay, key, database }) =>
+    relay !== null && (written.has(database) || there.has(key)) ? [relay] : [],
   );
-  const found = seen.elsewhere.flatMap(({ relay, database }) =>
-    relay !== null && written.some(({ oid }) => oid === database) ? [relay] : [],
-  );
-  if (found.length === 0) return [];
+  if (relays.length === 0) return [];
   return [
-    `rows were written in other databases of the server, and the command may have done it through ${listed([...new Set(found)])}, ` +
-      'which opened a session there and accepts connections',
+    `the command may have worked in other databases of the server through ${listed([...new Set(relays)])}, which opened a ` +
+      'session there and accepts connections',
   ];
+}
+
+/** Those in which rows were written. */
+function writtenDatabases(states: TargetStates, seen: SeenCommand) {
+  return betweenReadings(states, seen).filter(({ first, last }) => last.rowsWritten > first.rowsWritten);
 }
 
 /**
@@ -123,9 +127,7 @@ function unseenReplication(states: TargetStates, seen: SeenCommand): string[] {
       `a connection for replication was made ${WHILE} and ended before it was seen, and nothing shows by whom`,
     ];
   if (after.walsenderBlocks !== null && !isKnown) return [];
-  const written = betweenReadings(states, seen).filter(
-    ({ first, last }) => last.rowsWritten > first.rowsWritten,
-  );
+  const written = writtenDatabases(states, seen);
   if (written.length === 0) return [];
   return [
     `rows were written in ${namesOf(written)} ${WHILE}, and the command may have done it over a connection for replication: ` +

@@ -68,11 +68,12 @@ function metOutside(
     const relayed = describeIsolation(sandbox).allowed.length === 0 ? [] : contacts.relayed;
     return { ...contacts, relayed, stray: 0, mayHaveDialled: false, mayReplicateUnseen: false };
   }
-  const openSockets = hasOpenSockets(context, sandbox);
+  // A socket that is hidden is also found through /proc.
+  const isHere = context.target.settings.hosts.some(({ host }) => isOwnHost(host));
   return {
     ...contacts,
-    mayHaveDialled: dialled || openSockets,
-    mayReplicateUnseen: openSockets && context.target.role.mayReplicate,
+    mayHaveDialled: dialled || hasOpenSockets(context, sandbox),
+    mayReplicateUnseen: isHere && context.target.role.mayReplicate,
   };
 }
 
