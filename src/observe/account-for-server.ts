@@ -12,25 +12,27 @@ export interface ServerAccount {
   readonly changes: readonly TargetChange[];
   /** Why it is not proved that the command left the server alone. */
   readonly unproved: readonly string[];
+  /** More such reasons, for if there is no other: what is unproved by itself may be the cause of these. */
+  readonly untraced: readonly string[];
 }
 
 export function accountForServer(states: TargetStates, seen: SeenCommand, target: number): ServerAccount {
   const { start, after } = states;
   // Another server has files, counters and settings of its own.
   if (start.server && after.server && movedBetween(start.server, after.server) !== undefined)
-    return { changes: [], unproved: [] };
+    return { changes: [], unproved: [], untraced: [] };
   const files = changedFiles(states, seen);
-  if (seen.confined) return { changes: files, unproved: [] };
+  if (seen.confined) return { changes: files, unproved: [], untraced: [] };
   return {
     changes: [...files, ...reload(states, seen)],
     unproved: [
       ...ownSessionsElsewhere(seen),
       ...unseenElsewhere(states, seen, target),
       ...relayedElsewhere(states, seen),
-      ...unseenReplication(states, seen),
       ...ended(states, seen),
       ...resetCounters(states, seen, target),
     ],
+    untraced: [...unseenReplication(states, seen), ...strayConnections(seen)],
   };
 }
 
@@ -132,6 +134,15 @@ function unseenReplication(states: TargetStates, seen: SeenCommand): string[] {
   return [
     `rows were written in ${namesOf(written)} ${WHILE}, and the command may have done it over a connection for replication: ` +
       "the target's Unix sockets are open to it, and the server does not count such connections",
+  ];
+}
+
+/** Connections that were seen by their ports alone: failed logins, or for replication. */
+function strayConnections({ stray }: SeenCommand): string[] {
+  if (stray === 0) return [];
+  return [
+    `${plural(stray, 'connection')} of this machine to the target's server ${stray === 1 ? 'belongs' : 'belong'} to no session ` +
+      'that was seen, and may have been for replication, which the server does not count',
   ];
 }
 

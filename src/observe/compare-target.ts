@@ -1,7 +1,6 @@
 import { movedBetween } from '../database/server-identity.ts';
 import { type TargetTraffic, trafficBetween } from '../database/traffic.ts';
 import { messageOf } from '../errors.ts';
-import { plural } from '../format.ts';
 import type { Caveat, SchemaChange, TargetSection } from '../model/report.ts';
 import { accountForServer } from './account-for-server.ts';
 import { accountForSessions } from './account-for-sessions.ts';
@@ -79,6 +78,7 @@ function proveUnchanged(
 ): Pick<TargetComparison, 'changes' | 'unchanged' | 'sessions' | 'caveats'> {
   const account = accountForSessions(states, command, target);
   const server = accountForServer(states, command, target);
+  const traced = [...account.unproved, ...server.unproved];
   const suspects = {
     others: !isServerQuiet(states, command),
     othersInTarget: account.othersInTarget,
@@ -91,9 +91,7 @@ function proveUnchanged(
   const changes = [...attributed, ...account.changes, ...withoutRepeated(server.changes, attributed)];
   const isChanged = changes.some(({ madeBy }) => madeBy === 'command' || madeBy === 'unknown');
   const unproved = [
-    ...account.unproved,
-    ...server.unproved,
-    ...strayConnections(command, [...account.unproved, ...server.unproved]),
+    ...(traced.length > 0 ? traced : server.untraced),
     ...unprovedChanges(changes),
     ...whileRunning(command),
     ...(command.mayActUnseen || suspects.others ? afterUnreadCode(command) : []),
@@ -126,16 +124,6 @@ function unprovedChanges(changes: TargetSection['changes']): string[] {
   return [
     `others were active on the server, and nothing shows whether they or the command made this: ` +
       `${open.slice(0, LISTED).join(', ')}${more}`,
-  ];
-}
-
-/** A connection that was seen by its port alone: a session that was too short, a login that failed, or one for replication. */
-function strayConnections({ stray, confined }: SeenCommand, known: readonly string[]): string[] {
-  // A session that came and went unseen has such a connection, and is reported already.
-  if (confined || stray === 0 || known.length > 0) return [];
-  return [
-    `${plural(stray, 'connection')} of this machine to the target's server ${stray === 1 ? 'belongs' : 'belong'} to no session ` +
-      'that was seen, and may have been for replication, which the server does not count',
   ];
 }
 

@@ -92,6 +92,22 @@ describe('sessions in other databases of the server', () => {
     expect(account({ sessions: 1 }, { elsewhere, ownDatabases: ['crm'] }).unproved).toEqual([]);
   });
 
+  test('of a service that accepts connections may be the command’s if rows were written, or if they are still there', () => {
+    const elsewhere = [session({ relay: 'puma (pid 4)' })];
+    expect(account({ sessions: 1 }, { elsewhere }).unproved).toEqual([]);
+    const reason = [expect.stringContaining('through puma (pid 4)')];
+    expect(account({ sessions: 1, rowsWritten: 1 }, { elsewhere }).unproved).toEqual(reason);
+    const there = { ...visitor, pid: 76 };
+    expect(account({ sessions: 1, visitors: [there] }, { elsewhere }).unproved).toEqual(reason);
+  });
+
+  test('for replication explain no other one: the server does not count them', () => {
+    const elsewhere = [session({ isWalsender: true })];
+    expect(account({ sessions: 1 }, { elsewhere }).unproved).toEqual([
+      expect.stringContaining('1 session came'),
+    ]);
+  });
+
   test('are not known if the counters were reset', () => {
     expect(account({ resetAt: LATER }).unproved).toEqual([
       'the statistics of crm were reset while the command ran',
@@ -127,4 +143,34 @@ describe('what needs no session', () => {
     expect(changes.map(({ what }) => what)).toEqual(['configuration file pg_hba.conf written']);
     expect(unproved).toEqual([]);
   });
+});
+
+describe('a connection for replication over a Unix socket', () => {
+  const open = { mayReplicateUnseen: true, mayHaveDialled: false };
+  const walsender = { ...visitor, isWalsender: true };
+
+  test('that nobody saw has used blocks', () => {
+    expect(account({ walsenderBlocks: 9 }, open).untraced).toEqual([
+      'a connection for replication was made while the command ran and ended before it was seen, and nothing shows by whom',
+    ]);
+    expect(account({ walsenderBlocks: 9 }, { ...open, mayReplicateUnseen: false }).untraced).toEqual([]);
+  });
+
+  test.each<[string, Given, Given]>([
+    ['before version 16', { walsenderBlocks: null }, { walsenderBlocks: null }],
+    ['where others replicate', { visitors: [walsender] }, { visitors: [walsender], walsenderBlocks: 9 }],
+  ])('cannot be told from others’ %s: it matters if rows were written', (_, start, after) => {
+    expect(account(after, open, start).untraced).toEqual([]);
+    expect(account({ ...after, rowsWritten: 1 }, open, start).untraced).toEqual([
+      expect.stringContaining('rows were written in crm'),
+    ]);
+  });
+});
+
+test('a connection of this machine that no session explains ends the proof', () => {
+  expect(account({}, { stray: 1 }).untraced).toEqual([
+    "1 connection of this machine to the target's server belongs to no session that was seen, and may have been for " +
+      'replication, which the server does not count',
+  ]);
+  expect(account({}, { stray: 1, confined: true }).untraced).toEqual([]);
 });

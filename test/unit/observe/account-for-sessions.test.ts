@@ -216,3 +216,83 @@ describe('a session of the command’s on the target', () => {
     expect(changes).toMatchObject([{ madeBy: 'unknown' }]);
   });
 });
+
+describe('rows that were written while no session came that the server counts', () => {
+  const written: Given = { inserted: 3 };
+
+  test('are a change of unknown author if nobody else was on the server', () => {
+    expect(account({ after: written }).changes).toMatchObject([{ madeBy: 'unknown' }]);
+  });
+
+  test('are not proved to be others’ who work in other databases', () => {
+    const elsewhere = [visitor(START, '10.0.0.7', OTHER)];
+    const { changes, unproved } = account({ after: { ...written, visitors: elsewhere } });
+    expect(changes).toEqual([]);
+    expect(unproved).toEqual([expect.stringContaining('no session was in the target that is known')]);
+  });
+
+  test('are others’ who were there all the time', () => {
+    const { changes, unproved, othersInTarget } = account({
+      start: { visitors: [visitor(START)] },
+      after: { ...written, visitors: [visitor(START)] },
+    });
+    expect({ changes, unproved, othersInTarget }).toEqual({
+      changes: [],
+      unproved: [],
+      othersInTarget: true,
+    });
+  });
+});
+
+describe('a session whose author is doubted', () => {
+  const key = `77 ${LATER}`;
+  const there: Given = { sessions: 1, visitors: [visitor(LATER)] };
+
+  test('is unexplained, though it is still there at the end', () => {
+    const doubtful = [{ key, who: 'app, psql: its process was started while the command ran' }];
+    const { sessions, unproved } = account({ after: there, met: { doubtful } });
+    expect(sessions).toEqual({ ours: 0, command: 0, others: 0, unexplained: 1 });
+    expect(unproved).toEqual([expect.stringContaining('app, psql: its process was started')]);
+  });
+
+  test('is nobody’s for replication: the server counts none', () => {
+    const doubtful = [{ key, who: 'app, psql: it uses a Unix socket' }];
+    const { sessions } = account({ met: { doubtful, walsenders: [key] } });
+    expect(sessions?.unexplained).toBe(1);
+  });
+
+  test('for replication does not hide another one that the server counts', () => {
+    const { sessions } = account({ after: { sessions: 1 }, others: [key], met: { walsenders: [key] } });
+    expect(sessions).toEqual({ ours: 0, command: 0, others: 1, unexplained: 1 });
+  });
+});
+
+describe('a session of a process that accepts connections', () => {
+  const key = `77 ${LATER}`;
+  const relayed = (isOlder: boolean) => [{ key, process: 'pgbouncer (pid 9)', isOlder }];
+
+  test('is somebody else’s if nothing was written and it has left', () => {
+    const { sessions, unproved } = account({ after: { sessions: 1 }, met: { relayed: relayed(false) } });
+    expect(sessions).toMatchObject({ others: 1, unexplained: 0 });
+    expect(unproved).toEqual([]);
+  });
+
+  test.each<[string, Given, boolean]>([
+    ['something was written', { sessions: 1, inserted: 1 }, false],
+    ['something was written and it was there before', { inserted: 1, visitors: [visitor(LATER)] }, true],
+    [
+      'it is still there, and its rows may not be counted yet',
+      { sessions: 1, visitors: [visitor(LATER)] },
+      false,
+    ],
+  ])('may have worked for the command if %s, whoever else is there', (_, after, isOlder) => {
+    const { changes, unproved, othersInTarget } = account({
+      start: { visitors: [visitor(START)] },
+      after,
+      met: { relayed: relayed(isOlder) },
+    });
+    expect(changes).toEqual([]);
+    expect(unproved).toEqual([expect.stringContaining('through pgbouncer (pid 9)')]);
+    expect(othersInTarget).toBe(false);
+  });
+});

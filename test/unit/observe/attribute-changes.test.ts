@@ -95,3 +95,46 @@ describe('what needs no session that the server counts', () => {
     expect(authors('replication slot sneaky', busy, true)).toEqual(['others']);
   });
 });
+
+test('a dropped slot is for a person to look at, also beside others; a subscription drops those that copied a table', () => {
+  const slots = (...names: string[]): TargetState => ({
+    ...state({}),
+    shared: { ...state({}).shared, objects: new Map(names.map((name) => [`replication slot ${name}`, {}])) },
+  });
+  const before = slots('standby', 'pg_16400_sync_16385_7300000000000000000');
+  const authors = (confined: boolean) =>
+    attributeChanges({ before, start: before, after: slots() }, [], { ...plain, confined }, busy).map(
+      ({ what, madeBy }) => [what.split(' ')[2], madeBy],
+    );
+  expect(authors(false)).toEqual([
+    ['pg_16400_sync_16385_7300000000000000000', 'unproved'],
+    ['standby', 'unknown'],
+  ]);
+  expect(authors(true).map(([, madeBy]) => madeBy)).toEqual(['others', 'others']);
+});
+
+describe('a schema change while the command ran', () => {
+  const at = (sum: string): TargetState => ({
+    ...state({}),
+    digest: { catalogues: { pg_class: { rows: 1, sum } }, unread: [] },
+  });
+  const [before, after] = [at('1'), at('2')];
+  const author = (suspects: Partial<Suspects>, command: Partial<SeenCommand> = {}) =>
+    attributeChanges(
+      { before, start: before, after },
+      [],
+      { ...plain, ...command },
+      { ...busy, ...suspects },
+    )[0]?.madeBy;
+
+  test('is others’ only if one of them had a session in the target', () => {
+    expect(author({})).toBe('others');
+    expect(author({ othersInTarget: false })).toBe('unproved');
+    expect(author({ othersInTarget: false, others: false })).toBe('unknown');
+  });
+
+  test('is others’ if the command could not reach the target, whatever it did on the clone', () => {
+    const suspects = { othersInTarget: false, others: false };
+    expect(author(suspects, { confined: true, reachedClone: false })).toBe('others');
+  });
+});
