@@ -14,7 +14,8 @@ import {
   type RelayedSession,
   type SessionRow,
 } from './new-sessions.ts';
-import { isOwnAddress, originsOf, seesOurPorts } from './session-origin.ts';
+import { isOwnAddress, type OriginContext, originsOf, seesOurPorts } from './session-origin.ts';
+import { ListeningProcesses } from './socket-view.ts';
 
 /**
  * Watches, while the command runs, for sessions on the target that come from the command itself: a program that
@@ -36,14 +37,15 @@ export async function runWatched(
   const [[now], isDirect] = await Promise.all([control.query<{ now: string }>(NOW), seesOurPorts(control)]);
   const since = now?.now ?? '-infinity';
   const machine = await MachineConnections.since(control, isDirect);
-  const relays = await findRelays(control, target, isDirect);
+  const origin = { isDirect, targetPort: control.address.port, listening: new ListeningProcesses() };
+  const relays = await findRelays(control, target, origin);
   let watch: ContactWatch | undefined;
   const result = await runCommand({
     ...run,
     signal: AbortSignal.any([contacted.signal, ...(run.signal ? [run.signal] : [])]),
     onStart: (family) => {
       const onContact = () => contacted.abort();
-      watch = watchContact({ control, target, since, isDirect, machine, relays, family, onContact });
+      watch = watchContact({ control, target, since, origin, machine, relays, family, onContact });
     },
   });
   return { result, ...((await watch?.stop()) ?? { ...NO_CONTACTS, dialled: true }) };
@@ -54,8 +56,7 @@ interface ContactOptions {
   readonly target: Target;
   /** A moment of the server's clock before the command ran. */
   readonly since: string;
-  /** The server sees the ports of this machine as they are. */
-  readonly isDirect: boolean;
+  readonly origin: OriginContext;
   readonly machine: MachineConnections;
   /** Processes that accept connections themselves, by their sessions in the target that were there before the command. */
   readonly relays: ReadonlyMap<string, string>;
@@ -84,7 +85,7 @@ const LOOKS_BETWEEN_LISTINGS = 100;
 async function findRelays(
   control: Session,
   target: Target,
-  isDirect: boolean,
+  origin: OriginContext,
 ): Promise<ReadonlyMap<string, string>> {
   const all = await control.query<SessionRow>(NEWCOMERS, ['-infinity', [...ownBackendPids(control.address)]]);
   const rows = all.filter(
@@ -92,11 +93,11 @@ async function findRelays(
       Number(database) === target.database.oid && port !== null && isOwnAddress(address),
   );
   if (rows.length === 0) return new Map();
-  const origins = await originsOf(rows, undefined, { isDirect, targetPort: control.address.port });
+  const origins = await originsOf(rows, undefined, origin);
   return new Map(
     rows.flatMap((row, index) => {
-      const origin = origins[index];
-      return origin?.kind === 'relay' ? [[keyOfSession(row), origin.process] as const] : [];
+      const found = origins[index];
+      return found?.kind === 'relay' ? [[keyOfSession(row), found.process] as const] : [];
     }),
   );
 }
@@ -112,10 +113,7 @@ function watchContact(options: ContactOptions): ContactWatch {
     const rows = await control.query<SessionRow>(NEWCOMERS, [since, [...ownBackendPids(control.address)]]);
     const news = seen.newAmong(rows);
     if (news.length === 0) return;
-    const origins = await originsOf(news, family, {
-      isDirect: options.isDirect,
-      targetPort: control.address.port,
-    });
+    const origins = await originsOf(news, family, options.origin);
     for (const [index, row] of news.entries()) {
       const isContact = await seen.add(row, origins[index]);
       if (isContact) onContact();

@@ -3,7 +3,7 @@ import { nameOfProgram, socketInodes } from '../command/process-sockets.ts';
 import type { ProcessFamily } from '../command/process-tree.ts';
 import { ownPorts } from '../postgres/connection/own-backends.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { readSockets, type SocketView } from './socket-view.ts';
+import { type ListeningProcesses, readSockets, type SocketView } from './socket-view.ts';
 
 /** Where a session of the target's server came from, as the server sees it. */
 export interface ClientEnd {
@@ -38,13 +38,22 @@ export async function seesOurPorts(control: Session): Promise<boolean> {
   return row?.port == null || ownPorts().has(row.port);
 }
 
+/** What else is known for finding the author of a session. */
+export interface OriginContext {
+  /** The server sees the ports of this machine as they are. */
+  readonly isDirect: boolean;
+  readonly targetPort: number;
+  readonly listening: ListeningProcesses;
+}
+
 /** Finds the authors of these sessions by one reading of the sockets. @param family undefined before the command runs. */
 export async function originsOf(
   ends: readonly ClientEnd[],
   family: ProcessFamily | undefined,
-  { isDirect, targetPort }: { readonly isDirect: boolean; readonly targetPort: number },
+  { isDirect, targetPort, listening }: OriginContext,
 ): Promise<Origin[]> {
-  const view = await readSockets(family, { overUnix: ends.some(({ port }) => port === UNIX_SOCKET_PORT) });
+  const overUnix = ends.some(({ port }) => port === UNIX_SOCKET_PORT);
+  const view = await readSockets(family, { listening, overUnix });
   return Promise.all(
     ends.map(async (end) => {
       if (end.port === null) return { kind: 'unknown', why: 'its address is hidden from the role' };
@@ -70,38 +79,41 @@ async function ofTcpSocket(
   if (socket === undefined && !isOwnAddress(address)) return { kind: 'others' };
   // No process holds a socket without an inode: whoever did has ended.
   if (socket === undefined || socket.inode === '0') return { kind: 'unknown', why: 'its process has ended' };
+  const doubt = await doubtOf(socket.inode, view);
+  if (doubt) return doubt;
   if (!view.isComplete) return { kind: 'unknown', why: 'a process of the command cannot be read' };
-  const holders = view.everyHolder.get(socket.inode);
-  if (holders !== undefined) return heldBy(holders, view);
-  // Another user's process: its files are closed to us, and the kernel still lists its user.
-  if (view.unreadStrangers.has(socket.uid))
-    return { kind: 'unknown', why: 'processes of its user were started while the command ran' };
-  const mayAccept = view.all.some(({ state, uid }) => state === 'listening' && uid === socket.uid);
-  return mayAccept ? { kind: 'relay', process: `a process of the user ${socket.uid}` } : { kind: 'others' };
+  return ofOtherUser(socket.uid, view) ?? { kind: 'others' };
 }
 
-/** @param pids more than one if a process has forked. */
-async function heldBy(pids: readonly number[], { strangers, listeners }: SocketView): Promise<Origin> {
-  const earlier = pids.filter((pid) => !strangers.has(pid));
-  if (earlier.length === 0) return STRANGE;
-  const relay = earlier.find((pid) => listeners.has(pid));
-  if (relay === undefined) return { kind: 'others' };
-  return { kind: 'relay', process: `${await nameOfProgram(relay)} (pid ${relay})` };
+/** A socket of this machine that is not the command's, and may serve it all the same. */
+async function doubtOf(inode: string, { ofListeners, ofStrangers }: SocketView): Promise<Origin | undefined> {
+  const pid = ofListeners.get(inode);
+  if (pid !== undefined) return { kind: 'relay', process: `${await nameOfProgram(pid)} (pid ${pid})` };
+  return ofStrangers.has(inode) ? STRANGE : undefined;
+}
+
+/** The sockets of other users' processes cannot be read, unless we are root; the kernel lists the user of each. */
+function ofOtherUser(uid: number, { unreadStrangers, all }: SocketView): Origin | undefined {
+  const own = process.getuid?.() ?? 0;
+  if (own === 0 || own === uid) return undefined;
+  if (unreadStrangers.has(uid))
+    return { kind: 'unknown', why: 'its user has processes that were started while the command ran' };
+  const mayAccept = all.some((each) => each.state === 'listening' && each.uid === uid);
+  return mayAccept ? { kind: 'relay', process: `a process of user ${uid}` } : undefined;
 }
 
 /** The backend's own end is known if its process can be read here; else the path of the socket has to do. */
 async function ofUnixSocket({ pid }: ClientEnd, view: SocketView, targetPort: number): Promise<Origin> {
-  const { peers, holders, everyHolder, isComplete } = view;
+  const { peers, holders } = view;
   if (peers === undefined) return { kind: 'unknown', why: 'it uses a Unix socket' };
   const clients = [...(socketInodes(pid) ?? [])].flatMap((inode) => peers.get(inode)?.inode ?? []);
   for (const inode of clients) {
     const process = holders.get(inode);
     if (process !== undefined) return { kind: 'command', process, isExact: true };
+    const doubt = await doubtOf(inode, view);
+    if (doubt) return doubt;
   }
-  if (clients.length > 0 && isComplete) {
-    const all = clients.flatMap((inode) => everyHolder.get(inode) ?? []);
-    return all.length === 0 ? { kind: 'others' } : heldBy(all, view);
-  }
+  if (clients.length > 0 && view.isComplete) return { kind: 'others' };
   const name = `.s.PGSQL.${targetPort}`;
   const holder = [...holders].find(([inode]) => peers.get(inode)?.path?.endsWith(`/${name}`));
   if (holder) return { kind: 'command', process: holder[1], isExact: false };
