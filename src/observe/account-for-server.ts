@@ -32,7 +32,7 @@ export function accountForServer(states: TargetStates, seen: SeenCommand, target
       ...ended(states, seen),
       ...resetCounters(states, seen, target),
     ],
-    untraced: [...unseenReplication(states, seen), ...strayConnections(seen)],
+    untraced: [...unseenReplication(states, seen, target), ...strayConnections(seen)],
   };
 }
 
@@ -114,9 +114,10 @@ function writtenDatabases(states: TargetStates, seen: SeenCommand) {
 
 /**
  * A connection for replication over a Unix socket leaves no trace but the blocks that it used, which servers count from version 16
- * on. Where others replicate, or on an older server, it may have written what was written.
+ * on. Where others replicate, or on an older server, it may have written what was written in other databases; for the target itself
+ * accountForSessions() asks who was there.
  */
-function unseenReplication(states: TargetStates, seen: SeenCommand): string[] {
+function unseenReplication(states: TargetStates, seen: SeenCommand, target: number): string[] {
   const [start, after] = [states.start.accounts, states.after.accounts];
   if (!seen.mayReplicateUnseen || 'unmeasured' in start || 'unmeasured' in after) return [];
   const isKnown =
@@ -129,7 +130,7 @@ function unseenReplication(states: TargetStates, seen: SeenCommand): string[] {
       `a connection for replication was made ${WHILE} and ended before it was seen, and nothing shows by whom`,
     ];
   if (after.walsenderBlocks !== null && !isKnown) return [];
-  const written = writtenDatabases(states, seen);
+  const written = writtenDatabases(states, seen).filter(({ oid }) => oid !== target);
   if (written.length === 0) return [];
   return [
     `rows were written in ${namesOf(written)} ${WHILE}, and the command may have done it over a connection for replication: ` +
