@@ -125,9 +125,6 @@ export const TESTED: readonly Attempt[] = ESCAPES.flatMap((each) =>
   each.tested === undefined ? [] : [{ ...each.tested, escape: each }],
 );
 
-/** Those by programs, which a sandbox could hold. */
-export const TESTED_PROGRAMS = TESTED.filter(({ escape: { file } }) => !file.endsWith('.sql'));
-
 /** Every combination of an escape that exists on these versions. */
 export function attemptsOn(versions: readonly ServerVersion[]): Attempt[] {
   return ESCAPES.flatMap((each) =>
