@@ -27,6 +27,8 @@ export interface StatementFacts {
   readonly effect: StatementEffect;
   /** It goes back to a savepoint, which the server answers as it answers the end of a transaction: ROLLBACK. */
   readonly toSavepoint: boolean;
+  /** It concerns nothing but cursors, prepared statements and temporary relations of its session. */
+  readonly local?: boolean;
 }
 
 export type ConstraintKind = 'unique' | 'primary key' | 'exclude' | 'check' | 'foreign key' | 'not null';

@@ -1,9 +1,10 @@
 import type * as Tree from 'libpg-query';
 import type { StatementSection } from '../model/report.ts';
 import { schemasOf } from '../model/search-paths.ts';
-import type { Action, Name, StatementFacts } from '../model/statement-actions.ts';
+import type { Action, ActionOf, Name, StatementFacts } from '../model/statement-actions.ts';
 import { LOCK_MODES } from '../postgres/lock-modes.ts';
 import { beginsAsDml, effectOf, isRollbackTo, strongestEffect } from '../postgres/sql/classify-statement.ts';
+import { LocalNames, type LocalReading } from '../postgres/sql/local-names.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { parseText } from '../postgres/sql/parse.ts';
 import {
@@ -31,15 +32,34 @@ export async function statementFacts(
 ): Promise<Map<number, StatementFacts>> {
   const facts = new Map<number, StatementFacts>();
   const known = new Map<string, StatementFacts | undefined>();
-  for (const { index, sql, startedAt } of statements) {
+  const names = new LocalNames();
+  for (const { index, session, sql, startedAt } of statements) {
     if (sql.length > LONGEST_TEXT) continue;
     // The literals of DML say nothing of what it asks for.
     const key = beginsAsDml(sql) ? normalizeSql(sql) : sql;
     if (!known.has(key)) known.set(key, await parsed(sql, Date.parse(startedAt)));
     const found = known.get(key);
-    if (found) facts.set(index, found);
+    if (!found) continue;
+    const local = names.mayConcern(session, sql)
+      ? names.read({ session, sql, node: await nodeOf(sql) })
+      : null;
+    facts.set(index, local ? withLocal(found, local) : found);
   }
   return facts;
+}
+
+async function nodeOf(sql: string): Promise<Node | null> {
+  return (await parseText(Buffer.from(sql)))?.[0]?.node ?? null;
+}
+
+/** An apply compares a statement without its local names, so that they may vary. */
+function withLocal(facts: StatementFacts, { own, names }: LocalReading): StatementFacts {
+  const varies = ({ value }: ActionOf<'vary'>) => !own && !names.some((name) => name.includes(value));
+  return {
+    ...facts,
+    actions: facts.actions.filter((action) => action.does !== 'vary' || varies(action)),
+    local: own,
+  };
 }
 
 async function parsed(sql: string, at: number): Promise<StatementFacts | undefined> {

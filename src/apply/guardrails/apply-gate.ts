@@ -1,13 +1,11 @@
 import type { PostgresError } from '../../postgres/protocol/messages.ts';
 import { concurrentFailure } from '../../postgres/sql/classify-statement.ts';
 import type { Gate, GateAnswer, Intent, StatementAttempt } from '../../proxy/observed.ts';
-import type { Rehearsed } from '../../rehearsal/receipts/rehearsed.ts';
 import type { InvalidIndexes } from '../retry/invalid-indexes.ts';
 import type { Retries } from '../retry/statement-retries.ts';
 import type { ActivityReader } from './activity-reader.ts';
 import type { BlockingMonitor } from './blocking-monitor.ts';
-import { DefinitionPoints } from './definition-points.ts';
-import { diverges } from './divergence.ts';
+import type { Compared, Comparison } from './comparison.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
 import type { Guardrails } from './guardrail-options.ts';
 import type { ManualControl } from './manual-control.ts';
@@ -15,14 +13,8 @@ import { awaitStandbys } from './standbys.ts';
 import { settingBy } from './timeouts.ts';
 
 export interface GateParts {
-  /** The target's name. */
-  readonly database: string;
-  readonly rehearsed: Rehearsed;
-  /** Where the rehearsal's definitions stood, without their values (definition-points.ts). */
-  readonly points: ReadonlySet<string>;
+  readonly comparison: Comparison;
   readonly guardrails: Guardrails;
-  /** The rehearsal's report was redacted. */
-  readonly redact: boolean;
   readonly events: GuardrailEvents;
   readonly manualControl: ManualControl;
   readonly blockingMonitor: BlockingMonitor;
@@ -43,7 +35,6 @@ export class ApplyGate implements Gate {
   readonly #parts: GateParts;
   /** A statement was refused as not rehearsed, so those after it may differ as a consequence. */
   #stopped = false;
-  readonly #points = new DefinitionPoints();
 
   constructor(parts: GateParts) {
     this.#parts = parts;
@@ -51,10 +42,10 @@ export class ApplyGate implements Gate {
 
   async before(intent: Intent): Promise<GateAnswer> {
     const { events, indexes } = this.#parts;
-    const point = this.#points.next(intent);
+    const compared = this.#parts.comparison.next(intent);
     // COMMIT and ROLLBACK release locks, so they always pass.
     if (intent.parsed && intent.parsed.role !== 'ordinary') return 'run';
-    const refusal = this.#refusal(intent, point);
+    const refusal = this.#refusal(intent, compared);
     if (refusal) return refusal;
     const setting = intent.parsed && settingBy(intent.parsed.node, intent.sql);
     if (setting) events.ownTimeout({ ...setting, where: 'statement' });
@@ -85,8 +76,8 @@ export class ApplyGate implements Gate {
     return manualControl.aborted ? 'deliver' : 'retry';
   }
 
-  #refusal({ sql, session, parsed }: Intent, point: string | undefined): PostgresError | undefined {
-    const { manualControl, blockingMonitor, events, rehearsed, points, guardrails, redact } = this.#parts;
+  #refusal({ sql, session }: Intent, compared: Compared): PostgresError | undefined {
+    const { manualControl, blockingMonitor, events, guardrails } = this.#parts;
     if (manualControl.aborted)
       return { sqlstate: CANCELED, message: 'this run was aborted (safemigrate abort)' };
     const overdue = blockingMonitor.overdue(session);
@@ -98,16 +89,14 @@ export class ApplyGate implements Gate {
         hint: 'Only COMMIT and ROLLBACK may follow. --max-blocked and --max-waiting set the limits.',
       };
     }
-    const { onDivergence } = guardrails;
-    const sent = { sql, node: parsed?.node ?? null };
-    if (!diverges(rehearsed, sent, { redacted: redact, database: this.#parts.database })) return undefined;
+    if (compared === 'rehearsed') return undefined;
     if (this.#stopped) return notRehearsed('this statement was not rehearsed either');
-    if (point !== undefined && points.has(point)) {
+    if (compared === 'other values') {
       events.diverged({ sql, stopped: false, onlyValues: true });
       events.say(`${events.named(sql)} has other values than in the rehearsal`);
       return undefined;
     }
-    const stopped = onDivergence === 'stop';
+    const stopped = guardrails.onDivergence === 'stop';
     events.diverged({ sql, stopped, onlyValues: false });
     if (!stopped) {
       events.say(`${events.named(sql)} was not rehearsed (--on-divergence warn)`);

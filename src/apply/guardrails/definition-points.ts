@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { beginsAsData } from '../../postgres/sql/classify-statement.ts';
-import { type ParsedStatement, parseText } from '../../postgres/sql/parse.ts';
+import type { ParsedStatement } from '../../postgres/sql/parse.ts';
 import { shapeWithoutValues } from '../../postgres/sql/value-shape.ts';
-import type { RehearsedStatement } from '../../rehearsal/receipts/rehearsed.ts';
 import { isNotCompared } from './divergence.ts';
 
 interface SentStatement {
@@ -30,17 +29,4 @@ export class DefinitionPoints {
     this.#last.set(session, shape);
     return point;
   }
-}
-
-/** Finds the points of all definitions of a rehearsal. */
-export async function pointsIn(statements: readonly RehearsedStatement[]): Promise<ReadonlySet<string>> {
-  const points = new DefinitionPoints();
-  const found = new Set<string>();
-  for (const { session, sql } of statements) {
-    if (beginsAsData(sql)) continue;
-    const [parsed = null] = (await parseText(Buffer.from(sql))) ?? [];
-    const point = points.next({ session, sql, parsed });
-    if (point !== undefined) found.add(point);
-  }
-  return found;
 }

@@ -5,10 +5,11 @@ import { isSystemFunction } from '../../postgres/sql/system-functions.ts';
 import { calledFunctions, type Node, nameOf, nodesWithin } from '../../postgres/sql/tree.ts';
 import { type Rehearsed, textHash } from '../../rehearsal/receipts/rehearsed.ts';
 
-export interface SentStatement {
-  readonly sql: string;
-  /** null if it could not be parsed. */
-  readonly node: Node | null;
+export interface Comparing {
+  /** The rehearsal's report was redacted. */
+  readonly redacted?: boolean;
+  /** The target's name. */
+  readonly database?: string;
 }
 
 /**
@@ -17,14 +18,18 @@ export interface SentStatement {
  */
 export function diverges(
   rehearsed: Rehearsed,
-  { sql, node }: SentStatement,
-  { redacted = false, database }: { redacted?: boolean; database?: string } = {},
+  { sql, node }: { readonly sql: string; readonly node: Node | null },
+  comparing: Comparing = {},
 ): boolean {
   if (node && isNotCompared(node)) return false;
-  if (beginsAsData(sql)) return !rehearsed.dml.has(likenessHash(sql));
-  return !rehearsed.ddl.has(
-    redacted ? shapeHash(sql) : textHash(sql, database === undefined ? [] : [database]),
-  );
+  return beginsAsData(sql)
+    ? !rehearsed.dml.has(likenessHash(sql))
+    : !rehearsed.ddl.has(textKeyOf(sql, comparing));
+}
+
+/** Returns the hash by which DDL is compared. */
+export function textKeyOf(sql: string, { redacted = false, database }: Comparing): string {
+  return redacted ? shapeHash(sql) : textHash(sql, database === undefined ? [] : [database]);
 }
 
 /** Says whether a statement need not be compared: SET, BEGIN, and queries of the catalogue. */

@@ -18,8 +18,8 @@ import { Retries } from '../retry/statement-retries.ts';
 import { ActivityReader } from './activity-reader.ts';
 import { ApplyGate } from './apply-gate.ts';
 import { BlockingMonitor } from './blocking-monitor.ts';
+import { Comparison } from './comparison.ts';
 import { listenForOrders } from './control.ts';
-import { pointsIn } from './definition-points.ts';
 import { GuardrailEvents } from './guardrail-events.ts';
 import { type Guardrails, settingsOf } from './guardrail-options.ts';
 import { ManualControl } from './manual-control.ts';
@@ -80,8 +80,8 @@ export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Prom
   const settings = settingsOf(guardrails);
   const stopListening = await listen(scope, run, parts.env, manualControl, events);
   const gate = new ApplyGate({
-    database: target.database.name,
-    ...{ rehearsed, points: await pointsIn(rehearsed.statements), redact, guardrails, events },
+    comparison: await Comparison.with(rehearsed, { redacted: redact, database: target.database.name }),
+    ...{ guardrails, events },
     ...{ manualControl, blockingMonitor, retries, indexes, activity },
   });
   const proxy = await watchCommand(scope, {

@@ -251,7 +251,8 @@ const INCIDENTAL_WORDS = wordsOf(({ incidental }) => incidental === true);
  */
 export const beginsAsDml = (sql: string) => DML_WORDS.has(firstWord(sql));
 /** The text begins as a statement that moves rows: a query, DML, COPY or FETCH. */
-export const beginsAsData = (sql: string) => DATA_WORDS.has(firstWord(sql));
+export const beginsAsData = (sql: string) =>
+  DATA_WORDS.has(firstWord(sql)) && !/^\s*prepare\s+transaction\b/i.test(sql);
 /** The text begins as one that PREPARE takes: a query or DML. */
 export const beginsAsPreparable = (sql: string) => PREPARABLE_WORDS.has(firstWord(sql));
 /** The text begins as one that concerns only its session or transaction. */

@@ -19,6 +19,16 @@ export function plainOf(text: string): string {
   return plain.replace(/ +(?=;|$)|^ +/g, '').replace(/;+$/, '');
 }
 
+/** Writes other names into a text: quoted, in place of those that `as` returns one for. It gets them as the server reads them. */
+export function renamed(text: string, as: (name: string) => string | undefined): string {
+  return text.replace(TOKEN, (token, _skipped: string | undefined, name: string | undefined) => {
+    if (name === undefined) return token;
+    const read = name.startsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name.toLowerCase();
+    const other = as(read);
+    return other === undefined ? token : `"${other}"`;
+  });
+}
+
 const SKIPPED = String.raw`\s+|--[^\n]*|/\*[\s\S]*?\*/`;
 const QUOTED_NAME = '"(?:[^"]|"")*"';
 const WORD = String.raw`[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*(?!['\w])`;

@@ -108,8 +108,8 @@ export const STATEMENT_KINDS = {
     effect: 'rows',
     concurrent: { says: ({ concurrent }) => concurrent === true, failure: 'nothing in its way' },
   },
-  ExplainStmt: { name: 'EXPLAIN', effect: 'reads', evaluates: true },
-  DeclareCursorStmt: { name: 'DECLARE', effect: 'reads', inBlock: 'required', evaluates: true },
+  ExplainStmt: { name: 'EXPLAIN', effect: 'reads', data: true, evaluates: true },
+  DeclareCursorStmt: { name: 'DECLARE', effect: 'reads', inBlock: 'required', data: true, evaluates: true },
   FetchStmt: { name: 'FETCH', words: ['FETCH', 'MOVE'], effect: 'none', data: true, incidental: true },
   ClosePortalStmt: { name: 'CLOSE', effect: 'none', incidental: true },
 
@@ -120,7 +120,11 @@ export const STATEMENT_KINDS = {
     effect: 'unknown',
     inBlock: (fields) => (ENDS_TRANSACTION.test(bodyOf(fields)) ? 'differs' : 'same'),
   },
-  PrepareStmt: { name: 'PREPARE', effect: 'none', evaluates: true, elsewhere: true, survivesRollback: true },
+  PrepareStmt: {
+    name: 'PREPARE',
+    effect: 'none',
+    ...{ data: true, evaluates: true, elsewhere: true, survivesRollback: true },
+  },
   ExecuteStmt: { name: 'EXECUTE', effect: 'unknown', evaluates: true, elsewhere: true },
   DeallocateStmt: {
     name: 'DEALLOCATE',

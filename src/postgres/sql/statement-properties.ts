@@ -57,7 +57,7 @@ export interface StatementProperties<Fields> {
   readonly evaluates?: true;
   /** INSERT, UPDATE, DELETE, MERGE: what loops consist of. */
   readonly dml?: true;
-  /** It reads or writes rows, and may come in any number and order: SELECT, DML, COPY, FETCH. */
+  /** It reads or writes rows, or prepares to, and may come in any number and order: SELECT, DML, COPY, DECLARE, PREPARE. */
   readonly data?: true;
   /** PREPARE takes it: queries and DML. */
   readonly preparable?: true;
