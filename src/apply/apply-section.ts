@@ -1,4 +1,5 @@
-import type { ApplySection, Caveat, Report } from '../model/report.ts';
+import type { ApplySection, Caveat, Report, StatementSection } from '../model/report.ts';
+import { beginsAsData } from '../postgres/sql/classify-statement.ts';
 import type { Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
 import type { Cleanup } from '../scope.ts';
 import type { ApplyPlan } from './apply-plan.ts';
@@ -39,10 +40,11 @@ export function refusedApply(rehearsal: Rehearsal, plan: ApplyPlan, reasons: str
   return { section, caveats: [] };
 }
 
-/** Says why a rehearsal does not permit an apply without --force. */
+/** Says why a rehearsal does not permit an apply without --force. @param now where dates in names are compared with it */
 export function objectionToApply(
-  { verdict, schema, hazards }: Report,
+  { verdict, schema, hazards, statements }: Pick<Report, 'verdict' | 'schema' | 'hazards' | 'statements'>,
   { onDivergence }: Pick<Guardrails, 'onDivergence'>,
+  now = new Date(),
 ): string | undefined {
   if (!verdict.pass) return 'the rehearsal did not pass';
   const varies = hazards.find(
@@ -50,9 +52,27 @@ export function objectionToApply(
   );
   if (varies && onDivergence === 'stop')
     return `it would stop at statement ${varies.statement}, which differs in every run (${VARIES}; --on-divergence warn permits it)`;
+  const dated = onDivergence === 'stop' ? statements.find((each) => hasPastDay(each, now)) : undefined;
+  if (dated)
+    return `statement ${dated.index} has the date of its rehearsal in a definition, and that day is over: if the command writes it there at run time, it would stop at that statement (rehearse again, or --on-divergence warn)`;
   return schema === null
     ? 'the rehearsal could not read the schema, so that the result on the target could not be compared'
     : undefined;
+}
+
+/** Tells whether a definition has the date of the day on which it was rehearsed, in UTC or here, and that is another day now. */
+function hasPastDay({ sql, startedAt }: StatementSection, now: Date): boolean {
+  if (beginsAsData(sql)) return false;
+  const today = daysOf(now);
+  const past = daysOf(new Date(startedAt)).filter((day) => !today.includes(day));
+  return past.length > 0 && [...sql.matchAll(DAY)].some(([, ...parts]) => past.includes(parts.join('-')));
+}
+
+const DAY = /(?<!\d)(20\d\d)[-_]?(\d\d)[-_]?(\d\d)(?!\d)/g;
+
+function daysOf(time: Date): string[] {
+  const local = [time.getFullYear(), time.getMonth() + 1, time.getDate()];
+  return [time.toISOString().slice(0, 10), local.map((part) => String(part).padStart(2, '0')).join('-')];
 }
 
 /** Describes what the apply relies on: a rehearsal, a receipt, --force. */

@@ -41,8 +41,11 @@ export type Conversion = 'assignment' | 'cast' | 'expression';
 
 /** One action of a statement. */
 export type Action =
-  /** A definition contains what the next run of the command will have otherwise: the time, or a random UUID in a name. */
-  | { readonly does: 'vary'; readonly value: string; readonly isTime: boolean }
+  /**
+   * A definition contains what the next run of the command will have otherwise: the time of the run, or, in a name, a random UUID
+   * or an address in the memory of its process.
+   */
+  | { readonly does: 'vary'; readonly value: string; readonly as: 'time' | 'UUID' | 'address' }
   | {
       readonly does: 'create table';
       readonly table: Name;

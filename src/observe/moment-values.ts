@@ -9,26 +9,32 @@ type Variation = ActionOf<'vary'>;
 const BEFORE_MS = 30_000;
 const AFTER_MS = 1_000;
 const QUARTER_HOUR_MS = 900_000;
+const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
+/** A time to the minute may be a minute older. */
+const MINUTE_MS = 60_000;
 
 const NUMBER_OF_TIME = /(?<![0-9a-fA-F])(?:\d{10}|\d{13}|\d{16})(?![0-9a-fA-F])/g;
 const TIMESTAMP =
   /(?<!\d)(20\d\d)[-_]?(\d\d)[-_]?(\d\d)[T _-]?(\d\d)[:_-]?(\d\d)[:_-]?(\d\d)(?=\d{3}(?!\d)|\d{6}(?!\d)|(?!\d))/g;
+const MINUTES = /(?<!\d)(20\d\d)[-_]?(\d\d)[-_]?(\d\d)[T _-]?(\d\d)[:_-]?(\d\d)(?![:_-]?\d)/g;
+/** Of an object or a thread on Linux, as Python's id() and thread.get_ident() return it: 0x7f…, in decimal or hexadecimal digits. */
+const ADDRESS = /(?<![0-9a-f])(?:7f[0-9a-f]{10}|1(?:39[6-9]|40[0-7])\d{11})(?![0-9a-f])/gi;
 const UUID =
   /(?<![0-9a-f])[0-9a-f]{8}([-_]?)[0-9a-f]{4}\1([47])[0-9a-f]{3}\1[89ab][0-9a-f]{3}\1[0-9a-f]{12}(?![0-9a-f])/gi;
 
 /** Most definitions need not be searched. */
-const MAY_VARY = /\d{10}|20\d\d[-_]\d\d|[0-9a-f]{8}[-_]/i;
+const MAY_VARY = /\d{8}|20\d\d[-_]\d\d|[0-9a-f]{8}[-_]|7f[0-9a-f]{10}/i;
 
 /**
- * Finds what is another thing in the next run of the command: times of this run, to the second, and random UUIDs in names. Values
- * that an apply permits to differ (value-shape.ts) are left out.
+ * Finds what is another thing in the next run of the command: times of this run, to the second or minute, and in names random UUIDs
+ * and addresses. Values that an apply permits to differ (value-shape.ts) are left out.
  * @param at when the statement began, in milliseconds since 1970.
  */
 export function variationsIn(sql: string, node: Node, at: number): Variation[] {
   if (beginsAsData(sql) || !MAY_VARY.test(sql)) return [];
   const texts = textsIn(JSON.parse(shapeWithoutValues(node)), '');
-  return texts.flatMap(({ text, isName }) => [...timesIn(text, at), ...(isName ? randomUuidsIn(text) : [])]);
+  return texts.flatMap(({ text, isName }) => [...timesIn(text, at), ...(isName ? randomIn(text) : [])]);
 }
 
 interface Text {
@@ -49,10 +55,11 @@ function timesIn(text: string, at: number): Variation[] {
     ms: Number(value) / 1_000 ** ((value.length - 13) / 3),
     zoned: true,
   }));
-  const timestamps = [...text.matchAll(TIMESTAMP)].map(([value, ...parts]) => {
-    const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts.map(Number);
-    return { value, ms: Date.UTC(year, month - 1, day, hour, minute, second), zoned: false };
-  });
+  const timestamps = [...text.matchAll(TIMESTAMP)].map(([value, ...parts]) => ({
+    value,
+    ms: utcOf(parts),
+    zoned: false,
+  }));
   const uuids = [...text.matchAll(UUID)]
     .filter(([, , version]) => version === '7')
     .map(([value]) => ({
@@ -60,9 +67,23 @@ function timesIn(text: string, at: number): Variation[] {
       ms: Number.parseInt(value.replace(/[-_]/g, '').slice(0, 12), 16),
       zoned: true,
     }));
-  return [...numbers, ...timestamps, ...uuids]
-    .filter(({ ms, zoned }) => isOfTheRun(at - ms, zoned))
-    .map(({ value }) => ({ does: 'vary', value, isTime: true }));
+  const exact = [...numbers, ...timestamps, ...uuids].filter(({ ms, zoned }) => isOfTheRun(at - ms, zoned));
+  const minutes = [...text.matchAll(MINUTES)].filter(([, ...parts]) => isMinuteOfTheRun(at - utcOf(parts)));
+  return [...exact.map(({ value }) => value), ...minutes.map(([value]) => value)].map(
+    (value) => ({ does: 'vary', value, as: 'time' }) as const,
+  );
+}
+
+function utcOf(parts: readonly string[]): number {
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts.map(Number);
+  return Date.UTC(year, month - 1, day, hour, minute, second);
+}
+
+/** Fewer time zones count than for seconds, so that a minute within the last day is seldom taken for that of the run. */
+function isMinuteOfTheRun(agoMs: number): boolean {
+  if (Math.abs(agoMs) > DAY_MS) return false;
+  const apart = agoMs - Math.round((agoMs - MINUTE_MS / 2) / HOUR_MS) * HOUR_MS;
+  return apart >= -AFTER_MS && apart <= BEFORE_MS + MINUTE_MS;
 }
 
 /** Time zones differ by quarters of an hour. */
@@ -74,8 +95,11 @@ function isOfTheRun(agoMs: number, zoned: boolean): boolean {
   return apart >= -AFTER_MS && apart <= BEFORE_MS;
 }
 
-function randomUuidsIn(text: string): Variation[] {
-  return [...text.matchAll(UUID)]
-    .filter(([, , version]) => version === '4')
-    .map(([value]) => ({ does: 'vary', value, isTime: false }));
+function randomIn(text: string): Variation[] {
+  const uuids = [...text.matchAll(UUID)].filter(([, , version]) => version === '4');
+  const addresses = [...text.matchAll(ADDRESS)];
+  return [
+    ...uuids.map(([value]) => ({ does: 'vary', value, as: 'UUID' }) as const),
+    ...addresses.map(([value]) => ({ does: 'vary', value, as: 'address' }) as const),
+  ];
 }

@@ -1,8 +1,10 @@
-import { normalizeSql } from '../../postgres/sql/normalize.ts';
+import { beginsAsData, beginsAsIncidental } from '../../postgres/sql/classify-statement.ts';
+import { normalizeSql, plainOf } from '../../postgres/sql/normalize.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import type { Finding, HazardRecord } from '../hazard-definition.ts';
 
-const ADVICE = 'Give it a name or value that is written in the migration. Otherwise: --on-divergence warn.';
+const ADVICE =
+  'Give it a name or value that is written in the migration. Otherwise: --on-divergence warn. If it is written there already, allow this hazard.';
 
 /** What would differ when the command runs on the target. */
 export const REPEATABILITY: readonly HazardRecord[] = [
@@ -10,61 +12,94 @@ export const REPEATABILITY: readonly HazardRecord[] = [
     code: 'DIFFERS_EVERY_RUN',
     title: 'a definition is another one in every run of the command',
     condition:
-      'A definition contains the time of this run, to the second (as text, number or UUID), or a name in it contains a random UUID, or --rerun sent it with another name. The constants of a DEFAULT, a comment, and of arguments of CALL and EXECUTE do not count.',
+      'A definition contains the time of this run, to the second or minute (as text, number or UUID), or a name in it contains a random UUID or an address of the memory of its process, or --rerun sent it with another name. The constants of a DEFAULT, a comment, and of arguments of CALL and EXECUTE do not count, nor do cursors, savepoints, prepared statements and temporary tables: an apply compares these without their names.',
     effect:
-      '--apply runs only what was rehearsed, so that it would stop there, perhaps after it has committed statements before. Every environment gets other names.',
+      '--apply runs only what was rehearsed, so that it would stop there: it refuses before its first statement. Every environment gets other names.',
     safer:
       'Write names and values into the migration, or let the server compute them: DEFAULT now(), gen_random_uuid().',
     find: (context) => [...variations(context), ...renamedByRerun(context)],
   },
 ];
 
+const SAYS = {
+  time: 'the definition contains the time of this run: --apply would stop there',
+  UUID: 'the definition has a random UUID in a name: if it is made at run time, --apply would stop there',
+  address: "the definition has an address of its process's memory in a name: --apply would stop there",
+} as const;
+
 function variations(context: HazardContext): Finding[] {
-  return context.facts.statements.flatMap((statement) => {
-    const [first] = context.actionsIn(statement, 'vary').sort((a, b) => +b.action.isTime - +a.action.isTime);
+  const { statements, rerun } = context.facts;
+  const again = new Set(rerun?.statements.map(({ sql }) => plainOf(sql)));
+  return statements.flatMap((statement) => {
+    const varied = context.actionsIn(statement, 'vary').map(({ action }) => action);
+    const first = varied.find(({ as }) => as === 'time') ?? varied[0];
     if (!first || statement.error !== null) return [];
-    const { value, isTime } = first.action;
+    const { value, as } = first;
+    // The second run has shown that it is written in the migration.
+    if (as !== 'time' && again.has(plainOf(statement.sql))) return [];
     return [
       {
         statement: statement.index,
         relation: null,
-        severity: isTime ? 'warning' : 'notice',
-        message: isTime
-          ? 'the definition contains the time of this run: --apply would stop there'
-          : 'the definition has a random UUID in a name: if it is made at run time, --apply would stop there',
-        evidence: `${value}${isTime ? `; the statement began at ${statement.startedAt}` : ''}.`,
+        severity: 'warning',
+        message: SAYS[as],
+        evidence: `${value}${as === 'time' ? `; the statement began at ${statement.startedAt}` : ''}.`,
         advice: ADVICE,
       },
     ];
   });
 }
 
-/** Numbers and what looks like a hash, within a name. */
-const VARIABLE_PART = /[0-9a-f]*\d[0-9a-f]*/gi;
+/** Numbers and what looks like a hash, within a name or a literal. */
+const VARIABLE_PART = /[a-z0-9]*\d[a-z0-9]*/gi;
+/** An apply permits other values in these. */
+const PERMITS_VALUES = /\bdefault\b|^(?:comment|call|execute)\b/i;
 
 function renamedByRerun(context: HazardContext): Finding[] {
   const { statements, rerun, parsed } = context.facts;
   if (rerun === null) return [];
-  const first = new Set(statements.map(({ sql }) => normalizeSql(sql)));
-  const again = new Set(rerun.statements.map(({ sql }) => normalizeSql(sql)));
+  const first = new Set(statements.map(({ sql }) => comparedText(sql)));
+  const again = new Set(rerun.statements.map(({ sql }) => comparedText(sql)));
   const added = [...again].filter((sql) => !first.has(sql));
   const alike = new Map(added.map((sql) => [sql.replace(VARIABLE_PART, '#'), sql]));
   return statements.flatMap((statement) => {
-    const sql = normalizeSql(statement.sql);
+    const sql = comparedText(statement.sql);
     const other = again.has(sql) ? undefined : alike.get(sql.replace(VARIABLE_PART, '#'));
-    const isDefinition = parsed.get(statement.index)?.effect === 'schema';
-    if (!isDefinition || other === undefined || context.actionsIn(statement, 'vary').length > 0) return [];
+    const { effect = 'none', local = false } = parsed.get(statement.index) ?? {};
+    const isCompared = !['none', 'reads'].includes(effect) && !isLetThrough(statement.sql) && !local;
+    if (!isCompared || other === undefined || context.actionsIn(statement, 'vary').length > 0) return [];
     return [
       {
         statement: statement.index,
         relation: null,
         // A counter, like that of partitions, starts on the target as it did on the clone.
-        severity: 'notice',
+        severity: countsOn(sql, other) ? 'notice' : 'warning',
         message:
-          'the second run (--rerun) sent the definition with another name: unless that counts on, --apply would stop there',
+          'the second run (--rerun) sent the definition with another name or value: unless that counts on, --apply would stop there',
         evidence: `The second run sent: ${other}.`,
         advice: ADVICE,
       },
     ];
+  });
+}
+
+const isLetThrough = (sql: string) => beginsAsData(sql) || beginsAsIncidental(sql);
+
+/** Returns what an apply compares a definition by. */
+const comparedText = (sql: string) => (PERMITS_VALUES.test(sql) ? normalizeSql(sql) : plainOf(sql));
+
+/** Numbers that count on differ by less than this. */
+const STEPS = 1_000;
+
+/** Tells whether two texts differ only in numbers that are near each other, of no more than nine digits. */
+function countsOn(one: string, other: string): boolean {
+  if (one.replace(/\d+/g, '#') !== other.replace(/\d+/g, '#')) return false;
+  const others = other.match(/\d+/g) ?? [];
+  return (one.match(/\d+/g) ?? []).every((digits, at) => {
+    const paired = others[at] ?? '';
+    return (
+      digits === paired ||
+      (digits.length <= 9 && paired.length <= 9 && Math.abs(Number(digits) - Number(paired)) < STEPS)
+    );
   });
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { findHazards } from '../../../src/hazards/find-hazards.ts';
 import type { DroppedFacts, HazardFacts } from '../../../src/model/hazard-facts.ts';
 import type { Hazard, SchemaChange, SchemaSection } from '../../../src/model/report.ts';
-import type { Action, ActionOf } from '../../../src/model/statement-actions.ts';
+import type { Action, ActionOf, StatementFacts } from '../../../src/model/statement-actions.ts';
 import type { LockMode } from '../../../src/postgres/lock-modes.ts';
 import { asking, facts, relation, statement } from '../../helpers/facts.ts';
 
@@ -12,17 +12,43 @@ const ORDERS = { schema: null, name: 'orders' };
 
 describe('a definition that differs in every run', () => {
   const create = 'CREATE TABLE x_5f1c2e (id int)';
-  const rerunWith = (...texts: string[]) =>
+  const varying = (sql: string, more: Partial<StatementFacts>, rerun: readonly string[] | null) =>
     findHazards(
       facts({
-        statements: [statement(1, { sql: create })],
-        parsed: new Map([[1, { actions: [], effect: 'schema', toSavepoint: false }]]),
-        rerun: { statements: texts.map((sql) => ({ sql })) },
+        statements: [statement(1, { sql })],
+        parsed: new Map([[1, { actions: [], effect: 'schema', toSavepoint: false, ...more }]]),
+        rerun: rerun && { statements: rerun.map((text) => ({ sql: text })) },
       }),
     ).filter(({ code }) => code === 'DIFFERS_EVERY_RUN');
+  const rerunWith = (...texts: string[]) => varying(create, {}, texts);
 
   test('is found if --rerun sent it with another name', () => {
-    expect(rerunWith('CREATE TABLE x_77aa01 (id int)')).toMatchObject([{ severity: 'notice', statement: 1 }]);
+    expect(rerunWith('CREATE TABLE x_77aa01 (id int)')).toMatchObject([
+      { severity: 'warning', statement: 1 },
+    ]);
+  });
+
+  test.each([
+    ['a name that counts on', 'CREATE TABLE part_9 ()', 'CREATE TABLE part_10 ()', 'notice'],
+    ['a time', 'CREATE TABLE t_1764000000 ()', 'CREATE TABLE t_1764000002 ()', 'warning'],
+    ['code', "DO $$ begin perform 'a5f3'; end $$", "DO $$ begin perform 'c40e'; end $$", 'warning'],
+    ['a value', "ALTER TYPE e ADD VALUE 'a5f3'", "ALTER TYPE e ADD VALUE 'c40e'", 'warning'],
+  ])('is found if --rerun sent %s', (_what, sql, other, severity) => {
+    expect(varying(sql, {}, [other])).toMatchObject([{ severity }]);
+  });
+
+  test.each([
+    ['a default', "ALTER TABLE t ALTER c SET DEFAULT 'a5f3'", "ALTER TABLE t ALTER c SET DEFAULT 'c40e'", {}],
+    ['a temporary table', 'CREATE TEMP TABLE t_a5f3 ()', 'CREATE TEMP TABLE t_c40e ()', { local: true }],
+  ])('is not found if --rerun sent another one of %s, which an apply lets through', (_, sql, other, more) => {
+    expect(varying(sql, more, [other])).toEqual([]);
+  });
+
+  test('is found by its random name, unless --rerun has sent that again', () => {
+    const named = (rerun: readonly string[] | null) =>
+      varying(create, { actions: [{ does: 'vary', value: '5f1c2e', as: 'UUID' }] }, rerun);
+    expect(named(null)).toMatchObject([{ severity: 'warning' }]);
+    expect(named([create])).toEqual([]);
   });
 
   test.each([

@@ -6,7 +6,7 @@ const AT = Date.parse('2026-11-22T18:51:08.400Z');
 
 async function found(sql: string) {
   const [statement] = (await parseText(Buffer.from(sql))) ?? [];
-  return variationsIn(sql, statement?.node ?? {}, AT).map(({ isTime }) => (isTime ? 'time' : 'random'));
+  return variationsIn(sql, statement?.node ?? {}, AT).map(({ as }) => as);
 }
 
 const SECONDS = Math.floor(AT / 1_000);
@@ -20,6 +20,8 @@ test.each([
   `CREATE INDEX i_${SECONDS} ON t (a)`,
   'CREATE TABLE backup_20261122185107 ()',
   'CREATE TABLE backup_2026_11_22_195107 ()',
+  'CREATE TABLE backup_202611221851 ()',
+  'CREATE TABLE backup_20261122_1950 ()',
   'ALTER TABLE t RENAME TO old_20261122_185107',
   "ALTER TABLE t ADD CHECK (c > '2026-11-22 18:51:07')",
   "CREATE TABLE p PARTITION OF t FOR VALUES IN ('2026-11-22T18:51:07.123456+00:00')",
@@ -30,8 +32,15 @@ test.each([
 });
 
 test('a random UUID counts in a name', async () => {
-  expect(await found('CREATE TABLE import_0b9a3c52_8a4e_4f0d_9d0c_6e1f2a3b4c5d ()')).toEqual(['random']);
+  expect(await found('CREATE TABLE import_0b9a3c52_8a4e_4f0d_9d0c_6e1f2a3b4c5d ()')).toEqual(['UUID']);
 });
+
+test.each(['CREATE TABLE t_7fc26f4f2010 ()', 'CREATE TABLE "import-139633263414144" ()'])(
+  '%s has an address of its process in a name',
+  async (sql) => {
+    expect(await found(sql)).toEqual(['address']);
+  },
+);
 
 test.each([
   "ALTER TABLE t ADD c timestamptz DEFAULT '2026-11-22T18:51:08'",
@@ -41,6 +50,8 @@ test.each([
   'CREATE TABLE events_2026_11 ()',
   'CREATE TABLE events_20261122 ()',
   'CREATE TABLE import_20260301090000 ()',
+  'CREATE TABLE import_202611221735 ()',
+  'CREATE TABLE t_4fc26f4f2010 ()',
   "ALTER TABLE t ADD CHECK (c > '2026-11-22')",
   "ALTER TABLE t ADD CHECK (c > '2026-11-22 00:00:00')",
   `CREATE TABLE x_${SECONDS - 3_600} ()`,
