@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { milliseconds, time } from './measures.ts';
-import { statementSection, transactionSection } from './statement-model.ts';
+import { statementSection, transactionOutcome, transactionSection } from './statement-model.ts';
 
 /** What the guardrails did while the command ran on the target. */
 export const duringSection = z.object({
@@ -72,7 +72,7 @@ const appliedStatement = z.object({
   statement: z.int(),
   sql: z.string(),
   /** `unknown`: the connection was lost, and the server could not be asked afterwards. */
-  outcome: z.enum(['committed', 'rolled back', 'unknown']),
+  outcome: transactionOutcome,
   /** The command itself began the transaction with BEGIN. */
   explicit: z.boolean(),
 });

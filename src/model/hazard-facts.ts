@@ -85,6 +85,16 @@ export interface CatalogueFacts {
    * unnoticed.
    */
   readonly actsOnServer: readonly ActingObject[];
+  readonly leftPrepared: readonly LeftPrepared[];
+}
+
+/** A transaction that the command prepared (PREPARE TRANSACTION), and neither committed nor rolled back. */
+export interface LeftPrepared {
+  readonly gid: string;
+  /** Since it was prepared, when the command had ended. */
+  readonly ageMs: number;
+  /** Its locks on relations that other sessions see. */
+  readonly locks: readonly { readonly relation: string; readonly mode: string }[];
 }
 
 /** An object of the database that runs a function which acts on the server. */

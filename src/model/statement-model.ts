@@ -94,6 +94,8 @@ export const statementSection = z.object({
     .optional(),
 });
 
+export const transactionOutcome = z.enum(['committed', 'rolled back', 'prepared', 'unknown']);
+
 /** One transaction of the command; a statement outside BEGIN … COMMIT is a transaction of its own. */
 export const transactionSection = z.object({
   /** The number that the statements of this transaction have in `transaction`. */
@@ -102,7 +104,8 @@ export const transactionSection = z.object({
   startedAt: time,
   /** null if the session ended without reporting the end of the transaction. */
   endedAt: time.nullable(),
-  outcome: z.enum(['committed', 'rolled back', 'unknown']),
+  /** `prepared`: PREPARE TRANSACTION ended it, and nothing has committed it or rolled it back by the end of the command. */
+  outcome: transactionOutcome,
 });
 
 export type StatementNote = z.infer<typeof statementNote>;

@@ -120,7 +120,7 @@ export function catalogueFacts(
   before: CatalogueBefore,
   data: RelationsData,
   after: CatalogueAfter | null,
-): Omit<CatalogueFacts, 'dropped' | 'orphans' | 'definitions' | 'effects' | 'actsOnServer'> {
+): Omit<CatalogueFacts, 'dropped' | 'orphans' | 'definitions' | 'effects' | 'actsOnServer' | 'leftPrepared'> {
   const relations = new Map<string, RelationFacts>();
   const renamed = new Map<string, string>();
   const identityLost: string[] = [];

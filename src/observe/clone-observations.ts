@@ -39,6 +39,7 @@ export const NOT_OBSERVED: CloneObservations = {
     searchPath: ['public'],
     lockTimeoutByDefault: false,
     actsOnServer: [],
+    leftPrepared: [],
     identityLost: [],
     orphans: [],
   },

@@ -16,6 +16,7 @@ import {
   readUnindexedForeignKeys,
 } from './catalogue-facts.ts';
 import { type CloneObservations, NOT_OBSERVED } from './clone-observations.ts';
+import { endPrepared, rolledBackCaveats } from './effects/left-prepared.ts';
 import { readEffects } from './effects/read-effects.ts';
 import { readProcedures } from './locks-in-bodies.ts';
 import { measured } from './measured.ts';
@@ -143,6 +144,10 @@ class CloneReader implements CloneWatch {
     const bytesRead = (await this.#bytesRead()) - before.bytesRead;
     if (bytesRead >= COLD_FROM_BYTES) caveats.push(coldPages(bytesRead));
     const [wal] = await control.query<{ bytes: string }>(WAL_SINCE, [before.walPosition]);
+    const open = <T>(use: (session: Session) => Promise<T>) => this.#inClone(use);
+    const leftPrepared =
+      (await measured(caveats, 'hazards', () => endPrepared(control, this.#clone.database, open))) ?? [];
+    caveats.push(...rolledBackCaveats(leftPrepared));
     const { data, schema, effects, procedures, actsOnServer } = await this.#readAgain(
       before,
       wanted,
@@ -169,6 +174,7 @@ class CloneReader implements CloneWatch {
         definitions: schema?.definitions ?? NO_DEFINITIONS,
         effects: effects ?? NO_EFFECTS,
         actsOnServer,
+        leftPrepared,
         orphans: [],
       },
       retyped: schema?.retyped ?? [],
@@ -257,6 +263,7 @@ function notObserved(before: DataBefore | undefined): CloneObservations {
       definitions: NO_DEFINITIONS,
       effects: NO_EFFECTS,
       actsOnServer: [],
+      leftPrepared: [],
       orphans: [],
     },
   };

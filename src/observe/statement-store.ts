@@ -28,7 +28,7 @@ export interface StoredTransaction {
   readonly transaction: number;
   readonly session: number;
   readonly startedAt: Date;
-  end?: { readonly at: Date; readonly outcome: 'committed' | 'rolled back' };
+  end?: Pick<TransactionEnd, 'at' | 'outcome'>;
   /** Number of its statements that are kept one by one. */
   kept: number;
   readonly repeated: RepeatedStatements;
@@ -58,6 +58,8 @@ export class StatementStore {
   readonly #slowest: EndedStatement[] = [];
   /** Transactions that have ended, and in which a group of `#repeated` begins. */
   readonly #firstOfGroup = new Map<number, StoredTransaction>();
+  /** Prepared transactions that nothing has ended yet, by the text of their identifier. */
+  readonly #prepared = new Map<string, StoredTransaction>();
   #begun = 0;
 
   begin(statement: Statement): void {
@@ -79,6 +81,7 @@ export class StatementStore {
     const entry = this.#kept.get(id);
     if (!entry) return;
     entry.outcome = outcome;
+    this.#followPrepared(entry.statement, outcome.tag);
     if (entry.hasReported) this.#groupIfEnded(entry);
   }
 
@@ -134,6 +137,19 @@ export class StatementStore {
     const entry = { transaction, session, startedAt, kept: 0, repeated: new RepeatedStatements() };
     this.#transactions.set(transaction, entry);
     return entry;
+  }
+
+  /** Takes the end of a prepared transaction from the statement that ends it, which may come from any session. */
+  #followPrepared({ sql, transaction }: Statement, tag: string | null): void {
+    const [gid] = /'(?:[^']|'')*'/.exec(sql) ?? [];
+    if (gid === undefined) return;
+    const own = this.#transactions.get(transaction);
+    if (tag === 'PREPARE TRANSACTION' && own) this.#prepared.set(gid, own);
+    if (tag !== 'COMMIT PREPARED' && tag !== 'ROLLBACK PREPARED') return;
+    const ended = this.#prepared.get(gid);
+    if (ended)
+      ended.end = { at: new Date(), outcome: tag === 'COMMIT PREPARED' ? 'committed' : 'rolled back' };
+    this.#prepared.delete(gid);
   }
 
   /** Groups a statement if its locks are known, or will never be, unless it is to be kept by itself. */

@@ -174,7 +174,7 @@ export class StatementLog {
     const { statement, outcome } = entry;
     const mode = lockModeOf(lock.mode);
     const end = this.#store.transaction(statement.transaction)?.end;
-    const endedAt = end?.at.getTime();
+    const endedAt = end?.outcome === 'prepared' ? undefined : end?.at.getTime();
     const untilEnd = endedAt === undefined ? null : Math.max(0, endedAt - statement.startedAt.getTime());
     return {
       relation: (isOf(lock, database) ? names.get(lock.relation) : undefined) ?? nameless(lock, database),

@@ -102,7 +102,7 @@ export type Observed =
       session: number;
       transaction: number;
       at: Date;
-      outcome: 'committed' | 'rolled back';
+      outcome: 'committed' | 'rolled back' | 'prepared';
       /** The connection broke in it, so that the server may still run it. */
       lost: boolean;
     };

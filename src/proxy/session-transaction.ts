@@ -46,7 +46,7 @@ export class SessionTransaction {
   #freedIds: number[] = [];
   /** The transaction's number; undefined before its first statement. */
   #number: number | undefined;
-  #rolledBack = false;
+  #outcome: Extract<Observed, { type: 'transaction-end' }>['outcome'] = 'committed';
   #inBlock = false;
   #status: TransactionStatus = 'I';
   #unsynced = false;
@@ -103,7 +103,7 @@ export class SessionTransaction {
   }
 
   lost(): void {
-    this.#rolledBack = true;
+    this.#outcome = 'rolled back';
     for (const begun of [...this.#running]) this.fail(begun, CONNECTION_LOST);
     this.#end(true);
   }
@@ -154,7 +154,7 @@ export class SessionTransaction {
   }
 
   fail(begun: BegunStatement, fields: ReadonlyMap<string, string>): void {
-    this.#rolledBack = true;
+    this.#outcome = 'rolled back';
     this.#endStatement(begun, { tag: null, rows: null, error: fields });
     this.locks.failed(begun);
   }
@@ -180,7 +180,9 @@ export class SessionTransaction {
   /** A completion came, which may be that of our own COMMIT or ROLLBACK. */
   completed(tag: string | null): void {
     if (tag === 'BEGIN' || tag === 'START TRANSACTION') this.#inBlock = true;
-    if (tag === 'COMMIT' || tag === 'ROLLBACK') this.#rolledBack = tag === 'ROLLBACK';
+    if (tag === 'COMMIT') this.#outcome = 'committed';
+    if (tag === 'ROLLBACK') this.#outcome = 'rolled back';
+    if (tag === 'PREPARE TRANSACTION') this.#outcome = 'prepared';
   }
 
   /** The client's Parse or Bind was sent, or (undefined) its Execute. */
@@ -244,11 +246,11 @@ export class SessionTransaction {
       session: this.#session,
       transaction: this.#number,
       at: new Date(),
-      outcome: this.#rolledBack ? 'rolled back' : 'committed',
+      outcome: this.#outcome,
       lost,
     });
     this.#number = undefined;
-    this.#rolledBack = false;
+    this.#outcome = 'committed';
   }
 
   #endStatement(begun: BegunStatement, outcome: Omit<Outcome, 'durationMs'>): void {

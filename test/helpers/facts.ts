@@ -36,6 +36,7 @@ export function facts(
       searchPath: ['public'],
       lockTimeoutByDefault: true,
       actsOnServer: [],
+      leftPrepared: [],
       identityLost: [],
       orphans: [],
       ...catalogue,

@@ -1,6 +1,7 @@
+import { formatDuration, listed } from '../../format.ts';
 import type { StatementSection } from '../../model/report.ts';
 import type { ActionOf } from '../../model/statement-actions.ts';
-import { displayName } from '../../postgres/sql/quote.ts';
+import { displayName, literal } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { actionsOn, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
@@ -81,7 +82,35 @@ export const LEFTOVERS: readonly HazardRecord[] = [
           ];
         }),
   },
+  {
+    code: 'TRANSACTION_LEFT_PREPARED',
+    title: 'a transaction is left prepared',
+    condition:
+      'The command ended a transaction by PREPARE TRANSACTION, and neither COMMIT PREPARED nor ROLLBACK PREPARED followed.',
+    effect:
+      'Nothing of it is in effect, and it keeps its locks, even over a restart of the server, until somebody ends it. VACUUM cannot remove what it may still see.',
+    safer: 'COMMIT, or let the command end with COMMIT PREPARED.',
+    find: (context) =>
+      context.facts.catalogue.leftPrepared.map(({ gid, ageMs, locks }) => ({
+        statement: preparing(context, gid)?.index ?? null,
+        relation: locks[0]?.relation ?? null,
+        severity: 'error',
+        message: `the transaction ${literal(gid)} is left prepared: its changes are not in effect, and its locks stay`,
+        evidence: `pg_prepared_xacts has it ${formatDuration(ageMs)} after it was prepared, when the command had ended; it holds ${listed(locks.map(({ relation, mode }) => `${mode} on ${relation}`)) || 'no lock on a table that others see'}`,
+        advice: sqlAdvice(
+          `End the command with this statement (or take the transaction back by ROLLBACK PREPARED ${literal(gid)}):`,
+          `COMMIT PREPARED ${literal(gid)}`,
+        ),
+      })),
+  },
 ];
+
+/** Finds the statement that prepared a transaction, of several by that identifier the last. */
+function preparing(context: HazardContext, gid: string): StatementSection | undefined {
+  return context.facts.statements.findLast(
+    ({ tag, sql }) => tag === 'PREPARE TRANSACTION' && sql.includes(literal(gid)),
+  );
+}
 
 function keeping(context: HazardContext, index: string): StatementSection | undefined {
   const isMade = context.facts.schema?.leftovers.some(

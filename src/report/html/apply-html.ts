@@ -61,6 +61,7 @@ const EFFECTS = {
   unknown: html`<span class="tag bad">may have been committed</span>`,
   committed: html`<span class="tag good">committed</span>`,
   'rolled back': html`<span class="tag">not committed</span>`,
+  prepared: html`<span class="tag bad">prepared, not committed</span>`,
 };
 
 /** Folded if all went well. */

@@ -13,6 +13,7 @@ export function applyParts({ apply }: Report): Part[] {
     unknown: 'may have been committed',
     committed: 'committed',
     'rolled back': 'not committed',
+    prepared: 'prepared, not committed',
   };
   const words = during === null ? [] : duringWords(during, (text) => text);
   const times = comparedTimes.toSorted((one, other) => other.appliedMs - one.appliedMs);

@@ -27,6 +27,7 @@ function found(section: QueriesSection | null) {
       searchPath: ['public'],
       lockTimeoutByDefault: false,
       actsOnServer: [],
+      leftPrepared: [],
       identityLost: [],
       orphans: [],
     },
