@@ -7,7 +7,7 @@ import type { CommandResult } from './run-command.ts';
  */
 export function describeCommand(
   argv: readonly string[],
-  { rewritten, undecided }: Rewritten,
+  { rewritten, added, undecided }: Rewritten,
   { exitCode, signal, timedOut, durationMs }: CommandResult,
   seen: Pick<
     CommandSection,
@@ -23,6 +23,7 @@ export function describeCommand(
     timedOut,
     durationMs,
     rewritten: [...rewritten],
+    added: [...added],
     undecided: [...undecided],
     ...seen,
     swallowedErrors: exitCode === 0 ? failed : [],

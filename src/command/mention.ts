@@ -11,6 +11,10 @@ export interface Mention {
   /** For the report: `DATABASE_URL`, `DATABASE_URL (from .env)`, `argument 3`, `DB_HOST, DB_NAME`. */
   readonly label: string;
   readonly settings: ConnectionSettings;
+  /** It names a server of its own: POSTGRES_DB and POSTGRES_USER alone do not. */
+  readonly namesServer: boolean;
+  /** The password has to come from elsewhere, where the command looks for it. */
+  readonly lacksPassword: boolean;
   /** Replaces the connection by another one. */
   apply(child: Child, entry: ConnectionSettings): void;
 }

@@ -3,7 +3,17 @@ import { writeConnectionText } from '../postgres/connection/connection-text.ts';
 import { connectionValues, formatUrl } from '../postgres/connection/connection-url.ts';
 import { type Child, effective, type Variables } from './mention.ts';
 
+/** Not every driver knows sslmode, and none is needed for a proxy that speaks without TLS. */
+export function urlOfEntry(entry: ConnectionSettings): string {
+  return formatUrl(withoutMode(entry));
+}
+
 const PLACEHOLDER = /\{safemigrate:(url|jdbc-url|host|port|user|password|database)\}/g;
+
+/** Tells whether an argument or a variable contains one. */
+export function hasPlaceholders(argv: readonly string[], variables: Variables): boolean {
+  return [...argv, ...Object.values(effective(variables))].some((text) => text.search(PLACEHOLDER) >= 0);
+}
 
 /** Replaces the user's placeholders, in arguments and variables, by the clone's connection. */
 export function fillPlaceholders(child: Child, variables: Variables, entry: ConnectionSettings): void {
@@ -21,10 +31,10 @@ function placeholderValues(entry: ConnectionSettings) {
   const jdbc = writeConnectionText({
     form: 'jdbc',
     scheme: 'jdbc:postgresql',
-    values: connectionValues(entry),
+    values: connectionValues(withoutMode(entry)),
   });
   return {
-    url: formatUrl(entry),
+    url: urlOfEntry(entry),
     'jdbc-url': jdbc,
     host: first?.host ?? '',
     port: String(first?.port ?? ''),
@@ -32,4 +42,8 @@ function placeholderValues(entry: ConnectionSettings) {
     password: entry.password ?? '',
     database: entry.database,
   };
+}
+
+function withoutMode(entry: ConnectionSettings): ConnectionSettings {
+  return entry.sslmode === 'disable' ? { ...entry, sslmode: 'prefer' } : entry;
 }

@@ -1,14 +1,13 @@
 import { readDotenv } from '../database/locate.ts';
 import type { Compare } from '../database/same-target.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
-import { formatUrl } from '../postgres/connection/connection-url.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
 import { type Child, effective, labelOf, type Mention, type Undecided, type Variables } from './mention.ts';
-import { findPgVariables } from './pg-variables.ts';
-import { fillPlaceholders } from './placeholders.ts';
+import { findPgVariables, type PgVariables, setPgLogin, setPgVariables } from './pg-variables.ts';
+import { fillPlaceholders, hasPlaceholders, urlOfEntry } from './placeholders.ts';
 import type { Route } from './route.ts';
 import { findSplitVariables } from './split-variables.ts';
-import { findUrls } from './url-mentions.ts';
+import { findUrls, isSameServer } from './url-mentions.ts';
 
 /** The command as the user gave it. */
 export interface CommandInput {
@@ -28,6 +27,7 @@ export interface Logins {
   readonly mentions: readonly Mention[];
   readonly undecided: readonly Undecided[];
   readonly variables: Variables;
+  readonly pg: Pick<PgVariables, 'free'>;
 }
 
 export type CommandLogin = Pick<ConnectionSettings, 'user' | 'password' | 'database'>;
@@ -35,8 +35,10 @@ export type CommandLogin = Pick<ConnectionSettings, 'user' | 'password' | 'datab
 export interface Rewritten {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** `DATABASE_URL`, `DIRECT_URL (from .env)`, `argument 3`: what was rewritten. */
+  /** `DATABASE_URL`, `DIRECT_URL (from .env)`, `argument 3`: what named the target, or was a placeholder. */
   readonly rewritten: readonly string[];
+  /** Variables that were set besides: those of a command that named nothing, and libpq's own for TLS and the password. */
+  readonly added: readonly string[];
   readonly undecided: readonly Undecided[];
 }
 
@@ -66,7 +68,16 @@ export async function findLogins(input: CommandInput, compare: Compare): Promise
   }
   undecided.push(...bareNames(argv, target));
   if (pg.mention) mentions.push(pg.mention);
-  return { logins: loginsOf(target, mentions), mentions, undecided, variables };
+  const logins = loginsOf(target, [
+    ...mentions.map(({ settings }) => settings),
+    ...(pg.free ? [pg.free] : []),
+  ]);
+  return { logins, mentions, undecided, variables, pg };
+}
+
+/** Tells whether the command leads to the target by something that is rewritten; else it may take its connection from a file. */
+export function namesTarget({ argv }: Pick<CommandInput, 'argv'>, { mentions, variables }: Logins): boolean {
+  return mentions.some(({ namesServer }) => namesServer) || hasPlaceholders(argv, variables);
 }
 
 /** The mention of another database that the clone has as well. */
@@ -94,29 +105,48 @@ export function planRoutes(
 }
 
 /** Rewrites the command: the routes' entries replace the target. */
-export function rewriteCommand(
-  input: CommandInput,
-  { mentions, undecided, variables }: Logins,
-  routes: readonly Route[],
-): Rewritten {
+export function rewriteCommand(input: CommandInput, logins: Logins, routes: readonly Route[]): Rewritten {
+  const { mentions, undecided, variables } = logins;
   const [first] = routes;
   if (!first) throw new Error('there is no route into the clone');
   const child: Child = { argv: [...input.argv], env: { ...variables.env } };
-  for (const mention of mentions.toReversed()) {
-    const route = routes.find(({ user }) => user === mention.settings.user) ?? first;
-    mention.apply(child, route.entry);
-  }
-  const { urlVariable } = input;
-  const inUse = mentions.some(({ label }) => label === labelOf(urlVariable, variables));
-  if (!inUse) child.env[urlVariable] = formatUrl(first.entry);
+  const entryOf = ({ user }: ConnectionSettings) =>
+    (routes.find((route) => route.user === user) ?? first).entry;
+  for (const mention of mentions.toReversed()) mention.apply(child, entryOf(mention.settings));
   fillPlaceholders(child, variables, first.entry);
-  return { ...child, rewritten: differences(input.argv, variables, child), undecided };
+  const rewritten = differences(input.argv, variables, child);
+  setOthers(child, input, logins, entryOf);
+  const added = differences(input.argv, variables, child).filter((name) => !rewritten.includes(name));
+  return { ...child, rewritten, added, undecided };
 }
 
-function loginsOf(target: ConnectionSettings, mentions: readonly Mention[]): CommandLogin[] {
+/**
+ * Sets the variables that are not rewritten. Some programs refuse a second connection beside the one they have, so that the command
+ * gets none if it names the target itself.
+ */
+function setOthers(
+  child: Child,
+  { argv, urlVariable, target }: CommandInput,
+  logins: Logins,
+  entryOf: (settings: ConnectionSettings) => ConnectionSettings,
+): void {
+  const { mentions, variables, pg } = logins;
+  const values = effective(variables);
+  const isNamed = mentions.some(({ namesServer }) => namesServer);
+  const isRewritten = mentions.some(({ label }) => label === labelOf(urlVariable, variables));
+  if (!isRewritten && (values[urlVariable] || !namesTarget({ argv }, logins)))
+    child.env[urlVariable] = urlOfEntry(entryOf(target));
+  if (!pg.free) return;
+  const entry = entryOf(pg.free);
+  const needsPassword = mentions.some(({ lacksPassword }) => lacksPassword);
+  if (isNamed) setPgLogin(child, entry, values, needsPassword);
+  else setPgVariables(child, entry, values, isSameServer(target, entry));
+}
+
+function loginsOf(target: ConnectionSettings, others: readonly ConnectionSettings[]): CommandLogin[] {
   const logins = new Map<string, CommandLogin>();
   const { database } = target;
-  for (const { user, password } of [target, ...mentions.map(({ settings }) => settings)]) {
+  for (const { user, password } of [target, ...others]) {
     const known = logins.get(user);
     const withPassword = known?.password ?? password;
     logins.set(user, { user, database, ...(withPassword === undefined ? {} : { password: withPassword }) });

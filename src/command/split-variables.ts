@@ -1,5 +1,6 @@
 import type { ConnectionSettings, HostAndPort } from '../postgres/connection/connection-settings.ts';
 import { effective, labelOf, type Mention, type Variables } from './mention.ts';
+import { demandsTls } from './url-mentions.ts';
 
 type Part = 'host' | 'port' | 'database' | 'user' | 'password' | 'sslmode' | 'ssl';
 
@@ -63,11 +64,16 @@ export function findSplitVariables(variables: Variables, target: ConnectionSetti
     mentions.push({
       label: names.map((name) => labelOf(name, variables)).join(', '),
       settings,
+      namesServer: Boolean(host),
+      lacksPassword: !password,
       apply: (child, entry) => {
         const moved = !settings.hosts.some((known) => sameAddress(known, entry.hosts[0]));
-        const wanted = valuesOf(entry, moved);
-        for (const [part, value] of wanted)
-          for (const name of group.get(part) ?? []) if (values[name] !== value) child.env[name] = value;
+        for (const [part, value] of valuesOf(entry, moved)) {
+          for (const name of group.get(part) ?? []) {
+            const isTls = part === 'sslmode' || part === 'ssl';
+            if (values[name] !== value && !(isTls && !demandsTls(values[name]))) child.env[name] = value;
+          }
+        }
         const portName = `${prefix}PORT`;
         if (!group.has('port') && host && String(entry.hosts[0]?.port) !== String(port))
           child.env[portName] = String(entry.hosts[0]?.port);

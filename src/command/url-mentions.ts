@@ -111,6 +111,8 @@ function mention(it: Mentioned): Mention {
   return {
     label,
     settings,
+    namesServer: true,
+    lacksPassword: place.public && read.form !== 'jdbc' && !read.values.has('password'),
     apply: (child, entry) => {
       const text = place.read(child);
       const written = rewriteText(read, settings, entry, !place.public);
@@ -136,9 +138,14 @@ function completed({ read, apart, defaultUser }: Mentioned): ConnectionText {
 }
 
 /** Parameters of the server's address, which are wrong or harmful for another server. */
-const ABOUT_SERVER =
-  /^(ssl.*|channel_binding|hostaddr|target_session_attrs|targetServerType|load_balance_hosts|loadBalanceHosts|gssencmode|require_auth|service|passfile)$/;
+export const ABOUT_SERVER =
+  /^(ssl.+|channel_binding|hostaddr|target_session_attrs|targetServerType|load_balance_hosts|loadBalanceHosts|gssencmode|require_auth|service|passfile)$/;
 const ABOUT_LOGIN = ['user', 'password'];
+
+/** Tells whether a value of `sslmode` or `ssl` refuses a server without TLS. */
+export function demandsTls(mode: string | undefined): boolean {
+  return mode !== undefined && /^(require|verify-?ca|verify-?full|no-verify|true|1|on|yes)$/i.test(mode);
+}
 
 /** Rewrites the string for another address and database, and keeps each parameter that is still valid. */
 export function rewriteText(
@@ -150,9 +157,12 @@ export function rewriteText(
   const values = new Map(text.values);
   const wanted = connectionValues(entry);
   if (!isSameServer(settings, entry)) {
-    const encrypts = values.has('sslmode');
+    const { sslmode = '' } = Object.fromEntries(values);
     for (const key of [...values.keys()]) if (ABOUT_SERVER.test(key)) values.delete(key);
-    if (encrypts || entry.sslmode !== 'prefer') values.set('sslmode', entry.sslmode);
+    // Some drivers know no sslmode, and scripts add one: it is written only where one stood, or where the entry needs it.
+    if (demandsTls(sslmode) || demandsTls(entry.sslmode)) values.set('sslmode', entry.sslmode);
+    else if (sslmode !== '') values.set('sslmode', sslmode);
+    if (demandsTls(values.get('ssl'))) values.delete('ssl');
     for (const [key, value] of Object.entries(entry.parameters))
       if (ABOUT_SERVER.test(key)) values.set(key, value);
     for (const key of ['host', 'port']) values.set(key, wanted.get(key) ?? '');
@@ -167,7 +177,7 @@ export function rewriteText(
   values.set('dbname', entry.database);
   for (const key of ABOUT_LOGIN) {
     const value = wanted.get(key);
-    const add = text.form === 'url' || text.form === 'keywords' ? key === 'user' || mayAddPassword : false;
+    const add = text.form !== 'jdbc' && (key === 'user' || mayAddPassword);
     if (value !== undefined && (values.has(key) || add)) values.set(key, value);
   }
   return writeConnectionText({ ...text, values });

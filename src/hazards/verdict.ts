@@ -99,7 +99,7 @@ function connectionReasons({ targetConnections }: Findings): string[] {
   return [
     `the command connected to the target itself, past safemigrate (${owner.command}, as ${user ?? 'an unknown user'}); ` +
       `the session ${ended ? 'was terminated' : 'could not be terminated (permission denied)'} and the command was stopped; pass the connection as ` +
-      '{safemigrate:url} in an argument or a variable that the command reads',
+      '{safemigrate:url} in an argument or a variable that the command reads, or its file as {safemigrate:config FILE}',
   ];
 }
 
@@ -131,7 +131,8 @@ function reachReasons({ command, interrupted, targetConnections }: Findings): st
     ];
   return [
     'the command never connected to the clone, so nothing was rehearsed: it takes its connection from somewhere ' +
-      'that safemigrate does not rewrite; pass it as {safemigrate:url} in an argument or a variable',
+      'that safemigrate does not rewrite; pass it as {safemigrate:url} in an argument or a variable, or its file as ' +
+      '{safemigrate:config FILE}',
   ];
 }
 

@@ -92,8 +92,10 @@ export const commandSection = z.object({
   signal: z.string().nullable(),
   timedOut: z.boolean(),
   durationMs: milliseconds,
-  /** Names of the variables, and positions of the arguments, that were rewritten to point to the clone. */
+  /** Names of the variables, and positions of the arguments, that named the target and were rewritten to point to the clone. */
   rewritten: z.array(z.string()),
+  /** Variables that were set besides. If `rewritten` is empty, nothing named the target, and these offer the clone to the command. */
+  added: z.array(z.string()),
   /** Variables and arguments that may name the target but were not rewritten, with the reason. */
   undecided: z.array(z.object({ name: z.string(), reason: z.string() })),
   /** The command connected to the clone at least once. */

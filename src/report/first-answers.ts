@@ -111,6 +111,12 @@ function timeTaken({ command, transactions, run }: Report): string {
   return `${ended}${inTransactions}; the rehearsal took ${formatDuration(Math.max(0, inAll))}`;
 }
 
+function howToName({ rewritten }: Report['command']): string {
+  if (rewritten.length > 0)
+    return 'read what the command itself says: its connection was rewritten, and not used';
+  return 'name the clone: {safemigrate:url} in an argument or a variable, or {safemigrate:config FILE} for its file';
+}
+
 function nextWords(report: Report): string {
   const { verdict, hazards, command, target } = report;
   if (alarmingChanges(target).length > 0) return 'a person must look at the target now';
@@ -118,7 +124,7 @@ function nextWords(report: Report): string {
   if (!verdict.pass) {
     const worst = open.find(({ severity }) => severity === 'error');
     if (worst) return worst.advice.split('\n')[0] ?? '';
-    if (!command.reachedClone) return 'name the clone in the command: see what was not rewritten';
+    if (!command.reachedClone) return howToName(command);
     return 'mend what the reasons name, and rehearse again';
   }
   const found = (['error', 'warning'] as const)

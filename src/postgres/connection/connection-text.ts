@@ -1,17 +1,20 @@
 import { SafemigrateError } from '../../errors.ts';
+import { looksLikeNpgsql, readNpgsql, writeNpgsql } from './npgsql-text.ts';
 
 /**
- * The parts of a connection written as one string, without defaults: a URL, a JDBC URL, or libpq's `keyword=value` pairs.
- * Keys are libpq's names; lists of hosts and ports are separated by commas.
+ * The parts of a connection written as one string, without defaults: a URL, a JDBC URL, libpq's `keyword=value` pairs, or the pairs
+ * of Npgsql, which semicolons separate. Keys are libpq's names; lists of hosts and ports are separated by commas.
  */
 export interface ConnectionText {
-  readonly form: 'url' | 'jdbc' | 'keywords';
+  readonly form: 'url' | 'jdbc' | 'keywords' | 'semicolons';
   /** The scheme before `://`: `postgres`, `postgresql+psycopg2`, …; empty for keywords. */
   readonly scheme: string;
   /** `host`, `port`, `user`, `password`, `dbname` and every other parameter, in the order of the text. */
   readonly values: ReadonlyMap<string, string>;
   /** A host before the path that `?host=…` overrides: some programs require one beside the folder of a socket. */
   readonly placeholder?: string;
+  /** For semicolons: the pairs that have no name in libpq, as they were written. */
+  readonly others?: readonly string[];
 }
 
 const SCHEME = /^(?:jdbc:)?(postgres(?:ql)?|postgis|pg)(\+\w+)?:/i;
@@ -20,6 +23,7 @@ const KEYWORDS = /^\s*[a-z_]+\s*=/;
 /** Tells whether the text is meant to be a connection to PostgreSQL; it may still be invalid. */
 export function looksLikeConnection(text: string): boolean {
   if (SCHEME.test(text)) return text.includes('://') || /^jdbc:/i.test(text);
+  if (looksLikeNpgsql(text)) return true;
   return KEYWORDS.test(text) && /(^|\s)(host|hostaddr|dbname|service)\s*=/.test(text);
 }
 
@@ -32,6 +36,7 @@ export function readConnectionText(text: string): ConnectionText {
   try {
     if (/^jdbc:/i.test(trimmed)) return readJdbc(trimmed);
     if (/^[a-z][a-z0-9+.-]*:\/\//i.test(trimmed)) return readUrl(trimmed);
+    if (looksLikeNpgsql(trimmed)) return { form: 'semicolons', scheme: '', ...readNpgsql(trimmed) };
     if (KEYWORDS.test(trimmed)) return { form: 'keywords', scheme: '', values: readKeywords(trimmed) };
     throw new Wrong('it is neither a URL nor keyword=value pairs');
   } catch (error) {
@@ -49,7 +54,7 @@ export function withoutPassword(text: string): string {
       const user = credentials.split(':', 1)[0] ?? '';
       return `${scheme}${user}${credentials === user ? '' : ':***'}@`;
     })
-    .replace(/(\b(?:ssl)?password\s*=\s*)('(?:\\.|[^'])*'?|[^&\s]*)/gi, '$1***');
+    .replace(/(\b(?:(?:ssl ?)?password|pwd|psw)\s*=\s*)('(?:\\.|[^'])*'?|"[^"]*"?|[^&;\s]*)/gi, '$1***');
 }
 
 /** A mistake in the text, as the end of a sentence that never quotes a value. */
@@ -118,10 +123,7 @@ function readKeywords(text: string): Map<string, string> {
 }
 
 function set(values: Map<string, string>, key: string, value: string): void {
-  if (value === '') return;
-  // libpq knows `ssl=true` from JDBC.
-  if (key === 'ssl' && value === 'true' && !values.has('sslmode')) values.set('sslmode', 'require');
-  values.set(key, value);
+  if (value !== '') values.set(key, value);
 }
 
 function decode(text: string): string {
@@ -136,6 +138,7 @@ function decode(text: string): string {
 
 /** Writes the values in the form in which they were read. */
 export function writeConnectionText(text: ConnectionText): string {
+  if (text.form === 'semicolons') return writeNpgsql(text);
   return text.form === 'keywords' ? writeKeywords(text.values) : writeUrl(text);
 }
 

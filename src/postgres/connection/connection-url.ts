@@ -66,6 +66,7 @@ export function parseSettings(
 ): ConnectionSettings {
   const given = typeof text === 'string' ? readConnectionText(text) : text;
   const values = new Map(given?.values);
+  if (!values.has('sslmode')) fill(values, modeOfSsl(values.get('ssl')));
   const service = values.get('service') ?? environment.env.PGSERVICE;
   if (service) fill(values, serviceParameters(service, environment));
   for (const [key, variable] of Object.entries(VARIABLES)) {
@@ -159,6 +160,12 @@ function portOf(text: string): number {
 
 function defaultHost(port: number, environment: Environment): string {
   return SOCKET_FOLDERS.find((folder) => environment.exists(`${folder}/.s.PGSQL.${port}`)) ?? 'localhost';
+}
+
+/** `ssl=true` of JDBC and node-pg, `ssl=require` of asyncpg. */
+function modeOfSsl(ssl: string | undefined): [string, string][] {
+  if (ssl === 'true' || ssl === '1') return [['sslmode', 'require']];
+  return SSL_MODES.some((mode) => mode === ssl) && ssl !== undefined ? [['sslmode', ssl]] : [];
 }
 
 function sslModeOf(values: ReadonlyMap<string, string>): SslMode {

@@ -96,15 +96,20 @@ function reachSpans({ command, statements }: Report, style: TextStyle): Span[] {
     return [
       tone('bad', `${marks(style).fail} never connected to the clone`),
       command.rewritten.length === 0
-        ? ': none of its variables or arguments could be rewritten'
+        ? `: nothing in its arguments, its environment and .env named the target${offered(command)}`
         : `, although ${command.rewritten.join(', ')} ${command.rewritten.length === 1 ? 'points' : 'point'} to it`,
     ];
   const through =
     command.rewritten.length === 0
-      ? ''
+      ? offered(command)
       : ` through ${listed(command.rewritten, { atMost: style.verbose ? command.rewritten.length : LISTED_WAYS })}`;
   const sessions = new Set(statements.map((statement) => statement.session)).size;
   return [`reached the clone${through}${sessions > 1 ? ` in ${sessions} sessions` : ''}`];
+}
+
+/** The variables by which safemigrate led a command that named nothing itself. */
+function offered({ added }: Report['command']): string {
+  return added.length === 0 ? '' : ` (safemigrate set ${listed(added)})`;
 }
 
 /** Statements that were refused, allowed or redirected, and contradictions between the exit code and the server. */

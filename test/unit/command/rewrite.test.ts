@@ -86,7 +86,7 @@ test('another database that the clone has as well is rewritten with its own name
 
 describe('a JDBC URL whose login stands apart', () => {
   const JDBC = 'jdbc:postgresql://db.example:5433/shop';
-  const LED = 'jdbc:postgresql://127.0.0.1:40000/shop?sslmode=disable';
+  const LED = 'jdbc:postgresql://127.0.0.1:40000/shop';
 
   test.each<[string, Env, string[], Env, string[]]>([
     [
@@ -237,16 +237,34 @@ describe('a variable that holds a URL of the target', () => {
       `${TARGET}?sslrootcert=/ca.pem&sslmode=verify-full`,
       'postgresql://app:entry@127.0.0.1:40000/shop?sslmode=disable',
     ],
-    ['postgresql://m@db.example:5433/shop', 'postgresql://m:entry@127.0.0.1:40000/shop?sslmode=disable'],
+    ['postgresql://m@db.example:5433/shop', 'postgresql://m:entry@127.0.0.1:40000/shop'],
     [
       'jdbc:postgresql://db.example:5433/shop?user=app&password=secret&ssl=true',
-      'jdbc:postgresql://127.0.0.1:40000/shop?user=app&password=entry&sslmode=disable',
+      'jdbc:postgresql://127.0.0.1:40000/shop?user=app&password=entry',
     ],
     [
       'host=db.example port=5433 dbname=shop sslmode=require',
       'host=127.0.0.1 port=40000 dbname=shop sslmode=disable user=me password=entry',
     ],
-    ['postgresql://app:secret@alias/shop', 'postgresql://app:entry@127.0.0.1:40000/shop?sslmode=disable'],
+    ['postgresql://app:secret@alias/shop', 'postgresql://app:entry@127.0.0.1:40000/shop'],
+    [`${TARGET}?sslmode=prefer`, 'postgresql://app:entry@127.0.0.1:40000/shop?sslmode=prefer'],
+    [`${TARGET}?sslmode=no-verify&a=b`, 'postgresql://app:entry@127.0.0.1:40000/shop?a=b&sslmode=disable'],
+    [
+      'postgresql+asyncpg://app:secret@db.example:5433/shop?ssl=require',
+      'postgresql+asyncpg://app:entry@127.0.0.1:40000/shop',
+    ],
+    [
+      'postgresql+asyncpg://app:secret@db.example:5433/shop?ssl=disable',
+      'postgresql+asyncpg://app:entry@127.0.0.1:40000/shop?ssl=disable',
+    ],
+    [
+      'Host=db.example;Port=5433;Username=app;Password="sec;ret";Database=shop;SSL Mode=VerifyFull;Pooling=false',
+      'Host=127.0.0.1;Port=40000;Username=app;Password=entry;Database=shop;SSL Mode=Disable;Pooling=false',
+    ],
+    [
+      'Host=db.example;Port=5433;User Id=app;Database=shop;Trust Server Certificate=true',
+      'Host=127.0.0.1;Port=40000;Username=app;Database=shop;Password=entry',
+    ],
   ])('%s leads to a proxy without TLS', async (value, expected) => {
     const { env } = await rewrite({ env: { OTHER_URL: value }, entry: proxy });
     expect(env.OTHER_URL).toBe(expected);
@@ -272,14 +290,44 @@ describe('a variable that holds a URL of the target', () => {
 
 describe("the target's own variable", () => {
   test('is set although the target came from a flag', async () => {
-    const { env, rewritten } = await rewrite({});
+    const { env, rewritten, added } = await rewrite({});
     expect(env.DATABASE_URL).toBe('postgresql://app:secret@db.example:5433/shop_rehearsal_1');
-    expect(rewritten).toContain('DATABASE_URL');
+    expect(rewritten).toEqual([]);
+    expect(added).toEqual(['DATABASE_URL', 'PGDATABASE', 'PGHOST', 'PGPASSWORD', 'PGPORT', 'PGUSER']);
   });
 
   test('is set although it named something else', async () => {
     const { env } = await rewrite({ env: { DATABASE_URL: 'postgresql://app@other/thing' } });
     expect(env.DATABASE_URL).toBe('postgresql://app:secret@db.example:5433/shop_rehearsal_1');
+  });
+
+  test('has no parameter that the target does not need', async () => {
+    const { env } = await rewrite({ entry: proxy, argv: ['tool', '{safemigrate:url}'] });
+    expect((await rewrite({ entry: proxy })).env.DATABASE_URL).toBe(
+      'postgresql://app:entry@127.0.0.1:40000/shop',
+    );
+    expect(env).not.toHaveProperty('DATABASE_URL');
+  });
+
+  test.each<[string, Env, string[]]>([
+    [
+      'split variables',
+      { DATABASE_HOST: 'db.example', DATABASE_PORT: '5433', DATABASE_NAME: 'shop', DATABASE_PASSWORD: 'x' },
+      [],
+    ],
+    ['another URL', { OTHER_URL: TARGET }, []],
+    ["libpq's variables", { PGHOST: 'db.example', PGPORT: '5433', PGDATABASE: 'shop' }, []],
+    ['an argument', {}, [TARGET]],
+    ['a placeholder', {}, ['{safemigrate:jdbc-url}']],
+  ])('is not added beside %s', async (_what, env, words) => {
+    const { env: child, added } = await rewrite({ env, argv: ['tool', ...words], entry: proxy });
+    expect(child).not.toHaveProperty('DATABASE_URL');
+    expect(added).not.toContain('DATABASE_URL');
+  });
+
+  test('is added beside a name of a database that stands for no server', async () => {
+    const { added } = await rewrite({ env: { POSTGRES_DB: 'shop', POSTGRES_USER: 'app' }, entry: proxy });
+    expect(added).toContain('DATABASE_URL');
   });
 
   test('can have another name', async () => {
@@ -335,8 +383,12 @@ describe('an argument', () => {
   });
 
   test('never gets a password that was not in it', async () => {
-    const { argv } = await rewrite({ argv: ['psql', 'postgresql://app@db.example:5433/shop'], entry: proxy });
-    expect(argv[1]).toBe('postgresql://app@127.0.0.1:40000/shop?sslmode=disable');
+    const { argv, env } = await rewrite({
+      argv: ['psql', 'postgresql://app@db.example:5433/shop'],
+      entry: proxy,
+    });
+    expect(env.PGPASSWORD).toBe('entry');
+    expect(argv[1]).toBe('postgresql://app@127.0.0.1:40000/shop');
   });
 
   test.each([['shop'], ['--dbname=shop'], ['-dshop']])('%s may mean the target', async (argument) => {
@@ -366,12 +418,21 @@ describe("libpq's variables", () => {
   });
 
   test('are changed where they name the target', async () => {
-    const { changed, rewritten } = await rewrite({ env: { ...all, PGDATABASE: 'shop' } });
-    expect(changed).toEqual({
-      PGDATABASE: 'shop_rehearsal_1',
-      DATABASE_URL: 'postgresql://app:secret@db.example:5433/shop_rehearsal_1',
-    });
-    expect(rewritten).toEqual(['DATABASE_URL', 'PGDATABASE']);
+    const { changed, rewritten, added } = await rewrite({ env: { ...all, PGDATABASE: 'shop' } });
+    expect(changed).toEqual({ PGDATABASE: 'shop_rehearsal_1' });
+    expect([rewritten, added]).toEqual([['PGDATABASE'], []]);
+  });
+
+  test('are not added beside another name of the target, but for TLS', async () => {
+    const { added } = await rewrite({ env: { DATABASE_URL: TARGET }, entry: proxy });
+    expect(added).toEqual(['PGSSLMODE']);
+  });
+
+  test('of the login are led along where a URL is the place', async () => {
+    const env = { DATABASE_URL: 'postgresql://db.example:5433/shop', PGUSER: 'app', PGPASSWORD: 'secret' };
+    const { changed } = await rewrite({ env, entry: proxy });
+    expect(changed).toMatchObject({ PGPASSWORD: 'entry', PGSSLMODE: 'disable' });
+    expect(changed).not.toHaveProperty('PGHOST');
   });
 
   test('are changed where they name only the server', async () => {
@@ -502,7 +563,7 @@ describe('variables that hold the parts of a connection', () => {
     const { logins, env: child } = await rewrite({ env, entry: proxy });
     expect(logins).toContainEqual({ user: 'spring', password: 'pw', database: 'shop' });
     expect(child).toMatchObject({
-      SPRING_DATASOURCE_URL: 'jdbc:postgresql://127.0.0.1:40000/shop?sslmode=disable',
+      SPRING_DATASOURCE_URL: 'jdbc:postgresql://127.0.0.1:40000/shop',
       SPRING_DATASOURCE_PASSWORD: 'entry',
     });
   });

@@ -96,7 +96,7 @@ describe('what to do next', () => {
       'Add a bigint column, fill it in batches, then swap the two columns in one short transaction.',
     ],
     ['target-changed', 'a person must look at the target now'],
-    ['unreached', 'name the clone in the command: see what was not rewritten'],
+    ['unreached', 'read what the command itself says: its connection was rewritten, and not used'],
     ['failed-command', 'mend what the reasons name, and rehearse again'],
     ['swapped', undefined],
     ['half-applied', undefined],
