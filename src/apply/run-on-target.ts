@@ -1,4 +1,5 @@
 import { commandWithoutSecrets } from '../command/command-secrets.ts';
+import { placeConfigCopies } from '../command/config-files.ts';
 import { rewriteCommand } from '../command/rewrite.ts';
 import { runCommand } from '../command/run-command.ts';
 import { readServerIdentity } from '../database/server-identity.ts';
@@ -47,7 +48,7 @@ export async function runOnTarget(
   const startedAt = new Date().toISOString();
   const journal = await startJournal(startedAt, locked, given);
   const proxy = await startProxy(scope, stop, locked, { rehearsed, plan, transactions, journal });
-  const rewritten = rewriteCommand(locked.input, locked.logins, proxy.routes);
+  const rewritten = await placeConfigCopies(scope, rewriteCommand(locked.input, locked.logins, proxy.routes));
   const { command, after, attempts, notAgain } = await runAttempts({
     ...{ retries, retryOn: plan.guardrails.retryOn, timeoutMs: plan.command.timeoutMs, proxy, emit },
     signal: AbortSignal.any([stop.signal, signal]),

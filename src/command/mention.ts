@@ -4,6 +4,15 @@ import type { ConnectionSettings } from '../postgres/connection/connection-setti
 export interface Child {
   readonly argv: string[];
   readonly env: Record<string, string>;
+  /** Of the copies of configuration files, by the path of the original. */
+  readonly edits: Map<string, readonly Edit[]>;
+}
+
+/** A text in the place of a part of a file. */
+export interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
 }
 
 /** A place in the environment or the arguments that contains a connection. */

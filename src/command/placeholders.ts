@@ -1,6 +1,7 @@
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { writeConnectionText } from '../postgres/connection/connection-text.ts';
 import { connectionValues, formatUrl } from '../postgres/connection/connection-url.ts';
+import { namesConfigFile } from './config-files.ts';
 import { type Child, effective, type Variables } from './mention.ts';
 
 /** Not every driver knows sslmode, and none is needed for a proxy that speaks without TLS. */
@@ -12,7 +13,8 @@ const PLACEHOLDER = /\{safemigrate:(url|jdbc-url|host|port|user|password|databas
 
 /** Tells whether an argument or a variable contains one. */
 export function hasPlaceholders(argv: readonly string[], variables: Variables): boolean {
-  return [...argv, ...Object.values(effective(variables))].some((text) => text.search(PLACEHOLDER) >= 0);
+  const texts = [...argv, ...Object.values(effective(variables))];
+  return namesConfigFile(texts) || texts.some((text) => text.search(PLACEHOLDER) >= 0);
 }
 
 /** Replaces the user's placeholders, in arguments and variables, by the clone's connection. */

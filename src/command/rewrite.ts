@@ -2,6 +2,13 @@ import { readDotenv } from '../database/locate.ts';
 import type { Compare } from '../database/same-target.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
+import {
+  type ConfigCopy,
+  type ConfigFile,
+  editConfigFiles,
+  findConfigFiles,
+  namesConfigFile,
+} from './config-files.ts';
 import { type Child, effective, labelOf, type Mention, type Undecided, type Variables } from './mention.ts';
 import { findPgVariables, type PgVariables, setPgLogin, setPgVariables } from './pg-variables.ts';
 import { fillPlaceholders, hasPlaceholders, urlOfEntry } from './placeholders.ts';
@@ -28,6 +35,8 @@ export interface Logins {
   readonly undecided: readonly Undecided[];
   readonly variables: Variables;
   readonly pg: Pick<PgVariables, 'free'>;
+  /** Those of which the command gets a copy. */
+  readonly files: readonly ConfigFile[];
 }
 
 export type CommandLogin = Pick<ConnectionSettings, 'user' | 'password' | 'database'>;
@@ -40,6 +49,8 @@ export interface Rewritten {
   /** Variables that were set besides: those of a command that named nothing, and libpq's own for TLS and the password. */
   readonly added: readonly string[];
   readonly undecided: readonly Undecided[];
+  /** What is to be written before the command runs: see placeConfigCopies(). */
+  readonly copies: readonly ConfigCopy[];
 }
 
 const OTHER_DATABASE = 'names another database on the same server';
@@ -49,8 +60,9 @@ export async function findLogins(input: CommandInput, compare: Compare): Promise
   const { argv, environment, target } = input;
   const variables: Variables = { env: definedOnly(environment.env), dotenv: readDotenv(environment) };
   const found = findUrls(argv, variables, { ...environment, env: effective(variables) }, target.user);
-  const undecided: Undecided[] = [...found.undecided];
-  const mentions: Mention[] = [];
+  const inFiles = await findConfigFiles(argv, variables, environment, { target, compare });
+  const undecided: Undecided[] = [...found.undecided, ...inFiles.undecided];
+  const mentions: Mention[] = [...inFiles.mentions];
   const split = findSplitVariables(variables, target);
   const pg = await findPgVariables(variables, environment, target, compare);
   if (pg.undecided) undecided.push(pg.undecided);
@@ -72,7 +84,7 @@ export async function findLogins(input: CommandInput, compare: Compare): Promise
     ...mentions.map(({ settings }) => settings),
     ...(pg.free ? [pg.free] : []),
   ]);
-  return { logins, mentions, undecided, variables, pg };
+  return { logins, mentions, undecided, variables, pg, files: inFiles.files };
 }
 
 /** Tells whether the command leads to the target by something that is rewritten; else it may take its connection from a file. */
@@ -106,18 +118,25 @@ export function planRoutes(
 
 /** Rewrites the command: the routes' entries replace the target. */
 export function rewriteCommand(input: CommandInput, logins: Logins, routes: readonly Route[]): Rewritten {
-  const { mentions, undecided, variables } = logins;
+  const { mentions, undecided, variables, files } = logins;
   const [first] = routes;
   if (!first) throw new Error('there is no route into the clone');
-  const child: Child = { argv: [...input.argv], env: { ...variables.env } };
+  const child: Child = { argv: [...input.argv], env: { ...variables.env }, edits: new Map() };
   const entryOf = ({ user }: ConnectionSettings) =>
     (routes.find((route) => route.user === user) ?? first).entry;
   for (const mention of mentions.toReversed()) mention.apply(child, entryOf(mention.settings));
+  // The paths of the copies come into them, so that they have to be variables of the command itself.
+  for (const [name, value] of variables.dotenv)
+    if (namesConfigFile([value]) && !(name in child.env)) child.env[name] = value;
   fillPlaceholders(child, variables, first.entry);
   const rewritten = differences(input.argv, variables, child);
   setOthers(child, input, logins, entryOf);
   const added = differences(input.argv, variables, child).filter((name) => !rewritten.includes(name));
-  return { ...child, rewritten, added, undecided };
+  const { environment, target } = input;
+  const copies = editConfigFiles(files, child, { ...environment, env: effective(variables) }, target);
+  const { argv, env } = child;
+  const inFiles = files.map(({ name }) => `${name} (a copy)`);
+  return { argv, env, rewritten: [...rewritten, ...inFiles], added, undecided, copies };
 }
 
 /**

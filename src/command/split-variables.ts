@@ -2,10 +2,10 @@ import type { ConnectionSettings, HostAndPort } from '../postgres/connection/con
 import { effective, labelOf, type Mention, type Variables } from './mention.ts';
 import { demandsTls } from './url-mentions.ts';
 
-type Part = 'host' | 'port' | 'database' | 'user' | 'password' | 'sslmode' | 'ssl';
+export type ConnectionPart = 'host' | 'port' | 'database' | 'user' | 'password' | 'sslmode' | 'ssl';
 
 /** Suffixes of variable names and their meaning, the longer ones first; the prefix names the group. */
-const PARTS: readonly (readonly [ending: string, part: Part])[] = [
+const PARTS: readonly (readonly [ending: string, part: ConnectionPart])[] = [
   ['HOSTNAME', 'host'],
   ['HOST', 'host'],
   ['SERVER', 'host'],
@@ -31,9 +31,9 @@ const PARTS: readonly (readonly [ending: string, part: Part])[] = [
   ['SSL', 'ssl'],
 ];
 
-const DEFAULT_PORT = 5432;
+export const DEFAULT_PORT = 5432;
 
-type Group = Map<Part, string[]>;
+type Group = Map<ConnectionPart, string[]>;
 
 /**
  * Finds connections that are spread over variables with a common prefix: DB_HOST, DB_PORT, DB_NAME; POSTGRES_DB, …
@@ -43,7 +43,7 @@ export function findSplitVariables(variables: Variables, target: ConnectionSetti
   const values = effective(variables);
   const mentions: Mention[] = [];
   for (const [prefix, group] of groupsOf(values)) {
-    const read = (part: Part) => values[group.get(part)?.[0] ?? ''];
+    const read = (part: ConnectionPart) => values[group.get(part)?.[0] ?? ''];
     const database = read('database');
     const user = read('user');
     const host = read('host');
@@ -83,24 +83,48 @@ export function findSplitVariables(variables: Variables, target: ConnectionSetti
   return mentions;
 }
 
-function valuesOf(entry: ConnectionSettings, moved: boolean): [Part, string][] {
+/**
+ * Finds the part that a key of a configuration file stands for (`dbName`, `DB_HOST`, `spring.datasource.password`, `port`), with
+ * the names of the groups that it may belong to: DB_NAME stands beside HOST, or beside DB_HOST.
+ */
+export function partOf(key: string): {
+  readonly part: ConnectionPart | undefined;
+  readonly prefixes: readonly string[];
+} {
+  const name = key
+    .replace(/([a-z\d])([A-Z])/g, '$1_$2')
+    .replace(/[-.]/g, '_')
+    .toUpperCase()
+    .replace(/(^|_)(DB|PG)(?=(?:HOST|PORT|USER|USERNAME|PASS|PASSWORD|PASSWD|DATABASE)$)/, '$1$2_');
+  const endings = PARTS.filter(([ending]) => name === ending || name.endsWith(`_${ending}`));
+  const longest = Math.max(...endings.map(([ending]) => ending.length));
+  const part = endings.find(([ending]) => ending.length === longest)?.[1];
+  const prefixes = endings.flatMap(([ending, each]) =>
+    each === part ? [name.slice(0, -ending.length)] : [],
+  );
+  return { part, prefixes: part === undefined ? [name] : prefixes };
+}
+
+function valuesOf(entry: ConnectionSettings, moved: boolean): [ConnectionPart, string][] {
   const [first] = entry.hosts;
   return [
     ...(moved && first
       ? ([
           ['host', first.host],
           ['port', String(first.port)],
-        ] satisfies [Part, string][])
+        ] satisfies [ConnectionPart, string][])
       : []),
     ...(moved
       ? ([
           ['sslmode', entry.sslmode],
           ['ssl', String(entry.sslmode !== 'disable')],
-        ] satisfies [Part, string][])
+        ] satisfies [ConnectionPart, string][])
       : []),
     ['database', entry.database],
     ['user', entry.user],
-    ...(entry.password === undefined ? [] : ([['password', entry.password]] satisfies [Part, string][])),
+    ...(entry.password === undefined
+      ? []
+      : ([['password', entry.password]] satisfies [ConnectionPart, string][])),
   ];
 }
 
@@ -111,7 +135,7 @@ function groupsOf(values: Readonly<Record<string, string>>): Map<string, Group> 
       // A prefix is required: HOST, PORT and USER alone mean other things.
       if (!name.endsWith(`_${ending}`)) continue;
       const prefix = name.slice(0, -ending.length);
-      const group = groups.get(prefix) ?? new Map<Part, string[]>();
+      const group = groups.get(prefix) ?? new Map<ConnectionPart, string[]>();
       group.set(part, [...(group.get(part) ?? []), name]);
       groups.set(prefix, group);
     }

@@ -3,6 +3,7 @@ import {
   type ConnectionText,
   looksLikeConnection,
   readConnectionText,
+  SCHEMES,
   writeConnectionText,
 } from '../postgres/connection/connection-text.ts';
 import { connectionValues, parseSettings, VARIABLES } from '../postgres/connection/connection-url.ts';
@@ -18,7 +19,8 @@ interface Found {
 /** A value that is a single connection, perhaps after `--flag=`. */
 const WHOLE = /^(\s*(?:-{1,2}[\w.-]*=|[\w.]+=(?=(?:jdbc:)?[a-z+\d]+:\/\/))?)([\s\S]*)$/i;
 /** A URL inside other text, such as a shell's command or JSON. */
-const INSIDE = /\b(?:jdbc:)?(?:postgres(?:ql)?|postgis|pg)(?:\+\w+)?:\/\/[^\s"'`<>|;\\]+/gi;
+export const INSIDE = new RegExp(String.raw`\b(?:jdbc:)?${SCHEMES}:\/\/[^\s"'${'`'}<>|;\\]+`, 'gi');
+const ALONE = new RegExp(String.raw`^(?:jdbc:)?${SCHEMES}:(?:\/\/)?[^"'\s]*$`, 'i');
 
 const PG_NAMES = new Set(Object.values(VARIABLES));
 /** Finds the PostgreSQL connections that are written as one string, in variables and arguments. */
@@ -87,7 +89,7 @@ function spans(text: string): [number, number][] {
   const inner = rest.trimEnd();
   const start = prefix.length + rest.length - rest.trimStart().length;
   const isKeywords = looksLikeConnection(inner) && !inner.includes('://');
-  const isUrl = /^(?:jdbc:)?(?:postgres(?:ql)?|postgis|pg)(?:\+\w+)?:(?:\/\/)?[^"'\s]*$/i.test(inner);
+  const isUrl = ALONE.test(inner);
   if (looksLikeConnection(inner) && (isKeywords || isUrl)) return [[start, prefix.length + inner.length]];
   return [...text.matchAll(INSIDE)].map((match) => [match.index, match.index + match[0].length]);
 }

@@ -1,4 +1,5 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
+import { placeConfigCopies } from '../command/config-files.ts';
 import { type CommandInput, type Logins, type Rewritten, rewriteCommand } from '../command/rewrite.ts';
 import type { CommandResult } from '../command/run-command.ts';
 import type { CommandSandbox } from '../command/sandbox/command-sandbox.ts';
@@ -103,11 +104,11 @@ export function runMigration(setup: CloneSetup, command: LocatedCommand, open: O
 
 /** Runs a command through the proxy, which it closes, and watches the target's sessions while it runs. */
 export async function runThroughWire(
-  { life: { stop }, plan, context, sandbox }: CloneSetup,
+  { life: { scope, stop }, plan, context, sandbox }: CloneSetup,
   { input, logins }: LocatedCommand,
   { gate, accessGate, wire, sandbox: opened }: OpenWire,
 ): Promise<CloneRun> {
-  const rewritten = rewriteCommand(input, logins, wire.routes);
+  const rewritten = await placeConfigCopies(scope, rewriteCommand(input, logins, wire.routes));
   const run = inSandbox(toRun(rewritten, stop, plan.command, wire.routes), sandbox, opened, wire.routes);
   const ran = await stop.pausedDuring(() => runWatched(run, context));
   await wire.end();

@@ -1,6 +1,7 @@
 import type { Clone } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
 import { NO_LIMIT_MS } from '../clone/template/stall.ts';
+import { placeConfigCopies } from '../command/config-files.ts';
 import { rewriteCommand } from '../command/rewrite.ts';
 import { preparedTransactions } from '../database/activity.ts';
 import { SafemigrateError } from '../errors.ts';
@@ -69,7 +70,7 @@ export async function migrateClone(
     scope,
     wireOptions(context, clone, logins, gate, { ...plan.proxy, observe: 'off' }, opened),
   );
-  const rewritten = rewriteCommand(input, logins, proxy.routes);
+  const rewritten = await placeConfigCopies(scope, rewriteCommand(input, logins, proxy.routes));
   const run = inSandbox(toRun(rewritten, stop, plan.command, proxy.routes), sandbox, opened, proxy.routes);
   const { result, targetConnections } = await inPhase(context.emit, 'command', () =>
     stop.pausedDuring(() => runWatched(run, context)),

@@ -17,7 +17,9 @@ export interface ConnectionText {
   readonly others?: readonly string[];
 }
 
-const SCHEME = /^(?:jdbc:)?(postgres(?:ql)?|postgis|pg)(\+\w+)?:/i;
+/** Pattern of the schemes that stand for PostgreSQL; some libraries of Python call them by the driver. */
+export const SCHEMES = String.raw`(?:postgres(?:ql)?(?:ext)?|postgis|pg|asyncpg|psycopg[23]?)(?:\+\w+)?`;
+const SCHEME = new RegExp(`^(?:jdbc:)?${SCHEMES}:`, 'i');
 const KEYWORDS = /^\s*[a-z_]+\s*=/;
 
 /** Tells whether the text is meant to be a connection to PostgreSQL; it may still be invalid. */

@@ -38,7 +38,7 @@ export async function runScript(
   const exitCode = failure === null ? 0 : 1;
   return {
     ...{ gate, accessGate, wire, sandbox, failure },
-    rewritten: { argv: [], env: {}, rewritten: [], added: [], undecided: [] },
+    rewritten: { argv: [], env: {}, rewritten: [], added: [], undecided: [], copies: [] },
     result: { exitCode, signal: null, timedOut: false, durationMs, pid: process.pid, leftRunning: [] },
     // It runs no program.
     ...NO_CONTACTS,
