@@ -127,7 +127,8 @@ function reachReasons({ command, interrupted, targetConnections }: Findings): st
   if (command.exitCode !== 0)
     return [
       'the command failed and never connected to the clone, so nothing was rehearsed: its own output says whether it ended before ' +
-        'it connected, or connected to somewhere that safemigrate does not rewrite',
+        'it connected, or connected to somewhere that safemigrate does not rewrite; if it reads its connection from a file, name ' +
+        'that as {safemigrate:config FILE}',
     ];
   return [
     'the command never connected to the clone, so nothing was rehearsed: it takes its connection from somewhere ' +

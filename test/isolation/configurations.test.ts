@@ -1,0 +1,151 @@
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Server } from '../../src/local-server/embedded.ts';
+import { CLI, runProgram, temporaryFolder } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
+import { CONFIGURATIONS, type Configuration } from '../helpers/configurations.ts';
+import { LANGUAGES } from '../helpers/drivers.ts';
+import { ownServer } from '../helpers/own-server.ts';
+import { skipReason } from '../helpers/requirements.ts';
+import { digestOf, withDatabase } from '../helpers/target-state.ts';
+import { toolchain } from '../helpers/toolchains.ts';
+
+const PROGRAMS = fileURLToPath(new URL('../../fixtures/configurations', import.meta.url));
+const PACKAGES = ['psycopg2', 'psycopg2_binary.libs', 'yaml', 'dotenv'];
+const ORDINARY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+
+const install = (name: 'node' | 'python' | 'go') =>
+  toolchain(`drivers-${name}`, LANGUAGES[name].folder, LANGUAGES[name].toolchain);
+const [node, python, go] = [await install('node'), await install('python'), await install('go')];
+const missing = [node, python, go].flatMap((found) => ('missing' in found ? [found.missing] : []))[0] ?? null;
+
+describe.skipIf(skipReason(missing) || process.getuid?.() !== 0)('a command whose connection is in', () => {
+  let server: Server;
+  let target: string;
+  /** The programs and what they need, where every user can read them. */
+  let installed: string;
+
+  beforeAll(async () => {
+    server = await ownServer(18);
+    await withClient(server.url, (client) => client.query('CREATE DATABASE shop'));
+    target = withDatabase(server.url, 'shop');
+    installed = installForAll();
+  });
+
+  afterAll(async () => {
+    rmSync(installed, { recursive: true, force: true });
+    await server.stop();
+  });
+
+  const tables = () =>
+    withClient(target, async (client) => {
+      const { rows } = await client.query('SELECT FROM pg_tables WHERE schemaname = $1', ['public']);
+      return rows.length;
+    });
+
+  describe.each([
+    { who: 'root, with a clone of the cluster', clone: 'cluster', user: [] },
+    { who: 'an ordinary user, with a clone in the same server', clone: 'template', user: ORDINARY },
+  ])('$who', ({ clone, user }) => {
+    test.each(CONFIGURATIONS.map((row) => ({ ...row, where: row.name })))('$where', async (row) => {
+      const project = makeProject(row, installed, target);
+      const run = (words: readonly string[]) => {
+        const given = words.map((word) => filled(word, target, project, installed));
+        const args = ['--clone', clone, '--sandbox', 'required', '--url', target, '--', ...given];
+        return runProgram([...user, process.execPath, CLI, ...args], {
+          folder: path.join(project, row.folder ?? ''),
+          env: {
+            ...Object.fromEntries(
+              Object.entries(row.env ?? {}).map(([name, value]) => [
+                name,
+                filled(value, target, project, installed),
+              ]),
+            ),
+            ...{ HOME: project, XDG_STATE_HOME: path.join(project, 'state') },
+            ...{ PYTHONPATH: path.join(installed, 'site-packages'), PYTHONDONTWRITEBYTECODE: '1' },
+          },
+          commandTellsPasswords: true,
+        });
+      };
+      const before = await digestOf(target);
+      const first = await run(row.command);
+      const said = first.stdout + first.stderr;
+      if (row.advised === undefined) expect(first.exitCode, said).toBe(0);
+      else {
+        expect([1, 3], said).toContain(first.exitCode);
+        expect(said.replaceAll(/\s+/g, ' ')).toContain('{safemigrate:config FILE}');
+        const second = await run(row.advised);
+        expect(second.exitCode, second.stdout + second.stderr).toBe(0);
+      }
+      expect(await tables()).toBe(0);
+      expect(await digestOf(target)).toEqual(before);
+    });
+  });
+});
+
+/** Copies what the programs need to where every user can read it: the cache may lie in a home folder that is closed to others. */
+function installForAll(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-configurations-'));
+  chmodSync(folder, 0o755);
+  const copy = (from: string, to: string) =>
+    cpSync(from, path.join(folder, to), { recursive: true, verbatimSymlinks: true });
+  copy(path.join(folderOf(node), 'node_modules'), 'node_modules');
+  copy(path.join(folderOf(go), 'bin/migrate'), 'migrate');
+  const [version = ''] = readdirSync(path.join(folderOf(python), 'lib'));
+  for (const name of PACKAGES)
+    copy(
+      path.join(folderOf(python), 'lib', version, 'site-packages', name),
+      path.join('site-packages', name),
+    );
+  return folder;
+}
+
+function folderOf(found: Awaited<ReturnType<typeof toolchain>>): string {
+  return 'folder' in found ? found.folder : '';
+}
+
+/** The interpreter of the packages, or the same version of the system's if that one is closed to other users. */
+function pythonProgram(): string {
+  const own = realpathSync(path.join(folderOf(python), 'bin/python'));
+  const [, version = '3'] = /python(3\.\d+)$/.exec(own) ?? [];
+  const [system] = [`/usr/bin/python${version}`].filter((file) => existsSync(file));
+  return system ?? own;
+}
+
+function makeProject({ files = {} }: Configuration, installed: string, target: string): string {
+  const project = temporaryFolder();
+  cpSync(PROGRAMS, project, { recursive: true });
+  symlinkSync(path.join(installed, 'node_modules'), path.join(project, 'node_modules'));
+  mkdirSync(path.join(project, 'state'));
+  for (const [name, text] of Object.entries(files)) {
+    const file = path.join(project, name);
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, filled(text, target, project, installed));
+  }
+  for (const folder of [project, path.join(project, 'state')]) chmodSync(folder, 0o777);
+  return project;
+}
+
+function filled(text: string, target: string, project: string, installed: string): string {
+  const { hostname, port, username, password, pathname } = new URL(target);
+  const parts: Record<string, string> = {
+    ...{ url: target, host: hostname, port, user: decodeURIComponent(username) },
+    ...{ password: decodeURIComponent(password), database: pathname.slice(1) },
+    ...{ project, python: pythonProgram(), go: path.join(installed, 'migrate') },
+  };
+  return text.replace(/\{(\w+)\}/g, (all, name: string) => parts[name] ?? all);
+}
