@@ -1,14 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { withClient } from '../helpers/client.ts';
+import { debianPrograms } from '../helpers/placed-server.ts';
 import { serverUrl, VERSIONS } from '../helpers/servers.ts';
 import {
   cannotUpgrade,
   NEW,
-  OLD,
   rehearseUpgradeOf,
   type ServerToUpgrade,
   serverToUpgrade,
 } from '../helpers/upgrading.ts';
+
+const DEBIAN = await debianPrograms(15);
 
 // Whole rehearsals, in all modes, are tried by test/tools/upgrade.test.ts.
 describe.skipIf(cannotUpgrade)('the rehearsal of an upgrade', () => {
@@ -46,7 +48,7 @@ describe.skipIf(cannotUpgrade)('the rehearsal of an upgrade', () => {
     const absent = await rehearseUpgradeOf(old.url, 18, [], { PATH: '/usr/bin:/bin' });
     expect(absent).toMatchObject({ exitCode: 3, report: null });
     expect(absent.stderr).toContain('postgresql-18');
-    const other = await rehearseUpgradeOf(old.url, 18, ['--new-bin', OLD.programs]);
+    const other = await rehearseUpgradeOf(old.url, 18, ['--new-bin', DEBIAN.programs]);
     expect(other).toMatchObject({ exitCode: 3, report: null });
     expect(other.stderr).toContain('not of 18');
     const partly = await rehearseUpgradeOf(old.url, 18, ['--new-bin', '/usr/bin']);

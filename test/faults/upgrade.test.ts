@@ -7,11 +7,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { readEntries, registryFolder } from '../../src/ownership/folder-records.ts';
 import { CLI, plainEnvironment, safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { until } from '../helpers/cutting.ts';
-import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
+import { type LoopFileSystem, loopFileSystem } from '../helpers/file-system.ts';
 import { fillForLoad, type Load, pgbenchObstacle, startLoad } from '../helpers/pgbench.ts';
-import { debianPrograms, type PlacedServer, placedServer } from '../helpers/placed-server.ts';
+import { type PlacedServer, placedServer } from '../helpers/placed-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
-import { upgradePrograms } from '../helpers/upgrade-programs.ts';
+import { cannotUpgrade, NEW, OLD } from '../helpers/upgrading.ts';
 
 const run = promisify(execFile);
 const MB = 2 ** 20;
@@ -22,11 +22,7 @@ const PHASE_MS = 60_000;
 const SLEEPING_IN_SHELL = `psql -X "$DATABASE_URL" -c 'SELECT pg_sleep(600)'`;
 const SLEEPING = /psql -X \S+ -c SELECT pg_sleep\(600\)$/;
 
-const old = await debianPrograms(15);
-const installed = await upgradePrograms(18);
-const missing = skipReason(
-  old.obstacle ?? installed.obstacle ?? (await loopFileSystemObstacle('xfs')) ?? (await pgbenchObstacle()),
-);
+const missing = cannotUpgrade || skipReason(await pgbenchObstacle());
 
 describe.skipIf(missing)('the rehearsal of an upgrade', { timeout: 2 * PHASE_MS }, () => {
   let disk: LoopFileSystem;
@@ -40,7 +36,7 @@ describe.skipIf(missing)('the rehearsal of an upgrade', { timeout: 2 * PHASE_MS 
   beforeAll(async () => {
     disk = await loopFileSystem('xfs', 1024 * MB);
     const settings = { max_wal_size: '64MB', min_wal_size: '32MB' };
-    server = await placedServer(15, { parent: disk.folder, programs: old.programs, settings });
+    server = await placedServer(15, { parent: disk.folder, programs: OLD.programs, settings });
     await fillForLoad(server.url, 1);
     load = await startLoad(server.url, 2, 50);
   }, PHASE_MS);
@@ -93,7 +89,7 @@ describe.skipIf(missing)('the rehearsal of an upgrade', { timeout: 2 * PHASE_MS 
   };
 
   function rehearsal(more: readonly string[] = []): ChildProcess {
-    const words = ['upgrade', '--to', '18', '--url', server.url, '--new-bin', installed.programs];
+    const words = ['upgrade', '--to', '18', '--url', server.url, '--new-bin', NEW.programs];
     return spawn(process.execPath, [CLI, ...words, '--audit', audit, ...more], {
       env: plainEnvironment(),
       stdio: 'ignore',

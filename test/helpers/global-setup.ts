@@ -8,11 +8,12 @@ import type { Server } from '../../src/local-server/embedded.ts';
 import { guardFolder } from '../../src/local-server/folder-cleaner.ts';
 import { usableInstallation } from '../../src/local-server/installation.ts';
 import { literal } from '../../src/postgres/sql/quote.ts';
-import { testBinaries } from './binaries.ts';
+import { testBinaries, upgradableInstallation } from './binaries.ts';
 import { withClient } from './client.ts';
 import { startCopied } from './data-directory.ts';
 import { removeStaleFileSystems } from './file-system.ts';
 import { buildIfStale } from './fresh-build.ts';
+import { debianPrograms } from './placed-server.ts';
 import { requireAll } from './requirements.ts';
 
 declare module 'vitest' {
@@ -80,8 +81,15 @@ async function start(
     return undefined;
   }
   const installation = path.join(store, `postgresql-${version}`);
-  const programs = await usableInstallation(binaries, installation, process.getuid?.() === 0);
+  const usable = await usableInstallation(binaries, installation, process.getuid?.() === 0);
+  const programs = version === 15 ? await upgradable(usable, store) : usable;
   return { server: await startCopied(store, { version, binaries: programs, settings: SETTINGS }), programs };
+}
+
+async function upgradable(programs: string, store: string): Promise<string> {
+  const debian = await debianPrograms(15);
+  if (debian.obstacle !== null) return programs;
+  return upgradableInstallation(programs, debian.programs, path.join(store, 'postgresql-15-upgradable'));
 }
 
 const LEFT = `

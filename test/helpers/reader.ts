@@ -7,13 +7,14 @@ import { type CliOptions, type CliResult, runProgram } from './cli.ts';
 import { withClient } from './client.ts';
 import { changedUrl } from './cloning.ts';
 import { until } from './cutting.ts';
-import { ownFolder, SERVER_UID } from './placed-server.ts';
+import { debianPrograms, ownFolder, SERVER_UID } from './placed-server.ts';
 import { archivingIn } from './point-in-time.ts';
 import { enterableFolder } from './private-clone.ts';
 import { fillProject } from './reader-project.ts';
-import { OLD, type ServerToUpgrade, serverToUpgrade } from './upgrading.ts';
+import { type ServerToUpgrade, serverToUpgrade } from './upgrading.ts';
 
 const run = promisify(execFile);
+const CLIENTS = await debianPrograms(15);
 
 /** What the database of a reader of the documentation has before the project's migrations. */
 const SQL = `
@@ -97,7 +98,7 @@ async function fillDatabase(
     );
   });
   const dump = (format: string, file: string) =>
-    run(path.join(OLD.programs, 'pg_dump'), [
+    run(path.join(CLIENTS.programs, 'pg_dump'), [
       `--format=${format}`,
       `--file=${path.join(project, file)}`,
       url,
@@ -109,7 +110,7 @@ async function fillDatabase(
 /** @returns a time after the backup, of which all WAL is archived. */
 async function makeBackup({ server }: ServerToUpgrade, backup: string, archive: string): Promise<string> {
   const to = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-D', backup];
-  await run(path.join(OLD.programs, 'pg_basebackup'), [
+  await run(path.join(CLIENTS.programs, 'pg_basebackup'), [
     '--checkpoint=fast',
     '--wal-method=none',
     '--no-sync',

@@ -6,6 +6,7 @@ import { type CliResult, safemigrate } from './cli.ts';
 import { withClient } from './client.ts';
 import { changedUrl } from './cloning.ts';
 import { loopFileSystem, loopFileSystemObstacle } from './file-system.ts';
+import { programsOf } from './own-server.ts';
 import { debianPrograms, type PlacedServer, type Placing, placedServer } from './placed-server.ts';
 import { skipReason } from './requirements.ts';
 import { upgradePrograms } from './upgrade-programs.ts';
@@ -17,8 +18,8 @@ export interface UpgradeRun extends CliResult {
   readonly report: UpgradeReport | null;
 }
 
-/** What upgrades from 15 to 18 are tried with. */
-export const OLD = await debianPrograms(15);
+/** What upgrades from 15 to 18 are tried with: releases that fit, whichever Debian has. Two of the old programs are Debian's. */
+export const OLD = { programs: await programsOf(15), obstacle: (await debianPrograms(15)).obstacle };
 export const NEW = await upgradePrograms(18);
 export const cannotUpgrade = skipReason(
   OLD.obstacle ?? NEW.obstacle ?? (await loopFileSystemObstacle('xfs')),

@@ -6,18 +6,18 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { UpgradeReport } from '../../src/model/upgrade-model.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
-import { SERVER_UID, standbyOf } from '../helpers/placed-server.ts';
+import { debianPrograms, SERVER_UID, standbyOf } from '../helpers/placed-server.ts';
 import { makeAccounts } from '../helpers/transfers.ts';
 import {
   cannotUpgrade,
   NEW,
-  OLD,
   rehearseUpgradeOf,
   type ServerToUpgrade,
   serverToUpgrade,
 } from '../helpers/upgrading.ts';
 
 const run = promisify(execFile);
+const CLIENTS = await debianPrograms(15);
 const newBin = ['--new-bin', NEW.programs];
 const fast = [...newBin, '--modes', 'link'];
 
@@ -28,7 +28,7 @@ const send = (url: string, ...statements: string[]) =>
 
 const byCode = (report: UpgradeReport | null) => new Map(report?.obstacles.map((each) => [each.code, each]));
 
-describe.skipIf(cannotUpgrade)("an upgrade of Debian's PostgreSQL 15 to 18 with obstacles", () => {
+describe.skipIf(cannotUpgrade)('an upgrade of PostgreSQL 15 to 18 with obstacles', () => {
   let old: ServerToUpgrade;
 
   beforeAll(async () => {
@@ -197,7 +197,7 @@ describe.skipIf(cannotUpgrade)('an upgrade to 18', () => {
     const old = await serverToUpgrade({
       make: async (folder, initdb) => {
         await initdb();
-        await run(path.join(OLD.programs, 'pg_checksums'), ['--enable', '-D', path.join(folder, 'data')]);
+        await run(path.join(CLIENTS.programs, 'pg_checksums'), ['--enable', '-D', path.join(folder, 'data')]);
       },
     });
     try {
@@ -242,5 +242,5 @@ describe.skipIf(cannotUpgrade)('an upgrade to 18', () => {
     } finally {
       await old.stop();
     }
-  }, 300_000);
+  }, 900_000);
 });

@@ -19,7 +19,7 @@ const MB = 2 ** 20;
 const SIXTEEN = await upgradePrograms(16);
 const newBin = ['--new-bin', NEW.programs];
 
-describe.skipIf(cannotUpgrade)("an upgrade of Debian's PostgreSQL 15 to 18", () => {
+describe.skipIf(cannotUpgrade)('an upgrade of PostgreSQL 15 to 18', () => {
   let old: ServerToUpgrade;
 
   beforeAll(async () => {
