@@ -33,7 +33,7 @@ export async function gatherOptions<T extends OptionTable>(
 ): Promise<OptionValues<T>> {
   const folder = process.cwd();
   const config = await configSource(folder, options);
-  const program = options.executes ? undefined : configProgram(folder);
+  const program = options.executes || !('urlEnv' in table) ? undefined : configProgram(folder);
   if (program !== undefined)
     process.stderr.write(
       `${program} holds for rehearsals: this subcommand executes no program of the project, and takes flags and variables.\n`,

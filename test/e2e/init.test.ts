@@ -15,13 +15,14 @@ test('what it writes and shows for a Knex project rehearses it, and a second tim
   try {
     const dry = await safemigrate(['init', '--dry-run'], { folder });
     expect(dry.exitCode, dry.stderr).toBe(0);
-    expect(dry.stdout).toMatch(/Found Knex[\s\S]*--- safemigrate\.config\.mjs[\s\S]*Nothing was written/);
+    expect(dry.stdout).toMatch(/Found Knex[\s\S]*--- safemigrate\.config\.json[\s\S]*Nothing was written/);
 
     const written = await safemigrate(['init'], { folder });
     expect(written.exitCode, written.stderr).toBe(0);
     const [, command = ''] = /^ +safemigrate -- (.*)$/m.exec(written.stdout) ?? [];
     expect(command).toBe('npx knex migrate:latest');
-    const config = path.join(folder, 'safemigrate.config.mjs');
+    expect(written.stdout).toContain('No CI job was written');
+    const config = path.join(folder, 'safemigrate.config.json');
     const text = readFileSync(config, 'utf8');
 
     const target = await temporaryDatabase(18);
@@ -31,7 +32,9 @@ test('what it writes and shows for a Knex project rehearses it, and a second tim
     expect(run.stderr).toMatch(/PASSED/);
 
     const again = await safemigrate(['init'], { folder });
-    expect(again.stdout).toMatch(/safemigrate\.config\.mjs is there already, and was left as it is/);
+    // The configuration is data, so that there is nothing to say about programs.
+    expect(again.stderr).toBe('');
+    expect(again.stdout).toMatch(/safemigrate\.config\.json is there already, and was left as it is/);
     expect(readFileSync(config, 'utf8')).toBe(text);
     expect(again.stdout).toMatch(/^ +export DATABASE_URL=.*\n +safemigrate doctor$/m);
 

@@ -8,7 +8,7 @@ export async function expectFirstRehearsal(
 ): Promise<void> {
   const init = await safemigrate(['init'], { folder });
   expect(init.exitCode, init.stderr).toBe(0);
-  expect(init.stdout).toContain('Wrote safemigrate.config.mjs');
+  expect(init.stdout).toContain('Wrote safemigrate.config.json');
   const lines = init.stdout.match(/(?<=^ {4})safemigrate .*$/gm) ?? [];
   expect(lines, init.stdout).toEqual([
     expect.stringMatching(/^safemigrate doctor/),

@@ -2,8 +2,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
 import { EXIT } from '../exit-codes.ts';
-import { type DetectedTool, detectTools, type ProjectFiles } from '../init/detect-tool.ts';
-import { firstCommand, gitlabLines, initFiles } from '../init/init-files.ts';
+import { type DetectedTool, detectTools } from '../init/detect-tool.ts';
+import { firstCommand, planInit } from '../init/init-files.ts';
+import type { ProjectFiles } from '../init/project-files.ts';
 import { INIT_OPTIONS } from '../options/subcommand-table.ts';
 import { visibleLines } from '../print.ts';
 import { gatherOptions } from '../read-options.ts';
@@ -27,13 +28,11 @@ export async function initCommand(flags: Record<string, unknown>): Promise<numbe
   const lines = [`Found ${tool.name} (${tool.evidence}).`];
   for (const other of others)
     lines.push(`Also found ${other.name} (${other.evidence}): ${firstCommand(other)}`);
-  for (const { file, text } of initFiles(tool, project)) {
-    const taken = CONFIGS.includes(file)
-      ? CONFIGS.find((each) => project.exists(each))
-      : project.exists(file)
-        ? file
-        : undefined;
-    if (taken !== undefined) lines.push(`${taken} is there already, and was left as it is.`);
+  const { files, notes } = planInit(tool, project);
+  for (const { file, text } of files) {
+    const taken = CONFIGS.includes(file) ? presentConfig(project) : project.exists(file) ? file : undefined;
+    if (taken === 'package.json') lines.push('package.json has a configuration, and was left as it is.');
+    else if (taken !== undefined) lines.push(`${taken} is there already, and was left as it is.`);
     else if (dryRun) lines.push('', `--- ${file}`, text.trimEnd());
     else {
       const place = path.join(folder, file);
@@ -42,13 +41,17 @@ export async function initCommand(flags: Record<string, unknown>): Promise<numbe
       lines.push(`Wrote ${file}.`);
     }
   }
-  const gitlab = gitlabLines(tool, project);
-  if (gitlab !== undefined) lines.push('', 'For .gitlab-ci.yml:', gitlab.trimEnd());
+  if (notes.length > 0) lines.push('', ...notes);
   if (dryRun) lines.push('', 'Nothing was written.');
   lines.push('', 'The first rehearsal, which changes nothing on the database:', '');
   lines.push(...firstRehearsal(tool, project).map((line) => `    ${line}`));
   process.stdout.write(visibleLines(`${lines.join('\n')}\n`));
   return EXIT.passed;
+}
+
+function presentConfig(project: ProjectFiles): string | undefined {
+  const isInPackage = /"safemigrate"\s*:\s*\{/.test(project.text('package.json'));
+  return CONFIGS.find((each) => project.exists(each)) ?? (isInPackage ? 'package.json' : undefined);
 }
 
 /** What to type, in a project that may have safemigrate among its packages and the URL in its .env. */
@@ -58,7 +61,7 @@ function firstRehearsal(tool: DetectedTool, project: ProjectFiles): string[] {
   const npx = project.exists('node_modules/.bin/safemigrate') ? 'npx ' : '';
   return [
     ...(isKnown ? [] : [`export ${variable}=postgresql://user@host/database`]),
-    // A configuration that is a program holds for rehearsals only.
+    // With --dry-run there is no configuration, and one of the project that is a program holds for rehearsals only.
     `${npx}safemigrate doctor${variable === 'DATABASE_URL' ? '' : ` --url-env ${variable}`}${isKnown ? `    # reads ${variable} from .env` : ''}`,
     `${npx}${firstCommand(tool)}`,
   ];

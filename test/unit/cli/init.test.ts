@@ -1,32 +1,49 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
-import { detectTools, type ProjectFiles } from '../../../src/cli/init/detect-tool.ts';
-import { firstCommand, gitlabLines, initFiles } from '../../../src/cli/init/init-files.ts';
+import { detectTools } from '../../../src/cli/init/detect-tool.ts';
+import { firstCommand, planInit } from '../../../src/cli/init/init-files.ts';
+import type { ProjectFiles } from '../../../src/cli/init/project-files.ts';
 
 const FIXTURES = fileURLToPath(new URL('../../../fixtures/projects/', import.meta.url));
 
+let made: string | undefined;
+afterEach(() => {
+  if (made) rmSync(made, { recursive: true });
+  made = undefined;
+});
+
 function filesIn(folder: string): ProjectFiles {
   const at = (file: string) => path.join(folder, file);
+  const isFolder = (file: string) => existsSync(at(file)) && statSync(at(file)).isDirectory();
   return {
     exists: (file) => existsSync(at(file)),
-    text: (file) => (existsSync(at(file)) ? readFileSync(at(file), 'utf8') : ''),
-    list: (file) => (existsSync(at(file)) ? readdirSync(at(file)) : []),
+    text: (file) => (existsSync(at(file)) && !isFolder(file) ? readFileSync(at(file), 'utf8') : ''),
+    list: (file) => (isFolder(file) ? readdirSync(at(file)).sort() : []),
   };
 }
 
-/** A project that has nothing but these files. */
-function filesOf(files: Record<string, string>): ProjectFiles {
-  return {
-    exists: (file) => file in files,
-    text: (file) => files[file] ?? '',
-    list: (folder) =>
-      Object.keys(files)
-        .filter((file) => path.dirname(file) === folder)
-        .map((file) => path.basename(file)),
-  };
+type Layout = Readonly<Record<string, string>>;
+
+/** A project on disk that has nothing but these files. */
+function filesOf(files: Layout): ProjectFiles {
+  made = mkdtempSync(path.join(tmpdir(), 'safemigrate-init-'));
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(path.join(made, path.dirname(name)), { recursive: true });
+    writeFileSync(path.join(made, name), text);
+  }
+  return filesIn(made);
 }
 
 describe('the tool of a project is recognised', () => {
@@ -83,37 +100,317 @@ describe('the tool of a project is recognised', () => {
   });
 });
 
+/** Made after the layouts of public projects: what they have, the tool, its command, the filter of the CI job, the variable. */
+const LAYOUTS: readonly [what: string, Layout, Expected][] = [
+  [
+    'Django with the applications in a package',
+    {
+      'manage.py': 'import django',
+      'shop/orders/migrations/__init__.py': '',
+      'package.json': '{"dependencies":{"react":"19"}}',
+    },
+    { name: 'Django', command: 'python manage.py migrate', folder: '**/migrations' },
+  ],
+  [
+    'Django one level down',
+    { 'hub/manage.py': 'import django', 'hub/dcim/migrations/__init__.py': '', 'requirements.txt': 'Django' },
+    { name: 'Django', command: "sh -c 'cd hub && python manage.py migrate'", folder: 'hub/**/migrations' },
+  ],
+  [
+    'Prisma in a package of a monorepo, with a direct URL and a script at the top',
+    {
+      'package.json':
+        '{"scripts":{"dev":"turbo dev","db:deploy":"npm run env --workspace=db -- prisma migrate deploy"}}',
+      'package-lock.json': '',
+      'packages/db/package.json': '{"devDependencies":{"prisma":"6"}}',
+      'packages/db/schema.prisma':
+        'datasource db {\n url = env("POOL_URL")\n directUrl = env("DIRECT_URL")\n}',
+      'packages/db/migrations/1_first/migration.sql': '',
+    },
+    {
+      name: 'Prisma',
+      command: 'npm run db:deploy',
+      folder: 'packages/db/migrations',
+      urlEnv: 'DIRECT_URL',
+    },
+  ],
+  [
+    'Prisma in a package, with pnpm and no script',
+    {
+      'package.json': '{}',
+      'pnpm-lock.yaml': '',
+      'packages/database/prisma/schema.prisma': 'datasource db { url = env("DATABASE_URL") }',
+      'packages/database/prisma/migrations/1/migration.sql': '',
+    },
+    {
+      name: 'Prisma',
+      command: "sh -c 'cd packages/database && pnpm exec prisma migrate deploy'",
+      folder: 'packages/database/prisma/migrations',
+    },
+  ],
+  [
+    'Prisma with the URL in prisma.config.ts, and a script that does more than migrate',
+    {
+      'package.json':
+        '{"devDependencies":{"prisma":"7"},"scripts":{"start":"prisma migrate deploy && node ."}}',
+      'prisma/schema.prisma': 'datasource db { provider = "postgresql" }',
+      'prisma.config.ts': 'export default { datasource: { url: process.env.SHOP_URL } }',
+    },
+    { name: 'Prisma', command: 'npx prisma migrate deploy', folder: undefined, urlEnv: 'SHOP_URL' },
+  ],
+  [
+    'Prisma with a script of its own name',
+    {
+      'package.json':
+        '{"dependencies":{"@prisma/client":"6"},"scripts":{"update-db":"prisma migrate deploy"}}',
+      'yarn.lock': '',
+      'prisma/schema.prisma': '',
+      'prisma/migrations/01_init/migration.sql': '',
+    },
+    { name: 'Prisma', command: 'yarn run update-db', folder: 'prisma/migrations' },
+  ],
+  [
+    'Knex whose knexfile lies elsewhere, with a script that knows it',
+    {
+      'package.json':
+        '{"dependencies":{"knex":"3"},"scripts":{"db:migrate":"knex migrate:latest --cwd db","db:seed":"knex seed:run"}}',
+      'db/knexfile.js': '',
+      'db/migrations/1_init.js': '',
+    },
+    { name: 'Knex', command: 'npm run db:migrate', folder: 'db/migrations' },
+  ],
+  [
+    'Knex in the server of two programs',
+    {
+      'package.json': '{"scripts":{"start":"concurrently a b"}}',
+      'server/package.json':
+        '{"dependencies":{"knex":"3"},"scripts":{"db:migrate":"knex migrate:latest --cwd db"}}',
+      'server/db/migrations/1_init.js': '',
+    },
+    { name: 'Knex', command: "sh -c 'cd server && npm run db:migrate'", folder: 'server/db/migrations' },
+  ],
+  [
+    'Sequelize with a .sequelizerc',
+    {
+      '.sequelizerc': "module.exports = { 'migrations-path': path.resolve('server', 'migrations') }",
+      'package.json':
+        '{"devDependencies":{"sequelize-cli":"6"},"scripts":{"db:migrate":"sequelize db:migrate","db:rollback":"sequelize db:migrate:undo"}}',
+      'yarn.lock': '',
+      'server/migrations/1_init.js': '',
+    },
+    { name: 'Sequelize', command: 'yarn run db:migrate', folder: 'server/migrations' },
+  ],
+  [
+    'db-migrate',
+    {
+      'database.json': '{}',
+      'package.json': '{"dependencies":{"db-migrate":"0.11"},"scripts":{"db-migrate":"db-migrate up"}}',
+      'migrations/1_init.js': '',
+    },
+    { name: 'db-migrate', command: 'npm run db-migrate', folder: 'migrations' },
+  ],
+  [
+    'Diesel',
+    {
+      'diesel.toml': '[migrations_directory]\ndir = "migrations"\n',
+      'Cargo.toml': '[dependencies]\ndiesel = "2"\n',
+      'migrations/1_init/up.sql': '',
+    },
+    { name: 'Diesel', command: 'diesel migration run', folder: 'migrations' },
+  ],
+  [
+    'sqlx whose migrations the program holds',
+    {
+      'Cargo.toml': '[workspace.dependencies.sqlx]\nversion = "0.8"\n',
+      'crates/storage/src/lib.rs': 'pub static MIGRATOR: Migrator = sqlx::migrate!();',
+      'crates/storage/migrations/1_init.sql': '',
+    },
+    { name: 'sqlx', command: 'your-program migrate', folder: 'crates/storage/migrations', isLibrary: true },
+  ],
+  [
+    'sqlx by its command line',
+    {
+      'Cargo.toml': '[dependencies]\nsqlx = "0.8"\n',
+      'src/main.rs': 'fn main() {}',
+      'migrations/1_init.sql': '',
+    },
+    { name: 'sqlx', command: 'sqlx migrate run', folder: 'migrations' },
+  ],
+  [
+    'goose as a library',
+    {
+      'go.mod': 'require github.com/pressly/goose/v3 v3.24.0\n',
+      'pkg/storage/migrate.go': 'import "github.com/pressly/goose/v3"\n',
+      'assets/migrations/postgres/1_init.sql': '-- +goose Up\n',
+    },
+    { name: 'goose', command: 'your-program migrate', folder: 'assets/migrations', isLibrary: true },
+  ],
+  [
+    'goose by its command line, in a folder of its own',
+    { 'go.mod': 'module shop\n', 'main.go': 'package main', 'sql/migrations/1_init.sql': '-- +goose Up\n' },
+    {
+      name: 'goose',
+      command: 'goose -dir sql/migrations up',
+      folder: 'sql/migrations',
+      urlEnv: 'GOOSE_DBSTRING',
+    },
+  ],
+  [
+    'pop, whose files are named like those of golang-migrate',
+    {
+      'go.mod': 'require github.com/gobuffalo/pop/v6 v6.1.1\n',
+      'cmd/migrate_cmd.go': 'import "github.com/gobuffalo/pop/v6"\n',
+      'migrations/1_init.up.sql': '',
+    },
+    { name: 'pop', command: 'your-program migrate', folder: 'migrations', isLibrary: true },
+  ],
+  [
+    'golang-migrate as a library',
+    {
+      'go.mod': 'require github.com/golang-migrate/migrate/v4 v4.18.0\n',
+      'internal/db/db.go': 'import "github.com/golang-migrate/migrate/v4"\n',
+      'migrations/1_init.up.sql': '',
+    },
+    { name: 'golang-migrate', command: 'your-program migrate', folder: 'migrations', isLibrary: true },
+  ],
+  [
+    'Flyway in an application that migrates when it starts',
+    {
+      'build.gradle': "implementation 'org.flywaydb:flyway-core:10'",
+      'src/main/resources/db/migration/V1__init.sql': '',
+    },
+    {
+      name: 'Flyway',
+      command: 'your-program migrate',
+      folder: 'src/main/resources/db/migration',
+      isLibrary: true,
+    },
+  ],
+  [
+    "Flyway by Gradle's plugin",
+    {
+      'build.gradle.kts': 'plugins { id("org.flywaydb.flyway") version "10" }',
+      'src/main/resources/db/migration/V1__init.sql': '',
+    },
+    {
+      name: 'Flyway',
+      command: './gradlew flywayMigrate',
+      folder: 'src/main/resources/db/migration',
+    },
+  ],
+  [
+    'Aerich',
+    { 'pyproject.toml': '[tool.aerich]\nlocation = "./migrations"\n', 'migrations/models/0_init.py': '' },
+    { name: 'Aerich', command: 'aerich upgrade', folder: 'migrations' },
+  ],
+  [
+    'Alembic in the backend, with its own place of scripts',
+    {
+      'backend/alembic.ini': '[alembic]\nscript_location = app/alembic\n',
+      'backend/app/alembic/versions/1_init.py': '',
+      'frontend/package.json': '{"dependencies":{"react":"19"}}',
+    },
+    {
+      name: 'Alembic',
+      command: "sh -c 'cd backend && alembic upgrade head'",
+      folder: 'backend/app/alembic/versions',
+    },
+  ],
+  [
+    'Ecto',
+    {
+      'mix.exs': '{:ecto_sql, "~> 3.12"}',
+      'config/runtime.exs': 'System.get_env("DATABASE_URL")',
+      'priv/repo/migrations/1_init.exs': '',
+    },
+    { name: 'Ecto', command: 'mix ecto.migrate', folder: 'priv/repo/migrations' },
+  ],
+];
+
+interface Expected {
+  readonly name: string;
+  readonly command: string;
+  readonly folder: string | undefined;
+  readonly urlEnv?: string;
+  readonly isLibrary?: boolean;
+}
+
+describe('the layout of a project is understood', () => {
+  test.each(LAYOUTS)('%s', (_, files, expected) => {
+    const project = filesOf(files);
+    const [tool] = detectTools(project);
+    expect(tool).toMatchObject({ urlEnv: 'DATABASE_URL', isLibrary: false, ...expected });
+    if (!tool?.folder) return;
+    // A filter that names a folder which does not exist never starts the job.
+    const [top = ''] = tool.folder.split('/**');
+    expect(top === '**/migrations' || project.list(top).length > 0).toBe(true);
+  });
+
+  test('a library that only prepares queries, and a client of a tool without its schema, are no migration tool', () => {
+    const files = {
+      'package.json': '{"dependencies":{"@prisma/client":"6","pg":"8"}}',
+      'go.mod': 'module x\n',
+    };
+    expect(detectTools(filesOf(files))).toEqual([]);
+  });
+});
+
 describe('what is written', () => {
   const tool = () => {
     const [found] = detectTools(filesIn(path.join(FIXTURES, 'goose')));
     if (!found) throw new Error('goose is recognised');
     return found;
   };
+  const named = (files: Layout) => planInit(tool(), filesOf(files)).files.map(({ file }) => file);
+  const CONFIG = 'safemigrate.config.json';
 
-  let folder: string | undefined;
-  afterEach(() => {
-    if (folder) rmSync(folder, { recursive: true });
-    folder = undefined;
+  test('is a configuration that every subcommand can read, with the variable of the tool', () => {
+    const [config] = planInit(tool(), filesOf({})).files;
+    expect(config?.file).toBe(CONFIG);
+    expect(JSON.parse(config?.text ?? '')).toEqual({ urlEnv: 'GOOSE_DBSTRING', failOn: 'error' });
   });
 
-  test('is a configuration that can be loaded, with the variable of the tool', async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-init-'));
-    const [config] = initFiles(tool(), filesOf({}));
-    const file = path.join(folder, config?.file ?? '');
-    writeFileSync(file, config?.text ?? '');
-    const { default: options } = await import(/* @vite-ignore */ file);
-    expect(options).toEqual({ urlEnv: 'GOOSE_DBSTRING', failOn: 'error' });
-  });
-
-  test('is a workflow if the project is on GitHub, and nothing for others', () => {
-    expect(initFiles(tool(), filesOf({})).map(({ file }) => file)).toEqual(['safemigrate.config.mjs']);
-    const [, workflow] = initFiles(tool(), filesOf({ '.git/config': 'url = git@github.com:a/b.git' }));
-    expect(workflow?.file).toBe('.github/workflows/safemigrate.yml');
+  test('is a workflow if the project is on GitHub, which begins with the installation of its packages', () => {
+    const remote = { '.git/config': '[remote "origin"]\n\turl = git@github.com:a/b.git' };
+    const { files, notes } = planInit(tool(), filesOf({ ...remote, 'pnpm-lock.yaml': '' }));
+    expect(files.map(({ file }) => file)).toEqual([CONFIG, '.github/workflows/safemigrate.yml']);
+    expect(notes).toEqual([]);
+    const [, workflow] = files;
     expect(workflow?.text).toContain("paths: ['migrations/**']");
+    expect(workflow?.text).toContain('- run: pnpm install --frozen-lockfile');
     expect(workflow?.text).toMatch(/^ {10}command: goose -dir migrations up$/m);
-    expect(gitlabLines(tool(), filesOf({}))).toBeUndefined();
-    expect(gitlabLines(tool(), filesOf({ '.gitlab-ci.yml': '' }))).toContain(
-      "COMMAND_LINE: 'goose -dir migrations up'",
+    expect(planInit({ ...tool(), folder: undefined }, filesOf(remote)).files[1]?.text).not.toContain(
+      'paths:',
     );
+  });
+
+  test("is GitLab's job if the project is there, and what its pipeline has to include is said", () => {
+    const remote = { '.git/config': '[remote "origin"]\n\turl = https://gitlab.example.org/a/b.git' };
+    expect(named(remote)).toEqual([CONFIG, '.gitlab/safemigrate.yml', '.gitlab-ci.yml']);
+    const quoted = { ...tool(), command: "sh -c 'cd db && goose up'" };
+    const { files, notes } = planInit(quoted, filesOf({ '.gitlab-ci.yml': 'stages: [test]' }));
+    expect(files.map(({ file }) => file)).toEqual([CONFIG, '.gitlab/safemigrate.yml']);
+    expect(files[1]?.text).toContain("COMMAND_LINE: 'sh -c ''cd db && goose up'''");
+    expect(notes).toEqual(['Add to .gitlab-ci.yml: include: [{ local: .gitlab/safemigrate.yml }]']);
+  });
+
+  test('is no job elsewhere, and that and its reason are said', () => {
+    expect(planInit(tool(), filesOf({}))).toMatchObject({
+      files: [{ file: CONFIG }],
+      notes: [expect.stringMatching(/^No CI job was written: .* has no remote\./)],
+    });
+    const elsewhere = { '.git/config': '\turl = https://git.example.org/a.git' };
+    expect(planInit(tool(), filesOf(elsewhere)).notes).toEqual([
+      expect.stringContaining('it is on neither: https://git.example.org/a.git'),
+    ]);
+  });
+
+  test('has a placeholder for a command that the files do not tell, and says so', () => {
+    const { files, notes } = planInit(
+      { ...tool(), isLibrary: true, command: 'your-program migrate' },
+      filesOf({ '.github/dependabot.yml': '' }),
+    );
+    expect(files[1]?.text).toMatch(/own program runs goose; .*replace.*\n +command: your-program migrate/);
+    expect(notes).toEqual([expect.stringContaining("The project's own program runs goose")]);
   });
 });
