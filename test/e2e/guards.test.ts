@@ -260,7 +260,7 @@ describe('databases that the command makes for itself', () => {
     expect(killed.signal).toBe('SIGKILL');
     await expect
       .poll(() => onServer("SELECT FROM pg_stat_activity WHERE application_name LIKE 'safemigrate%'"), {
-        timeout: 10_000,
+        timeout: 60_000,
       })
       .toEqual([]);
 

@@ -169,7 +169,7 @@ describe.for<FileSystemKind>(['xfs', 'btrfs'])('clones that stay, on %s', async 
         (await safemigrate(['list'])).stdout.includes('Nothing of'),
       );
     },
-    30_000,
+    120_000,
   );
 
   test.skipIf(obstacle)(
@@ -207,7 +207,7 @@ describe.for<FileSystemKind>(['xfs', 'btrfs'])('clones that stay, on %s', async 
       await until('it is forgotten', async () => !(await safemigrate(['list'])).stdout.includes(run));
       expect((await safemigrate(['reset', run])).exitCode).toBe(2);
     },
-    30_000,
+    120_000,
   );
 });
 

@@ -189,7 +189,7 @@ async function withStandbyOf<T>(primary: Server, use: (url: string) => Promise<T
   undo.push(() => ended(standby, 'SIGQUIT'));
   const url = new URL(primary.url);
   url.port = String(port);
-  await vi.waitFor(() => withClient(url.href, (client) => client.query('SELECT 1')), 10_000);
+  await vi.waitFor(() => withClient(url.href, (client) => client.query('SELECT 1')), 60_000);
   return use(url.href);
 }
 
@@ -209,7 +209,7 @@ async function startBouncer(program: string, server: Server): Promise<string> {
   undo.push(() => ended(child, 'SIGKILL'));
   const url = new URL(shopOf(server));
   url.port = String(port);
-  await vi.waitFor(() => withClient(url.href, (client) => client.query('SELECT 1')), 10_000);
+  await vi.waitFor(() => withClient(url.href, (client) => client.query('SELECT 1')), 60_000);
   return url.href;
 }
 

@@ -188,7 +188,9 @@ describe('one message with many statements', () => {
     ]);
     const [, alter, , update, , , , , , sleep] = report.statements;
     expect(sleep?.durationMs).toBeGreaterThanOrEqual(100);
-    expect(update?.durationMs).toBeLessThan(100);
+    // It ended before the pause began.
+    const endedAt = (each: typeof update) => Date.parse(each?.startedAt ?? '') + (each?.durationMs ?? 0);
+    expect(endedAt(update)).toBeLessThanOrEqual(Date.parse(sleep?.startedAt ?? '') + 1);
     // Held to the end of the one transaction, which the last statement delays.
     expect(alter?.locks?.find(({ relation }) => relation === 'public.jobs')?.heldMs).toBeGreaterThan(100);
   });
@@ -467,14 +469,13 @@ describe('the connection', () => {
   });
 
   test('passes a cancel request on, as Ctrl-C in psql sends one', async () => {
-    const script = `psql -X "$DATABASE_URL" -c "SELECT 'asleep', pg_sleep(60)" & child=$!
+    const script = `psql -X "$DATABASE_URL" -c "SELECT 'asleep', pg_sleep(600)" & child=$!
        until psql -X -At "$DATABASE_URL" -c "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%asleep%' AND wait_event = 'PgSleep'" | grep -q 1; do :; done
        kill -INT $child; wait $child; exit 0`;
     const { report, exitCode } = await rehearse(target.url, ['sh', '-c', script], ON_PURPOSE);
     expect(exitCode).toBe(0);
     const cancelled = report.statements.find(({ sql }) => sql.startsWith("SELECT 'asleep'"));
     expect(cancelled?.error?.sqlstate).toBe('57014');
-    expect(cancelled?.durationMs).toBeLessThan(20_000);
   });
 
   test('copies in and out', async () => {
@@ -541,7 +542,7 @@ describe('the connection', () => {
   });
 
   test('leaves no statement running on the server when the command is killed', async () => {
-    const script = `psql -X "$DATABASE_URL" -c "SELECT 'orphan', pg_sleep(60)" & child=$!
+    const script = `psql -X "$DATABASE_URL" -c "SELECT 'orphan', pg_sleep(600)" & child=$!
        until psql -X -At "$DATABASE_URL" -c "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%orphan%' AND wait_event = 'PgSleep'" | grep -q 1; do :; done
        kill -KILL $child
        until psql -X -At "$DATABASE_URL" -c "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%orphan%' AND wait_event = 'PgSleep'" | grep -q 0; do :; done`;
@@ -549,7 +550,6 @@ describe('the connection', () => {
     expect(exitCode).toBe(0);
     const orphan = report.statements.find(({ sql }) => sql.startsWith("SELECT 'orphan'"));
     expect(orphan?.error).not.toBeNull();
-    expect(orphan?.durationMs).toBeLessThan(20_000);
     expect(await clonesOf(18, target.name)).toEqual([]);
     await withClient(serverUrl(18), async (client) => {
       const left = await client.query(

@@ -303,10 +303,8 @@ describe('a swap is refused, and the target stays open and untouched:', () => {
   });
 
   test('a command that takes longer than --max-stall allows, which is ended', async () => {
-    const started = performance.now();
-    const args = swapArgs(url, '--max-stall', '4s', ...differently('exec sleep 60'));
+    const args = swapArgs(url, '--max-stall', '4s', ...differently('exec sleep 600'));
     await refusedFor(/closed for longer than --max-stall/, args, 'undone');
-    expect(performance.now() - started).toBeLessThan(40_000);
   });
 
   test('a rehearsal that takes longer than --max-stall allows', async () => {

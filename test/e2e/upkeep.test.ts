@@ -72,7 +72,7 @@ describe('a clone that was kept', () => {
     expect(dropped).toMatchObject({ exitCode: 0, stdout: `dropped ${clone}\n`, stderr: '' });
     expect(await databases()).toEqual([]);
     await expect
-      .poll(async () => (await own('clean', '--kept')).stdout, { timeout: 20_000 })
+      .poll(async () => (await own('clean', '--kept')).stdout, { timeout: 60_000 })
       .toMatch(/^Nothing to clean on 127\.0\.0\.1:\d+ \(from DATABASE_URL\)\.\n$/);
     expect((await own('list')).stdout).toMatch(/^Nothing of safemigrate is on 127\.0\.0\.1:\d+ /);
   });

@@ -186,7 +186,7 @@ async function backendsEnd(server: Server, but: number[]): Promise<void> {
 export async function until(
   what: string,
   condition: () => Promise<boolean>,
-  withinMs = 15_000,
+  withinMs = 60_000,
 ): Promise<void> {
   const deadline = performance.now() + withinMs;
   while (!(await condition())) {

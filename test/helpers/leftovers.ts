@@ -23,7 +23,7 @@ process.env[OWNER] = `${process.pid}-${Date.now()}`;
 const STATE = path.join(tmpdir(), `safemigrate-state-${process.env[OWNER]}`);
 process.env.XDG_STATE_HOME = STATE;
 
-const PATIENCE_MS = 3_000;
+const PATIENCE_MS = 30_000;
 
 afterAll(async () => {
   const left = await patiently(onServers);

@@ -16,8 +16,10 @@ export function withServers(
       name,
       include,
       pool: 'forks',
-      testTimeout: 30_000,
-      hookTimeout: 30_000,
+      // Many times what each takes alone: the machine may have other work.
+      testTimeout: 120_000,
+      hookTimeout: 120_000,
+      expect: { poll: { timeout: 60_000, interval: 20 } },
       // Thousands of races with real processes: there one that is lost is named (retried.ts), a second one fails.
       retry: process.env.CI ? 1 : 0,
       globalSetup: [`${root}test/helpers/global-setup.ts`],

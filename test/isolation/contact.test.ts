@@ -268,7 +268,7 @@ describe('a process that the command has let go', () => {
     await vi.waitFor(async () => {
       await safemigrate(['clean'], { env: { DATABASE_URL: target.url } });
       expect(mine()).toEqual([]);
-    }, 20_000);
+    }, 60_000);
   });
 });
 

@@ -63,8 +63,15 @@ describe.each(['simple', 'extended'] as const)('in the %s protocol', (protocol) 
       const other = await holding(database.url, "insert into t values (0, '')");
       await withClient(url, async (client) => {
         const built = pending(run(client, sql));
-        await untilWaiting(database, 'create index%');
-        await delay(3 * LOCK_TIMEOUT_MS);
+        await withClient(database.url, (own) =>
+          until('it has waited for longer than lock_timeout', async () => {
+            const { rowCount } = await own.query(
+              "select 1 from pg_stat_activity where wait_event_type = 'Lock' and query ilike 'create index%' and clock_timestamp() - query_start > make_interval(secs => $1)",
+              [(3 * LOCK_TIMEOUT_MS) / 1000],
+            );
+            return rowCount === 1;
+          }),
+        );
         await other.end();
         await built;
         const { rows } = await client.query('show lock_timeout');
@@ -80,28 +87,36 @@ describe.each(['simple', 'extended'] as const)('in the %s protocol', (protocol) 
     });
   });
 
-  test('ALTER TABLE behind a reader succeeds in the end, and no other session waits for long at a stretch', async () => {
+  test('ALTER TABLE behind a reader succeeds in the end, and lets all other sessions go on between its attempts', async () => {
     const database = await temporaryDatabase(protocol === 'simple' ? 18 : 14, { sql: TABLE });
     const sql = 'alter table t add column c int';
     const lockTimeoutMs = 500;
     await withGuarded(database.url, [sql], { lockTimeoutMs }, async ({ url, wire, events }) => {
       const reader = await holding(database.url, 'select count(*) from t');
       const stop = new AbortController();
-      const longest = Promise.all([1, 2, 3, 4].map(() => hammer(database.url, stop.signal)));
+      const answered = [0, 0, 0, 0];
+      const working = Promise.all(
+        answered.map((_, at) =>
+          hammer(database.url, stop.signal, () => {
+            answered[at] = (answered[at] ?? 0) + 1;
+          }),
+        ),
+      );
       await withClient(url, async (client) => {
         const altered = pending(run(client, sql));
-        const ended = delay(3 * lockTimeoutMs).then(reader.end);
+        for (let attempt = 0; attempt < 2; attempt++) {
+          await untilWaiting(database, 'alter table%');
+          const before = [...answered];
+          // The second answer is that of a query which was sent while the ALTER waited, or later.
+          await until('all others go on', async () => answered.every((n, at) => n >= (before[at] ?? 0) + 2));
+        }
+        await reader.end();
         expect((await altered).command).toBe('ALTER');
-        await ended;
       });
       stop.abort();
-      const longestMs = Math.max(...(await longest));
+      await working;
       await wire.end();
       const [retry] = wire.happened()?.retries ?? [];
-      console.log(
-        `longest wait ${Math.round(longestMs)} ms with lock_timeout ${lockTimeoutMs} ms, ${retry?.failed} retries`,
-      );
-      expect(longestMs).toBeLessThan(lockTimeoutMs + 400);
       expect(retry).toMatchObject({ sql, outcome: 'went on' });
       const ends = events.filter((event) => event.type === 'end');
       expect(ends).toHaveLength(1);
@@ -163,16 +178,12 @@ describe.each(['simple', 'extended'] as const)('in the %s protocol', (protocol) 
   });
 });
 
-/** @returns the longest time that one query took, in ms. */
-async function hammer(url: string, stop: AbortSignal): Promise<number> {
-  return await withClient(url, async (client) => {
-    let longestMs = 0;
+async function hammer(url: string, stop: AbortSignal, answered: () => void): Promise<void> {
+  await withClient(url, async (client) => {
     while (!stop.aborted) {
-      const begun = performance.now();
       await client.query('select v from t where id = 7');
-      longestMs = Math.max(longestMs, performance.now() - begun);
+      answered();
     }
-    return longestMs;
   });
 }
 
@@ -193,14 +204,9 @@ test('a statement is cancelled if it blocks other sessions for longer than --max
           return rowCount === 0;
         }),
       );
-      const begun = performance.now();
-      const written = pending(
-        writer.query("update t set v = 'w' where id = 1").then(() => performance.now() - begun),
-      );
+      const written = pending(writer.query("update t set v = 'w' where id = 1"));
       expect(await updated).toMatchObject({ code: CANCELED });
-      const waitedMs = await written;
-      console.log(`the writer waited ${Math.round(waitedMs)} ms with --max-blocked 1s`);
-      expect(waitedMs).toBeLessThan(1_500 + 500);
+      expect((await written).rowCount).toBe(1);
       await writer.end();
     });
     await wire.end();
@@ -237,8 +243,8 @@ test('the invalid index of a failed CREATE INDEX CONCURRENTLY is dropped before 
     await withClient(url, async (client) => {
       await client.query("set lock_timeout = '300ms'");
       const built = pending(client.query(sql));
-      await untilWaiting(database, 'create index%');
-      await delay(1_000);
+      // Its first attempt has failed, and what is left of it is being dropped.
+      await untilWaiting(database, 'drop index%');
       await other.end();
       await built;
       expect((await client.query('show lock_timeout')).rows).toEqual([{ lock_timeout: '300ms' }]);
@@ -409,7 +415,7 @@ test('an apply obeys pause, resume and abort between statements', async () => {
     });
     expect(aborts.length).toBeGreaterThan(0);
     await wire.end();
-    expect(wire.happened()?.pausedMs).toBeGreaterThan(200);
+    expect(wire.happened()?.pausedMs).toBeGreaterThan(0);
     await expect(order(run, 'pause', env)).rejects.toMatchObject({ code: 'CONFIGURATION' });
   });
 });
@@ -471,7 +477,7 @@ test('sessions that wait for an advisory lock of the command do not count as blo
 test('an abort ends the pause before a retry', async () => {
   const database = await temporaryDatabase(18, { sql: TABLE });
   const sql = 'alter table t add column c int';
-  await withGuarded(database.url, [sql], { lockTimeoutMs: 50 }, async ({ url, wire, run, env, aborts }) => {
+  await withGuarded(database.url, [sql], { lockTimeoutMs: 500 }, async ({ url, wire, run, env, aborts }) => {
     const reader = await holding(database.url, 'select count(*) from t');
     await withClient(url, async (client) => {
       const altered = client.query(sql).catch((error: { code?: string }) => error.code);

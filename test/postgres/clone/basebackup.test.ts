@@ -148,7 +148,7 @@ describe.skipIf(skip)('a base backup', () => {
     });
     await expect(attempt).rejects.toBe(reason);
     const left = 'SELECT FROM pg_stat_replication UNION ALL SELECT FROM pg_replication_slots';
-    await vi.waitFor(async () => expect((await watcher.query(left)).rowCount).toBe(0), 5_000);
+    await vi.waitFor(async () => expect((await watcher.query(left)).rowCount).toBe(0), 60_000);
     // It would wait for a sender that waits for a program which reads no more.
     await watcher.query('DROP DATABASE large');
   });

@@ -6,9 +6,6 @@ import { changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
-/** Of 300 ms that a machine with nothing else to do would need at most: others work here too. */
-const PATIENCE_MS = 3_000;
-
 describe.each(VERSIONS)('looking what is possible, on PostgreSQL %d', (version) => {
   let server: Server;
   beforeAll(async () => {
@@ -26,18 +23,10 @@ describe.each(VERSIONS)('looking what is possible, on PostgreSQL %d', (version) 
       return rows[0]?.next;
     });
 
-  test('takes a moment for all methods together, and writes nothing', async () => {
+  test('tells of all methods, and writes nothing', async () => {
     await withCloning(changedUrl(server.url, { database: 'shop' }), {}, async ({ context }) => {
-      const times: number[] = [];
       const before = await nextTransaction();
-      for (let round = 0; round < 3; round++) {
-        const started = performance.now();
-        expect(await assessMethods(context, 'auto')).toHaveLength(5);
-        times.push(performance.now() - started);
-      }
-      const shown = times.map((ms) => ms.toFixed(0)).join(', ');
-      console.log(`looking at all methods, PostgreSQL ${version}: ${shown} ms`);
-      expect(Math.min(...times)).toBeLessThan(PATIENCE_MS);
+      expect(await assessMethods(context, 'auto')).toHaveLength(5);
       expect(await nextTransaction()).toBe(before);
     });
   });

@@ -126,9 +126,9 @@ describe.each(VERSIONS)('a session on PostgreSQL %i', (version) => {
       const state = async () =>
         (await client.query('SELECT state FROM pg_stat_activity WHERE pid = $1', [session.pid])).rows[0]
           ?.state;
-      await vi.waitFor(async () => expect(await state()).toBe('active'), 5_000);
+      await vi.waitFor(async () => expect(await state()).toBe('active'), 60_000);
       await session.close();
-      await vi.waitFor(async () => expect(await state()).toBeUndefined(), 5_000);
+      await vi.waitFor(async () => expect(await state()).toBeUndefined(), 60_000);
     });
     expect(await running).toBeInstanceOf(Error);
   });
@@ -144,7 +144,7 @@ describe.each(VERSIONS)('a session on PostgreSQL %i', (version) => {
           session.pid,
         ]);
         expect(rows).toEqual([{ state: 'active' }]);
-      }, 5_000);
+      }, 60_000);
     });
     abort.abort();
     await assertion;

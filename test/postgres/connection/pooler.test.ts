@@ -44,7 +44,7 @@ describe.skipIf(skipReason(program ? null : 'PgBouncer is not installed'))('behi
     const asRoot = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
     child = spawn(program ?? '', ['-q', join(folder, 'ini')], { stdio: 'ignore', ...asRoot });
     pooled = `postgresql://${username}:${password}@127.0.0.1:${listen}/${database.name}`;
-    await vi.waitFor(() => withClient(pooled, (client) => client.query('SELECT 1')), 10_000);
+    await vi.waitFor(() => withClient(pooled, (client) => client.query('SELECT 1')), 60_000);
   });
 
   afterAll(async () => {

@@ -8,6 +8,7 @@ import { dial, openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { withClient } from '../../helpers/client.ts';
+import { until } from '../../helpers/cutting.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { skipReason } from '../../helpers/requirements.ts';
 
@@ -205,7 +206,15 @@ describe.skipIf(skipReason(hasOpenssl() ? null : 'openssl is not installed'))('a
     const session = await openSession(settings('tls_only', '?sslmode=require'), { purpose: 'test' });
     const running = session.query('SELECT pg_sleep(60)');
     const assertion = expect(running).rejects.toMatchObject({ code: '57014' });
-    await new Promise((resolve) => setImmediate(resolve));
+    // A cancel request that comes before the query does nothing.
+    await withClient(server.url, (client) =>
+      until('the query runs', async () => {
+        const { rowCount } = await client.query(
+          "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND state = 'active'",
+        );
+        return rowCount === 1;
+      }),
+    );
     await session.cancel();
     await assertion;
     await session.close();

@@ -23,7 +23,7 @@ const inserted = ({ relations }: TrafficReading) => relations.get('public.orders
 
 /** Statistics of a session that has ended arrive a moment later, those of its database before those of its tables. */
 async function readingWith(url: string, rows: number): Promise<TrafficReading> {
-  await expect.poll(async () => inserted(await readingOf(url)), { timeout: 20_000 }).toBe(rows);
+  await expect.poll(async () => inserted(await readingOf(url)), { timeout: 60_000 }).toBe(rows);
   return readingOf(url);
 }
 
@@ -52,7 +52,7 @@ describe.each(VERSIONS)('the time since which %d counts', (version) => {
 
     await withClient(server.url, (client) => client.query('SELECT pg_stat_reset()'));
     await expect
-      .poll(async () => (await readingOf(server.url)).countedSinceMs, { timeout: 20_000 })
+      .poll(async () => (await readingOf(server.url)).countedSinceMs, { timeout: 60_000 })
       .toBeGreaterThan(crashed.atMs);
     const reset = (await readingOf(server.url)).countedSinceMs;
 

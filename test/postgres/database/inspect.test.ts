@@ -164,7 +164,7 @@ describe.each(VERSIONS)('the target on PostgreSQL %i', (version) => {
               backendType: 'client backend',
             },
           ]);
-        }, 5_000);
+        }, 60_000);
         const [other] = await otherSessions(session, oid);
         expect(await otherSessions(session, oid, [other?.pid ?? 0])).toEqual([]);
       });

@@ -31,7 +31,7 @@ async function readingOf(url: string): Promise<TrafficReading> {
 /** Statistics of a session that has ended arrive a moment later. */
 async function readingWhere(url: string, arrived: (reading: TrafficReading) => boolean) {
   return expect
-    .poll(() => readingOf(url), { timeout: 10_000 })
+    .poll(() => readingOf(url), { timeout: 60_000 })
     .toSatisfy(arrived)
     .then(() => readingOf(url));
 }

@@ -258,4 +258,4 @@ test('what cannot be released stays on record, with its folder, until it can', a
   await stat(path.join(folder, 'data', 'PG_VERSION'));
   await writeFile(free, '');
   expect(await cleanFolders({ kept: false })).toMatchObject({ removed: [folder], failed: [] });
-}, 30_000);
+});

@@ -97,7 +97,7 @@ describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %d', (version) => {
         await reader.query('begin; lock table parted_2 in access share mode');
         const done = pending(direct.query('alter table parted detach partition parted_2 concurrently'));
         await expect
-          .poll(async () => (await reader.query(AWAITED)).rows, { timeout: 10_000 })
+          .poll(async () => (await reader.query(AWAITED)).rows, { timeout: 60_000 })
           .toEqual([{ awaited: 'parted_2 AccessExclusiveLock' }]);
         await reader.query('commit');
         await done;

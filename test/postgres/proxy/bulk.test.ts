@@ -97,7 +97,7 @@ test('a client that does not read makes the server wait, not the memory grow', a
                   "select 1 from pg_stat_activity where application_name = 'slow' and wait_event = 'ClientWrite'",
                 )
               ).rowCount,
-            { timeout: 10_000 },
+            { timeout: 60_000 },
           )
           .toBe(1),
       );

@@ -494,7 +494,7 @@ async function running(url: string, name: string, count: number): Promise<void> 
           );
           return Number(rows[0]?.count);
         },
-        { timeout: 10_000 },
+        { timeout: 60_000 },
       )
       .toBe(count);
   });

@@ -295,7 +295,7 @@ describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
               attempts.add(at);
             return attempts.size;
           },
-          { timeout: 10_000 },
+          { timeout: 60_000 },
         )
         .toBeGreaterThan(1);
       await holder.query('ROLLBACK');

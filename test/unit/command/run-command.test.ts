@@ -35,7 +35,7 @@ const appears = (name: string): Promise<string> =>
     const text = written(name);
     if (text === '') throw new Error(`${name} is not there yet`);
     return text;
-  }, 5_000);
+  }, 60_000);
 
 function lives(pid: string | number): boolean {
   try {

@@ -98,7 +98,6 @@ describe("Debian's PostgreSQL 15 on XFS, with configuration and WAL elsewhere, a
         expect((await client.query('SELECT count(*)::int AS n FROM placed')).rows).toEqual([{ n: 1000 }]);
       });
     },
-    30_000,
   );
 
   test.skipIf(obstacle)('is not copied with a symbolic link that leads out', async () => {

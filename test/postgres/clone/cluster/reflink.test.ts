@@ -91,7 +91,6 @@ describe.for([18, 14] as const)('a server of PostgreSQL %i on XFS', async (versi
       });
       expect((await readdir(server.folder)).filter((name) => name.includes('safemigrate'))).toEqual([]);
     },
-    30_000,
   );
 
   test.skipIf(obstacle)(
@@ -144,19 +143,12 @@ describe.for([18, 14] as const)('a server of PostgreSQL %i on XFS', async (versi
       }
       expect((await transfers.end()).failed).toBe(0);
     },
-    30_000,
   );
 
-  test.skipIf(obstacle)('is looked at in less than 300 ms, and nothing is left of it', async () => {
+  test.skipIf(obstacle)('is looked at, and nothing is left of it', async () => {
     await withCloning(url, {}, async ({ context }) => {
       const before = (await stat(server.folder)).mtimeMs;
-      const times: number[] = [];
-      for (let i = 0; i < 3; i++) {
-        const started = performance.now();
-        await cluster.assess(context);
-        times.push(performance.now() - started);
-      }
-      expect(Math.min(...times)).toBeLessThan(300);
+      await cluster.assess(context);
       expect((await stat(server.folder)).mtimeMs).toBeGreaterThanOrEqual(before);
       expect(await readdir(server.folder)).toEqual(
         expect.not.arrayContaining([expect.stringContaining('safemigrate')]),

@@ -133,7 +133,7 @@ describe.each([18, 14] as const)('a role on PostgreSQL %i', (version) => {
       const clone = await cluster.create(context, assessment, scope);
       expect(clone.connect.user).toBe('deployer');
     });
-  }, 30_000);
+  });
 });
 
 test('WAL that the server has removed meanwhile is missed before anything is started on the copy', async () => {

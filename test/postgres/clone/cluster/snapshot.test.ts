@@ -38,7 +38,6 @@ describe('PostgreSQL on btrfs', async () => {
       await expectHotClone(layout, volumes, server);
       await server.stop();
     },
-    30_000,
   );
 
   test.skipIf(obstacle)(
@@ -134,6 +133,5 @@ describe('PostgreSQL on btrfs', async () => {
       expect(found.map(({ code }) => code).sort()).toEqual(['NODATACOW', 'WAL_INIT_ZERO', 'WAL_RECYCLE']);
       await server.stop();
     },
-    30_000,
   );
 });
