@@ -3,9 +3,7 @@ import path from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { safemigrate } from '../helpers/cli.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
-import { expectFirstRehearsal } from '../helpers/init.ts';
-import { copyProject, PROJECTS, project } from '../helpers/projects.ts';
-import { skipReason } from '../helpers/requirements.ts';
+import { copyProject, project } from '../helpers/projects.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 
 beforeAll(() => useOwnServers(18));
@@ -53,20 +51,3 @@ test('what it writes and shows for a Knex project rehearses it, and a second tim
     await remove();
   }
 });
-
-// Those of test/tools do the same with tools that are installed first.
-for (const { id, available, environment } of PROJECTS) {
-  const found = available();
-  test.skipIf(skipReason(found === true ? null : found))(
-    `the command that it shows for ${id} passes a rehearsal, with the configuration that it writes`,
-    async () => {
-      const { folder, remove } = await copyProject(id);
-      try {
-        const target = await temporaryDatabase(18);
-        await expectFirstRehearsal(folder, async () => environment(target.url));
-      } finally {
-        await remove();
-      }
-    },
-  );
-}

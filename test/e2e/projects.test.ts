@@ -65,7 +65,7 @@ for (const project of PROJECTS) {
         expect(masked(result.stderr)).toContain(masked(alone.stderr).trim());
       });
 
-      // On an older version apply-projects.test.ts has one that fails, which begins with a rehearsal.
+      // On an older version tools/apply-projects.test.ts has one that fails, which begins with a rehearsal.
       if (version !== 18) return;
 
       test('a failing migration fails the rehearsal with the command’s own words, and nothing is left', async () => {

@@ -33,7 +33,7 @@ describe.skipIf(cannotUpgrade)('the rehearsal of an upgrade', () => {
     ]);
   }, 60_000);
 
-  test.each(VERSIONS.filter((version) => version > 14))(
+  test.each(VERSIONS.filter((version) => version === 15 || version === 18))(
     'is refused from %d to the same version, and to an older one',
     async (version) => {
       const same = await rehearseUpgradeOf(serverUrl(version), version, newBin);
