@@ -12,14 +12,20 @@ export function explainStrategy(survey: Survey): string {
 const HOW: Record<Survey['strategy'], (survey: Survey) => string> = {
   'btrfs snapshot': (survey) => bySnapshots(survey, 'btrfs subvolume'),
   'zfs snapshot': (survey) => bySnapshots(survey, 'ZFS dataset'),
-  reflink: ({ files, unshared, bytes, fileSystem }) =>
+  reflink: ({ files, unshared, fileSystem, ...size }) =>
     `its ${plural(files, 'file')} share their blocks with the copy${untried(fileSystem)}` +
     (unshared.length > 0
-      ? `, but for ${formatBytes(bytes)} in tablespaces on other file systems (${unshared.join(', ')})`
+      ? `, but for ${sizeWords(size)} in tablespaces on other file systems (${unshared.join(', ')})`
       : ''),
-  copy: ({ fileSystem, bytes, place }) =>
-    `${formatBytes(bytes)} are copied in full, because ${WHY_NOT[fileSystem](place.parent)}`,
+  copy: ({ fileSystem, place, ...size }) =>
+    `${sizeWords(size)} are copied in full, because ${WHY_NOT[fileSystem](place.parent)}`,
 };
+
+/** Of files that took too long to count, says what was seen, and what all used space of their file system would be. */
+export function sizeWords({ bytes, atMostBytes }: Pick<Survey, 'bytes' | 'atMostBytes'>): string {
+  if (atMostBytes <= bytes) return formatBytes(bytes);
+  return `more than ${formatBytes(bytes)} (at most ${formatBytes(atMostBytes)}; counting took too long)`;
+}
 
 /** What could not be had for the tests is said wherever it is used. */
 function untried(fileSystem: Survey['fileSystem']): string {

@@ -43,6 +43,8 @@ export interface Survey {
   readonly files: number;
   /** Bytes to copy in full, because they cannot share blocks with the clone's folder. */
   readonly bytes: number;
+  /** More than `bytes` if the files took too long to count; nothing is refused because of it, since it was not measured. */
+  readonly atMostBytes: number;
   /** Tablespaces to copy in full. */
   readonly unshared: readonly string[];
 }
@@ -101,8 +103,8 @@ async function findPrograms(postmasterPid: number, versionNum: number): Promise<
   }
 }
 
-type Found = Omit<Survey, 'strategy' | 'fileSystem' | 'files' | 'bytes' | 'unshared'>;
-type Way = Pick<Survey, 'strategy' | 'fileSystem' | 'files' | 'bytes' | 'unshared'> & {
+type Found = Omit<Survey, 'strategy' | 'fileSystem' | 'files' | 'bytes' | 'atMostBytes' | 'unshared'>;
+type Way = Pick<Survey, 'strategy' | 'fileSystem' | 'files' | 'bytes' | 'atMostBytes' | 'unshared'> & {
   snapshots?: Snapshots;
 };
 
@@ -119,6 +121,7 @@ async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
       fileSystem,
       files: 0,
       bytes: 0,
+      atMostBytes: 0,
       unshared: [],
     };
   refuseWithoutBackup(server);
@@ -146,6 +149,7 @@ async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
     fileSystem,
     files: database.files + sum(sizes.map(({ files }) => files)),
     bytes: database.sizeBytes + sum(sizes.map(({ bytes }) => bytes)),
+    atMostBytes: database.sizeBytes + sum(sizes.map(({ atMostBytes }) => atMostBytes)),
     unshared: [],
   };
 }
@@ -170,16 +174,19 @@ function refuseWithoutBackup(server: SourceServer): void {
 async function measureUnshared(
   { layout }: Found,
   probe: (file: string) => Promise<boolean>,
-): Promise<Pick<Way, 'bytes' | 'unshared'>> {
+): Promise<Pick<Way, 'bytes' | 'atMostBytes' | 'unshared'>> {
   const unshared: string[] = [];
   let bytes = 0;
+  let atMostBytes = 0;
   for (const { folder } of layout.tablespaces) {
     const file = await anyFile(folder);
     if (file === undefined || (await probe(file))) continue;
     unshared.push(folder);
-    bytes += (await measureFolder(folder, true, (inner) => isLeftOut(inner, layout.databases))).bytes;
+    const measured = await measureFolder(folder, true, (inner) => isLeftOut(inner, layout.databases));
+    bytes += measured.bytes;
+    atMostBytes += measured.atMostBytes;
   }
-  return { bytes, unshared };
+  return { bytes, atMostBytes, unshared };
 }
 
 /** Picks a file that will stay: a relation's may disappear at any moment, so it is the last choice. */
