@@ -8,13 +8,33 @@ export interface Privilege {
   /** Its purpose, for display. */
   readonly purpose: string;
   readonly held: boolean;
-  /** Statement for a superuser, or another administrator of roles. */
+  /** The clone methods that need it; none if it only adds to a report. */
+  readonly methods: readonly ('template' | 'cluster' | 'dump' | 'basebackup')[];
+  /** Statement for a superuser, or another administrator of roles, and the one that takes it back. */
   readonly grant: string;
+  readonly revoke: string;
+}
+
+/**
+ * Statements that make the role own the database, and that undo it. Membership in an owner with powers over the server would give
+ * them to the role, so the database is given away instead.
+ */
+export function ownershipStatements({
+  role,
+  database,
+}: {
+  readonly role: Pick<Target['role'], 'name'>;
+  readonly database: Pick<Target['database'], 'name' | 'owner' | 'ownerHasPowers'>;
+}): Pick<Privilege, 'grant' | 'revoke'> {
+  const [name, owner] = [identifier(role.name), identifier(database.owner)];
+  if (!database.ownerHasPowers)
+    return { grant: `GRANT ${owner} TO ${name};`, revoke: `REVOKE ${owner} FROM ${name};` };
+  const change = `ALTER DATABASE ${identifier(database.name)} OWNER TO`;
+  return { grant: `${change} ${name};`, revoke: `${change} ${owner};` };
 }
 
 const RIGHTS = `
 SELECT r.rolsuper AS superuser, r.rolcreatedb AS createdb, r.rolreplication AS replication,
-       (SELECT o.rolsuper FROM pg_roles o WHERE o.rolname = $2) AS superuser_owns,
        pg_has_role('pg_read_all_stats', 'USAGE') AS statistics,
        pg_has_role('pg_signal_backend', 'USAGE') AS signals,
        pg_has_role('pg_read_all_settings', 'USAGE') AS settings,
@@ -29,7 +49,6 @@ interface Row {
   superuser: boolean;
   createdb: boolean;
   replication: boolean;
-  superuser_owns: boolean;
   statistics: boolean;
   signals: boolean;
   settings: boolean;
@@ -45,15 +64,17 @@ const BACKUP_RENAMED = 150000;
  * Reads the least privileges that each clone method needs, and which of them the role has.
  * @param session in the database of our control session: privileges on functions are per database.
  */
-export async function readPrivileges(
-  session: Session,
-  { server, role, database }: Target,
-): Promise<Privilege[]> {
+export async function readPrivileges(session: Session, target: Target): Promise<Privilege[]> {
+  const { server, role, database } = target;
   const renamed = server.versionNum >= BACKUP_RENAMED;
-  const [row] = await session.query<Row>(RIGHTS, [renamed, database.owner]);
+  const [row] = await session.query<Row>(RIGHTS, [renamed]);
   if (!row) throw new Error('the role of the session does not exist');
   const name = identifier(role.name);
-  const member = (of: string) => `GRANT ${identifier(of)} TO ${name};`;
+  const member = (of: string) => ({ grant: `GRANT ${of} TO ${name};`, revoke: `REVOKE ${of} FROM ${name};` });
+  const attribute = (of: string) => ({
+    grant: `ALTER ROLE ${name} ${of};`,
+    revoke: `ALTER ROLE ${name} NO${of};`,
+  });
   const [start, stop] = renamed
     ? ['pg_backup_start(text, boolean)', 'pg_backup_stop(boolean)']
     : ['pg_start_backup(text, boolean, boolean)', 'pg_stop_backup(boolean, boolean)'];
@@ -61,54 +82,60 @@ export async function readPrivileges(
   return [
     {
       right: 'CREATEDB',
+      methods: ['template'],
       purpose: '--clone template, and dump into the same server',
       held: held(row.createdb),
-      grant: `ALTER ROLE ${name} CREATEDB;`,
+      ...attribute('CREATEDB'),
     },
     {
       right: `membership in ${database.owner}, the owner of ${database.name}`,
+      methods: ['template'],
       purpose: '--clone template',
       held: held(database.owned || database.isTemplate),
-      // A rehearsal should not require a superuser.
-      grant: row.superuser_owns
-        ? `ALTER DATABASE ${identifier(database.name)} OWNER TO ${name};`
-        : member(database.owner),
+      ...ownershipStatements(target),
     },
     {
       right: 'pg_signal_backend',
+      methods: [],
       purpose: '--disconnect idle or all',
       held: held(row.signals),
-      grant: member('pg_signal_backend'),
+      ...member('pg_signal_backend'),
     },
     {
       right: `EXECUTE on ${start.split('(')[0]} and ${stop.split('(')[0]}`,
+      methods: ['cluster'],
       purpose: `--clone cluster; to be given in the database ${session.database}`,
       held: held(row.starts && row.stops),
       grant: `GRANT EXECUTE ON FUNCTION ${start}, ${stop} TO ${name};`,
+      revoke: `REVOKE EXECUTE ON FUNCTION ${start}, ${stop} FROM ${name};`,
     },
     {
       right: 'pg_read_all_settings',
+      methods: ['cluster'],
       purpose: '--clone cluster, to find the data directory',
       held: held(row.settings),
-      grant: member('pg_read_all_settings'),
+      ...member('pg_read_all_settings'),
     },
     {
       right: 'pg_read_all_data, or SELECT on every table',
+      methods: ['dump'],
       purpose: '--clone dump',
       held: held(row.data || database.owned),
-      grant: member('pg_read_all_data'),
+      ...member('pg_read_all_data'),
     },
     {
       right: 'REPLICATION',
+      methods: ['basebackup'],
       purpose: '--clone basebackup',
       held: held(row.replication),
-      grant: `ALTER ROLE ${name} REPLICATION;`,
+      ...attribute('REPLICATION'),
     },
     {
       right: 'pg_read_all_stats',
+      methods: [],
       purpose: 'who is connected, and the forecast',
       held: held(row.statistics),
-      grant: member('pg_read_all_stats'),
+      ...member('pg_read_all_stats'),
     },
   ];
 }

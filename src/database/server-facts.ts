@@ -28,6 +28,11 @@ SELECT current_setting('server_version_num')::int AS version_num,
 // is unlogged an init fork.
 const DATABASE = `
 SELECT d.oid::int8 AS oid, d.datname, pg_get_userbyid(d.datdba) AS owner, pg_has_role(d.datdba, 'USAGE') AS owned,
+       EXISTS (SELECT FROM pg_roles p
+                WHERE pg_has_role(d.datdba, p.oid, 'MEMBER')
+                  AND (p.rolsuper OR p.rolcreaterole OR p.rolreplication OR p.rolbypassrls
+                       OR p.rolname IN ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files'))
+              ) AS owner_has_powers,
        d.datistemplate, t.spcname, pg_database_size(d.oid) AS size_bytes, c.relations, c.unlogged, c.files,
        ARRAY(${EXTERNAL_ACCESS}) AS external_access
   FROM pg_database d JOIN pg_tablespace t ON t.oid = d.dattablespace
@@ -71,6 +76,7 @@ interface DatabaseRow {
   datname: string;
   owner: string;
   owned: boolean;
+  owner_has_powers: boolean;
   datistemplate: boolean;
   spcname: string;
   size_bytes: string;
@@ -107,6 +113,7 @@ export async function readFacts(session: Session, standbyToo = false): Promise<T
       name: database.datname,
       owner: database.owner,
       owned: database.owned,
+      ownerHasPowers: database.owner_has_powers,
       isTemplate: database.datistemplate,
       sizeBytes: Number(database.size_bytes),
       files: Number(database.files),

@@ -51,6 +51,8 @@ export interface DatabaseFacts {
   readonly owner: string;
   /** The role is a member of the owner, or a superuser. */
   readonly owned: boolean;
+  /** By SET ROLE the owner may do more on the server than own things: its members would, too. */
+  readonly ownerHasPowers: boolean;
   readonly isTemplate: boolean;
   /** pg_database_size, in bytes. */
   readonly sizeBytes: number;

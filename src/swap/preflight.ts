@@ -1,3 +1,4 @@
+import { ownershipStatements } from '../database/privileges.ts';
 import type { Target } from '../database/target.ts';
 import { formatDuration, plural } from '../format.ts';
 import type { Report } from '../model/report.ts';
@@ -108,10 +109,8 @@ export async function swapObstacles(
     !row.may_clone,
     `the role ${role.name} may not clone and rename ${database.name}`,
     [
-      `ALTER ROLE ${identifier(role.name)} CREATEDB;`,
-      ...(database.owner === role.name
-        ? []
-        : [`GRANT ${identifier(database.owner)} TO ${identifier(role.name)};`]),
+      ...(role.createdb ? [] : [`ALTER ROLE ${identifier(role.name)} CREATEDB;`]),
+      ...(database.owned ? [] : [ownershipStatements({ role, database }).grant]),
     ].join(' '),
   );
   addIf(

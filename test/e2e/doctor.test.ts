@@ -29,7 +29,13 @@ const diagnosis = z.object({
     }),
   ),
   taken: z.enum(METHOD_IDS).nullable(),
-  privileges: z.array(z.object({ right: z.string(), held: z.boolean(), grant: z.string() })),
+  privileges: z.array(
+    z.object({
+      ...{ right: z.string(), held: z.boolean(), grant: z.string(), revoke: z.string() },
+      methods: z.array(z.string()),
+    }),
+  ),
+  recommended: z.enum(METHOD_IDS).nullable(),
   advice: z.array(z.string()),
 });
 type Told = z.infer<typeof diagnosis>;
@@ -161,6 +167,16 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
     expect(possible(told)).toEqual(NONE);
     expect(told.taken).toBe(null);
     expect(told.privileges.filter(({ held }) => held)).toEqual([]);
+    expect(told.recommended).toBe('cluster');
+    const block = told.privileges.filter(({ methods }) => methods.includes('cluster'));
+    const { stdout } = await run(['doctor'], { role: 'nobody' });
+    expect(stdout).toContain(block.map(({ grant }) => `    ${grant}\n`).join(''));
+    const asSuperuser = (statements: readonly string[]) =>
+      withClient(server.url, (client) => client.query(statements.join(' ')));
+    await asSuperuser(block.map(({ grant }) => grant));
+    expect(await ask({ role: 'nobody' })).toMatchObject({ taken: 'cluster', recommended: null });
+    await asSuperuser(block.map(({ revoke }) => revoke));
+    expect(await ask({ role: 'nobody' })).toMatchObject({ taken: null });
   });
 
   test('to a role that may replicate, but is not let in for it from here', { timeout: 180_000 }, async () => {

@@ -1,4 +1,6 @@
 import type { Assessment } from '../../clone/method.ts';
+import type { MethodId } from '../../clone/method-id.ts';
+import type { Privilege } from '../../database/privileges.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
 import { restrictionText } from '../../report/phrases.ts';
@@ -32,8 +34,18 @@ function asJson({ target, methods, ...rest }: Diagnosis): string {
 }
 
 function asText(diagnosis: Diagnosis, style: TextStyle): string {
-  const { target, methods, taken, privileges, differences, advice, copyOnWrite, sandbox, swapObstacles } =
-    diagnosis;
+  const {
+    target,
+    methods,
+    taken,
+    privileges,
+    differences,
+    advice,
+    copyOnWrite,
+    sandbox,
+    swapObstacles,
+    recommended,
+  } = diagnosis;
   const { server, database, role } = target;
   const lines = [
     ...flow(style, [
@@ -45,9 +57,21 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
     ...methods.flatMap(({ id, assessment }) => methodLines(style, id, assessment, id === taken)),
   ];
   lines.push('', ...heading(style, 'The command'), ...flow(style, sandboxSpans(sandbox), 4, ['  ']));
-  const missing = privileges.filter(({ held }) => !held);
+  const lacking = privileges.filter(({ held }) => !held);
+  const isNeeded = ({ methods }: Privilege) => methods.some((method) => method === recommended);
+  if (recommended !== null)
+    lines.push('', ...rightsBlock(style, diagnosis, recommended, lacking.filter(isNeeded)));
+  const missing = lacking.filter((right) => !isNeeded(right));
   if (missing.length > 0) {
-    lines.push('', ...heading(style, `Rights that ${role.name} lacks, with the statement that gives each`));
+    lines.push(
+      '',
+      ...heading(
+        style,
+        recommended === null
+          ? `Rights that ${role.name} lacks, with the statement that gives each`
+          : `Rights that ${role.name} lacks for other ways, with the statement that gives each`,
+      ),
+    );
     for (const { right, purpose, grant } of missing) {
       lines.push(...flow(style, [tone('strong', right), `: ${purpose}`], 4, ['  ']));
       lines.push(...flow(style, [grant], 6, ['    ']));
@@ -77,6 +101,24 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
   }
   lines.push('', ...conclusion(style, taken));
   return `${lines.join('\n')}\n`;
+}
+
+/** All statements for one method, to be pasted at once, and those that take the rights back. */
+function rightsBlock(
+  style: TextStyle,
+  { target: { role }, maintenanceDatabase }: Diagnosis,
+  method: MethodId,
+  rights: readonly Privilege[],
+): string[] {
+  return [
+    ...heading(
+      style,
+      `What ${role.name} needs for --clone ${method}; a superuser runs it in the database ${maintenanceDatabase}`,
+    ),
+    ...rights.map(({ grant }) => `    ${grant}`),
+    ...flow(style, ['to take it back:'], 4, ['  ']),
+    ...rights.map(({ revoke }) => `    ${revoke}`),
+  ];
 }
 
 function heading(style: TextStyle, text: string): string[] {

@@ -1,5 +1,6 @@
+import { userInfo } from 'node:os';
 import { fileSystemAdvice } from '../../clone/advice.ts';
-import { assessMethods } from '../../clone/choose.ts';
+import { assessMethods, type Considered } from '../../clone/choose.ts';
 import { examineCopyOnWrite } from '../../clone/cluster/cow-facts.ts';
 import type { CowFinding } from '../../clone/cluster/cow-rules.ts';
 import { type Difference, readDifferences } from '../../clone/differences.ts';
@@ -26,6 +27,10 @@ export interface Diagnosis {
   /** The way that a run with the same options would take. */
   readonly taken: MethodId | null;
   readonly privileges: readonly Privilege[];
+  /** If no way works: the one for which rights alone are missing, as far as that can be known without them. */
+  readonly recommended: MethodId | null;
+  /** Rights to functions are a database's own: these count. */
+  readonly maintenanceDatabase: string;
   readonly differences: readonly Difference[];
   readonly advice: readonly string[];
   /** Settings of the server and its file system that do not suit copy-on-write. */
@@ -59,11 +64,14 @@ export async function diagnose(plan: RehearsalPlan): Promise<Diagnosis> {
     const inTarget = await openSession(target.settings, { purpose: 'doctor', audit, signal, readOnly: true });
     try {
       const [first] = considered;
+      const privileges = await readPrivileges(claim.control, target);
       return {
         target,
+        recommended: first?.assessment.possible ? null : recommend(considered, privileges, target),
         methods: considered.map(({ method: { id }, assessment }) => ({ id, assessment })),
         taken: first?.assessment.possible ? first.method.id : null,
-        privileges: await readPrivileges(claim.control, target),
+        privileges,
+        maintenanceDatabase: claim.control.database,
         differences: await readDifferences(inTarget, target.server.versionNum),
         sandbox: await trySandbox(target.settings),
         swapObstacles: await swapObstacles(claim.control, target, { allowStandbys: false }),
@@ -79,3 +87,25 @@ export async function diagnose(plan: RehearsalPlan): Promise<Diagnosis> {
   });
   return result;
 }
+
+/** Chooses the way that needs the fewest changes among those that a statement would make possible. */
+function recommend(
+  considered: readonly Considered[],
+  privileges: readonly Privilege[],
+  { settings: { hosts } }: Target,
+): MethodId | null {
+  const waitsForRights = (id: MethodId) =>
+    considered.some(
+      ({ method, assessment }) =>
+        method.id === id &&
+        !assessment.possible &&
+        /\b(GRANT|ALTER (ROLE|DATABASE)) /.test(assessment.enable ?? ''),
+    ) && privileges.some(({ methods, held }) => !held && methods.some((needing) => needing === id));
+  // Only with the rights can it be seen whether the server's files are here, and may be read.
+  const readsFiles = process.getuid?.() === 0 || userInfo().username === 'postgres';
+  const isNear = hosts.every(({ host }) => host.startsWith('/') || NEAR.has(host));
+  const order = ['cluster', 'dump', 'template', 'basebackup'] as const;
+  return order.find((id) => waitsForRights(id) && (id !== 'cluster' || (readsFiles && isNear))) ?? null;
+}
+
+const NEAR = new Set(['localhost', '127.0.0.1', '::1']);

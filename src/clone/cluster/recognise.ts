@@ -5,7 +5,7 @@ import { worksIn } from '../../local-server/works-in.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import { CopyObstacle } from './obstacle.ts';
 import { parentOf, parsePostmasterFile, parseSystemIdentifier } from './postmaster.ts';
-import type { SourceServer } from './source-server.ts';
+import { grantBackup, type SourceServer } from './source-server.ts';
 
 /** A data directory on this machine that is known to be the target server's. */
 export interface DataDirectory {
@@ -24,11 +24,7 @@ const START_TOLERANCE_S = 120;
  * @throws Obstacle if it is elsewhere, another server's, or not readable.
  */
 export async function recogniseDataDirectory(server: SourceServer): Promise<DataDirectory> {
-  if (server.dataDirectory === null)
-    throw new CopyObstacle(
-      `the role ${server.role} may not see where the server's data directory is`,
-      `GRANT pg_read_all_settings TO ${identifier(server.role)};`,
-    );
+  if (server.dataDirectory === null) throw hiddenDirectory(server);
   const folder = await resolve(server.dataDirectory);
   const { uid, gid } = await stat(folder);
   const me = process.getuid?.();
@@ -39,6 +35,17 @@ export async function recogniseDataDirectory(server: SourceServer): Promise<Data
     );
   const postmasterPid = await provePostmaster(folder, server);
   return { folder, owner: { uid, gid }, postmasterPid };
+}
+
+/** Names all rights at once that a copy needs, also the one that would be missed next. */
+function hiddenDirectory(server: SourceServer): CopyObstacle {
+  return new CopyObstacle(
+    `the role ${server.role} may not see where the server's data directory is`,
+    [
+      `GRANT pg_read_all_settings TO ${identifier(server.role)};`,
+      ...(server.mayBackUp ? [] : [grantBackup(server, identifier)]),
+    ].join('\n'),
+  );
 }
 
 async function resolve(dataDirectory: string): Promise<string> {

@@ -1,4 +1,5 @@
 import { preparedTransactions } from '../../database/activity.ts';
+import { ownershipStatements } from '../../database/privileges.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { Assessment, CloneContext } from '../method.ts';
@@ -11,19 +12,20 @@ const FREE_AFTER_COPY = 0.1;
 
 export async function assessTemplate(context: CloneContext): Promise<Assessment> {
   const { role, database } = context.target;
-  if (!role.superuser && !role.createdb) {
-    return {
-      possible: false,
-      reason: `the role ${role.name} may not create databases`,
-      enable: `ALTER ROLE ${identifier(role.name)} CREATEDB;`,
-    };
-  }
-  if (!role.superuser && !database.owned && !database.isTemplate) {
-    return {
-      possible: false,
-      reason: `the role ${role.name} does not own ${database.name}, and only owners may clone a database by TEMPLATE`,
-      enable: `GRANT ${identifier(database.owner)} TO ${identifier(role.name)}; or connect as ${database.owner}`,
-    };
+  const creates = role.superuser || role.createdb;
+  const owns = role.superuser || database.owned || database.isTemplate;
+  if (!creates || !owns) {
+    const lacking = [
+      ...(creates ? [] : [`the role ${role.name} may not create databases`]),
+      ...(owns
+        ? []
+        : [`${role.name} does not own ${database.name}, and only owners may clone a database by TEMPLATE`]),
+    ];
+    const statements = [
+      ...(creates ? [] : [`ALTER ROLE ${identifier(role.name)} CREATEDB;`]),
+      ...(owns ? [] : [ownershipStatements(context.target).grant]),
+    ];
+    return { possible: false, reason: lacking.join('; '), enable: statements.join(' ') };
   }
   const fileSystems = await inspectFileSystems(context.control, context.target);
   const ranking = rankHere(context, fileSystems.canShare !== 'no');

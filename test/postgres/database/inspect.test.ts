@@ -59,6 +59,7 @@ describe.each(VERSIONS)('the target on PostgreSQL %i', (version) => {
         name: database.name,
         owner: 'postgres',
         owned: true,
+        ownerHasPowers: true,
         isTemplate: false,
         tablespace: 'pg_default',
       },

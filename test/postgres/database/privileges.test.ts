@@ -5,6 +5,7 @@ import type { Server } from '../../../src/local-server/embedded.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
+import { swapObstacles } from '../../../src/swap/preflight.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl } from '../../helpers/cloning.ts';
 import { ownServer } from '../../helpers/own-server.ts';
@@ -23,6 +24,8 @@ describe.each(VERSIONS)('the rights that a role has and lacks, on PostgreSQL %d'
     await admin('CREATE ROLE "its owner"');
     await admin('CREATE DATABASE shop OWNER "its owner"');
     await admin('CREATE DATABASE of_superuser');
+    await admin('CREATE ROLE "its powerful owner" IN ROLE postgres');
+    await admin('CREATE DATABASE of_member OWNER "its powerful owner"');
   });
   afterAll(() => server.stop());
 
@@ -65,15 +68,42 @@ describe.each(VERSIONS)('the rights that a role has and lacks, on PostgreSQL %d'
     }
   });
 
-  test('nobody is told to become a superuser for the sake of a rehearsal', async () => {
-    const owning = (await odd('of_superuser')).find(isOwning);
+  test('and the statement beside it takes that right back', async () => {
+    for (const { right, revoke } of await odd('shop')) {
+      await admin(revoke);
+      expect(lacking(await odd('shop')).map((privilege) => privilege.right)).toContain(right);
+    }
+  });
+
+  test.each([
+    ['a superuser', 'of_superuser', 'postgres'],
+    ['a role that may become one', 'of_member', 'its powerful owner'],
+  ])('nobody is told to become %s for the sake of a rehearsal or a swap', async (_, name, owner) => {
+    const owning = (await odd(name)).find(isOwning);
+    const grant = `ALTER DATABASE "${name}" OWNER TO "odd ""role""";`;
     expect(owning).toMatchObject({
       held: false,
-      grant: 'ALTER DATABASE "of_superuser" OWNER TO "odd ""role""";',
+      grant,
+      revoke: `ALTER DATABASE "${name}" OWNER TO "${owner}";`,
     });
-    await admin(owning?.grant ?? '');
-    expect((await odd('of_superuser')).find(isOwning)?.held).toBe(true);
+    expect(await waysOut(name)).toContain(`ALTER ROLE "odd ""role""" CREATEDB; ${grant}`);
+    await admin(grant);
+    expect((await odd(name)).find(isOwning)?.held).toBe(true);
   });
+
+  /** What would let the odd role swap this database. */
+  async function waysOut(database: string): Promise<string[]> {
+    const url = changedUrl(server.url, { database, user: ROLE, password: PASSWORD });
+    const settings = parseSettings(url, readEnvironment({}, '/'));
+    const session = await openSession(settings, { database: 'postgres', purpose: 'test' });
+    try {
+      const target = await inspectTarget(settings, 'the test');
+      const obstacles = await swapObstacles(session, target, { allowStandbys: false });
+      return obstacles.map(({ wayOut }) => wayOut);
+    } finally {
+      await session.close();
+    }
+  }
 
   test('of the functions of a backup, those in the database that safemigrate sits in count', async () => {
     await admin(`CREATE ROLE elsewhere LOGIN PASSWORD '${PASSWORD}'`);
