@@ -5,6 +5,8 @@ import type { Observed, RelationLock, Statement } from '../proxy/observed.ts';
 /** What one backend does at one moment. */
 export interface ActivitySample {
   readonly statement: Statement;
+  /** For how long it has been running in the server; null while an apply pauses before it sends the statement again. */
+  readonly runningMs: number | null;
   readonly locks: readonly RelationLock[];
   /** Locks asked for and not granted yet. */
   readonly awaited: readonly RelationLock[];
@@ -47,7 +49,9 @@ const ACTIVITY = `SELECT a.pid,
        CASE WHEN a.wait_event_type = 'Lock' THEN pg_catalog.pg_blocking_pids(a.pid) ELSE '{}' END AS blockers,
        (SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', database::pg_catalog.text, relation::pg_catalog.text,
                                      mode, granted::pg_catalog.text), E'\\n')
-          FROM pg_catalog.pg_lock_status() l WHERE l.pid = a.pid AND l.locktype = 'relation') AS locks
+          FROM pg_catalog.pg_lock_status() l WHERE l.pid = a.pid AND l.locktype = 'relation') AS locks,
+       a.state, pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) a.query_start)
+                OPERATOR(pg_catalog.*) 1000 AS since
   FROM pg_catalog.pg_stat_get_activity(NULL) a
  WHERE a.pid = ANY ($1::pg_catalog.int4[])`;
 
@@ -81,7 +85,12 @@ interface Activity {
   readonly wait: string | null;
   readonly blockers: number[];
   readonly locks: string | null;
+  /** As in pg_stat_activity, and milliseconds since its query began; null if they are hidden from our role. */
+  readonly state: string | null;
+  readonly since: number | null;
 }
+
+const RUNNING: ReadonlySet<string | null> = new Set(['active', 'fastpath function call', null]);
 
 /**
  * Looks at running statements every 20 ms, and where all run for longer, every twentieth of the time for which the youngest
@@ -214,7 +223,7 @@ export class Sampler {
 
   #tell(
     running: ReadonlyMap<number, Statement>,
-    { pid, wait, blockers, locks }: Activity,
+    { pid, wait, blockers, locks, state, since }: Activity,
     progress: ReadonlyMap<number, StatementProgress>,
   ): void {
     const statement = running.get(pid);
@@ -227,8 +236,10 @@ export class Sampler {
         if (isGranted !== granted) return [];
         return [{ database: Number(database), relation: Number(relation), mode: mode ?? '' }];
       });
+    const ageMs = Date.now() - statement.startedAt.getTime();
     this.#options.onSample({
       statement,
+      runningMs: RUNNING.has(state) ? Math.min(ageMs, since ?? ageMs) : null,
       locks: read('true'),
       awaited: read('false'),
       blockedBy: blockers,

@@ -21,10 +21,9 @@ export class SlowStatements {
   }
 
   sample(sample: ActivitySample): void {
-    const { statement } = sample;
-    const runningMs = Date.now() - statement.startedAt.getTime();
+    const { statement, runningMs } = sample;
     const next = this.#nextAfterMs.get(statement) ?? FIRST_AFTER_MS;
-    if (runningMs < next) return;
+    if (runningMs === null || runningMs < next) return;
     this.#nextAfterMs.set(statement, next * 2);
     this.#emit({ type: 'notice', message: describe(sample, runningMs) });
   }

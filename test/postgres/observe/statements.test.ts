@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import type { RunEvent } from '../../../src/events.ts';
 import { statementSection } from '../../../src/model/statement-model.ts';
+import { Sampler } from '../../../src/observe/sampler.ts';
+import { SlowStatements } from '../../../src/observe/slow-statements.ts';
+import { openSession } from '../../../src/postgres/connection/connect.ts';
+import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
+import type { Observed, Statement } from '../../../src/proxy/observed.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { pending } from '../../helpers/pending.ts';
 import { reportedStatements } from '../../helpers/reported-statements.ts';
@@ -115,6 +122,35 @@ describe('the report tells of every statement', () => {
       ),
     ).toBe(true);
     expect(samples.some(({ blockedBy }) => blockedBy.length > 0)).toBe(true);
+  });
+
+  test('and none is called slow while it is not in the server, or by the time of earlier attempts', async () => {
+    const database = await temporaryDatabase(18);
+    const settings = parseSettings(database.url, readEnvironment({}, '/'));
+    const notices: RunEvent[] = [];
+    const slow = new SlowStatements((event) => notices.push(event));
+    const seen: (number | null)[] = [];
+    const sampler = new Sampler({
+      connect: () => openSession(settings, { purpose: 'observe', database: 'postgres' }),
+      onSample: (sample) => {
+        seen.push(sample.runningMs);
+        slow.sample(sample);
+      },
+    });
+    await withClient(database.url, async (client) => {
+      const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+      const startedAt = new Date(Date.now() - 10_000);
+      const statement = { id: 0, session: 1, sql: 'alter table t add x int', startedAt } as Statement;
+      sampler.observe({ type: 'session', session: 1, pid: rows[0]?.pid } as Observed);
+      sampler.observe({ type: 'begin', statement } as Observed);
+      await expect.poll(() => seen).toContain(null);
+      const again = client.query('select pg_sleep(2)');
+      await expect.poll(() => seen.some((ms) => ms !== null)).toBe(true);
+      await again;
+    });
+    await sampler.close();
+    expect(Math.max(...seen.map((ms) => ms ?? 0))).toBeLessThan(10_000);
+    expect(notices).toEqual([]);
   });
 
   test('all 1,500 locks of one transaction', async () => {
