@@ -1,7 +1,7 @@
 import { formatDuration, listed, plural } from '../format.ts';
 import { timeWords } from '../hazards/evidence.ts';
 import { type HeldLock, longestLocks } from '../hazards/held-locks.ts';
-import type { Report } from '../model/report.ts';
+import type { Hazard, Report } from '../model/report.ts';
 import { loadHeadline } from './load-phrases.ts';
 import { alarmingChanges, commandWords, losingChanges, lostWords } from './phrases.ts';
 
@@ -95,7 +95,8 @@ function dataWords({ data, schema, command }: Report): string {
   return `nothing is lost${changed === 0 ? '' : `; ${plural(changed, 'row')} updated or deleted`}`;
 }
 
-function timeTaken({ command, transactions, run }: Report): string {
+/** The time of an apply or a swap includes the rehearsal, if there was one, and the wait for an answer. */
+function timeTaken({ command, transactions, run, apply, swap }: Report): string {
   const longest = transactions.reduce(
     (most, { startedAt, endedAt }) =>
       endedAt === null ? most : Math.max(most, Date.parse(endedAt) - Date.parse(startedAt)),
@@ -108,7 +109,8 @@ function timeTaken({ command, transactions, run }: Report): string {
       : `the command ${commandWords(command)}`;
   const inTransactions =
     transactions.length > 1 ? `, the longest transaction ${formatDuration(longest)}` : '';
-  return `${ended}${inTransactions}; the rehearsal took ${formatDuration(Math.max(0, inAll))}`;
+  const whole = apply === null && swap === null ? 'the rehearsal took' : 'the whole run took';
+  return `${ended}${inTransactions}; ${whole} ${formatDuration(Math.max(0, inAll))}`;
 }
 
 function howToName({ rewritten }: Report['command']): string {
@@ -123,7 +125,7 @@ function nextWords(report: Report): string {
   const open = hazards.filter(({ allowed }) => !allowed);
   if (!verdict.pass) {
     const worst = open.find(({ severity }) => severity === 'error');
-    if (worst) return worst.advice.split('\n')[0] ?? '';
+    if (worst) return firstOf(worst);
     if (!command.reachedClone) return howToName(command);
     return 'mend what the reasons name, and rehearse again';
   }
@@ -133,4 +135,10 @@ function nextWords(report: Report): string {
     .map(({ severity, count }) => (count === 1 ? severity : plural(count, severity)));
   const change = target.source.startsWith('--from ') ? 'deploy it' : 'apply it with --apply';
   return found.length === 0 ? change : `look at the ${found.join(' and the ')} below; then ${change}`;
+}
+
+/** The advice in a sentence. Statements that follow it stand with the hazard, further down. */
+function firstOf({ advice, code }: Pick<Hazard, 'advice' | 'code'>): string {
+  const [sentence = '', ...statements] = advice.split('\n');
+  return statements.length === 0 ? sentence : `${sentence.replace(/:$/, '')}: see the statements at ${code}`;
 }

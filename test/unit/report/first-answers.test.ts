@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { strongestLock } from '../../../src/hazards/held-locks.ts';
 import type { Report } from '../../../src/model/report.ts';
 import { firstAnswers } from '../../../src/report/first-answers.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
@@ -55,6 +56,24 @@ describe('who waits', () => {
     );
   });
 
+  test('a table is named, and not its indexes as well', () => {
+    const [statement] = sampleReports.rewrite?.statements ?? [];
+    if (!statement) throw new Error('the sample has statements');
+    const lock = {
+      mode: 'ACCESS EXCLUSIVE',
+      acquiredBy: 'ALTER TABLE',
+      heldMs: 694,
+      blocks: ['reads', 'writes'],
+    };
+    const locks = [
+      { ...lock, relation: 'public.orders_pkey', indexOf: 'public.orders' },
+      { ...lock, relation: 'public.orders' },
+    ];
+    const report = sampleReport({ statements: [{ ...statement, locks }] });
+    expect(answer('Users', report)).toMatch(/^reads and writes wait: public\.orders for 694 ms(;|$)/);
+    expect(strongestLock({ ...statement, locks })?.relation).toBe('public.orders');
+  });
+
   test('without statements, or without their locks, it is not known', () => {
     expect(answer('Users', sampleReport({ statements: [] }))).toBe('not known: no locks were read');
     const report = holding();
@@ -102,6 +121,17 @@ describe('what to do next', () => {
     ['half-applied', undefined],
   ])('of %s: %s', (name, words) => {
     expect(answer('Next', sampleReports[name] ?? sampleReport())).toBe(words);
+  });
+
+  test('advice with statements says where they stand, and is not cut at its colon', () => {
+    const hazard = sampleReports.rewrite?.hazards.find(({ severity }) => severity === 'error');
+    if (!hazard || !sampleReports.rewrite) throw new Error('the sample has hazards');
+    const advice =
+      'Build it outside a transaction, and look for an INVALID index:\nCREATE INDEX CONCURRENTLY i ON t (x);';
+    const report = { ...sampleReports.rewrite, hazards: [{ ...hazard, advice }] };
+    expect(answer('Next', report)).toBe(
+      `Build it outside a transaction, and look for an INVALID index: see the statements at ${hazard.code}`,
+    );
   });
 
   test('a dump is not applied to', () => {
