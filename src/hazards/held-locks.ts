@@ -2,6 +2,7 @@ import type { ProductionTime, SchemaSection, StatementSection } from '../model/r
 
 /** A lock that blocks other sessions. */
 export interface HeldLock {
+  /** The table if the lock is on an index. */
   readonly relation: string;
   readonly mode: string;
   /** null if it could not be measured. */
@@ -25,8 +26,10 @@ export function longestLocks(
   );
   const longest = new Map<string, HeldLock>();
   for (const { index, locks } of statements)
-    for (const { relation, mode, heldMs, blocks, atProductionSize } of locks ?? []) {
-      if (blocks.length === 0 || made.has(relation) || INTERNAL.test(relation)) continue;
+    for (const { relation: locked, indexOf, mode, heldMs, blocks, atProductionSize } of locks ?? []) {
+      const relation = indexOf ?? locked;
+      if (blocks.length === 0 || [locked, relation].some((name) => made.has(name) || INTERNAL.test(name)))
+        continue;
       const key = JSON.stringify([relation, mode]);
       const known = longest.get(key);
       if (!known || (heldMs ?? -1) > (known.heldMs ?? -1))
@@ -36,3 +39,17 @@ export function longestLocks(
     (one, other) => other.blocks.length - one.blocks.length || (other.heldMs ?? 0) - (one.heldMs ?? 0),
   );
 }
+
+/** Finds the lock that is worst for others; of equal ones a table's, since the lock on its index says the same. */
+export function strongestLock({ locks }: StatementSection): ReportedLock | undefined {
+  return (locks ?? [])
+    .filter(({ relation }) => !INTERNAL.test(relation))
+    .toSorted(
+      (one, other) =>
+        other.blocks.length - one.blocks.length ||
+        Number(one.indexOf !== undefined) - Number(other.indexOf !== undefined) ||
+        (other.heldMs ?? 0) - (one.heldMs ?? 0),
+    )[0];
+}
+
+type ReportedLock = NonNullable<StatementSection['locks']>[number];

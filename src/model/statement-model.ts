@@ -14,6 +14,8 @@ export const productionTime = z.object({
 
 export const lockSection = z.object({
   relation: z.string(),
+  /** The table, if the relation is an index: whoever uses the table uses the index. Absent otherwise. */
+  indexOf: z.string().optional(),
   mode: z.string(),
   acquiredBy: z.string(),
   heldMs: milliseconds.nullable(),

@@ -16,7 +16,7 @@ import { LockReader } from './locks.ts';
 import { releasedCaveats, withLocksByRule } from './locks-by-rule.ts';
 import { readBodies, withTimeouts } from './locks-in-bodies.ts';
 import { OwnTransactions } from './own-transactions.ts';
-import { namesOf, type RelationTree } from './relation-names.ts';
+import { namesOf, type RelationTree, tablesOfIndexes } from './relation-names.ts';
 import { withRewrites } from './rewritten-relations.ts';
 import { Sampler } from './sampler.ts';
 import { SlowStatements } from './slow-statements.ts';
@@ -211,7 +211,7 @@ async function statementsOf(
   const bodies = await readBodies(seen, parsed, procedures);
   const rules = { parsed, tree, made, searchPath, bodies };
   const section = withLocksByRule(seen, rules);
-  const statements = withRewrites(section, parsed, data);
+  const statements = withTables(withRewrites(section, parsed, data), tree);
   return {
     statements,
     transactions: log.transactions(),
@@ -226,6 +226,19 @@ async function statementsOf(
       ...(log.hasUnread ? [UNREAD_CAVEAT] : []),
     ],
   };
+}
+
+/** Names the table beside each lock on an index: sessions that use the table wait for it. */
+function withTables(statements: readonly StatementSection[], tree: RelationTree): StatementSection[] {
+  const tables = tablesOfIndexes(tree);
+  return statements.map(({ locks, ...statement }) => ({
+    ...statement,
+    locks:
+      locks?.map((lock) => {
+        const indexOf = tables.get(lock.relation);
+        return indexOf === undefined ? lock : { ...lock, indexOf };
+      }) ?? null,
+  }));
 }
 
 const NOT_OBSERVED: Caveat = {

@@ -68,6 +68,17 @@ const TABLES = `SELECT c.oid::pg_catalog.int8, coalesce(i.indrelid, c.oid)::pg_c
   FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid
  WHERE c.oid = ANY ($1::pg_catalog.oid[]) AND c.oid >= 16384 AND c.relkind IN ('r', 'p', 'm', 'S', 'v', 'i', 'I')`;
 
+/** Maps the name of each index to that of its table. */
+export function tablesOfIndexes(tree: RelationTree): ReadonlyMap<string, string> {
+  const tableOf = ({ table }: RelationNode) => (table === null ? undefined : tree.get(table)?.name);
+  return new Map(
+    [...tree.values()].flatMap((node) => {
+      const table = tableOf(node);
+      return table === undefined ? [] : [[node.name, table] as const];
+    }),
+  );
+}
+
 /** Those of the relations, the system's own left out, that are new, or indexes of a new one. */
 export async function newAmong(
   session: Session,
@@ -75,5 +86,7 @@ export async function newAmong(
   isKnown: (relation: number) => boolean,
 ): Promise<ReadonlySet<number>> {
   const rows = await session.query<{ oid: string; table: string }>(TABLES, [[...new Set(oids)]]);
-  return new Set(rows.filter(({ table }) => !isKnown(Number(table))).map(({ oid }) => Number(oid)));
+  const isNew = ({ oid, table }: { oid: string; table: string }) =>
+    !isKnown(Number(table)) || !isKnown(Number(oid));
+  return new Set(rows.filter(isNew).map(({ oid }) => Number(oid)));
 }

@@ -1,5 +1,6 @@
 import { formatBytes, formatDuration, plural } from '../../format.ts';
 import { statementTime } from '../../hazards/evidence.ts';
+import { strongestLock } from '../../hazards/held-locks.ts';
 import { sentStatements } from '../../model/repeated.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
 import { repetitionWords } from '../phrases.ts';
@@ -20,7 +21,7 @@ ${statements.map(row)}
 
 function row(statement: StatementSection): Html {
   const { index, durationMs, rows, sql, error, walBytes, exactness, repeated } = statement;
-  const lock = strongest(statement);
+  const lock = strongestLock(statement);
   const failure =
     error === null
       ? undefined
@@ -33,11 +34,3 @@ function row(statement: StatementSection): Html {
 }
 
 const FAILED = html` class="failed"`;
-
-function strongest({ locks }: StatementSection): NonNullable<StatementSection['locks']>[number] | undefined {
-  return (locks ?? [])
-    .filter(({ relation }) => !/^pg_(catalog|toast)\./.test(relation))
-    .toSorted(
-      (one, other) => other.blocks.length - one.blocks.length || (other.heldMs ?? 0) - (one.heldMs ?? 0),
-    )[0];
-}

@@ -1,5 +1,6 @@
 import { formatCount, formatDuration } from '../../format.ts';
 import { statementTime } from '../../hazards/evidence.ts';
+import { strongestLock } from '../../hazards/held-locks.ts';
 import { sentStatements } from '../../model/repeated.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
 import { repetitionWords } from '../phrases.ts';
@@ -59,10 +60,8 @@ export function statementPart({ statements }: Pick<Report, 'statements'>): Part 
   };
 }
 
-function strongest({ locks }: StatementSection): string {
-  const [lock] = (locks ?? [])
-    .filter(({ relation }) => !/^pg_(catalog|toast)\./.test(relation))
-    .toSorted((one, other) => other.blocks.length - one.blocks.length);
+function strongest(statement: StatementSection): string {
+  const lock = strongestLock(statement);
   return lock ? `${lock.mode} on ${code(lock.relation)}` : '';
 }
 
