@@ -69,8 +69,18 @@ export async function runWell(cage: Cage, argv: readonly string[]): Promise<Cage
   });
 }
 
-/** The last lines of the output. */
-export function endOf({ lines }: CagedRun, count = 8): string {
-  const said = lines.map(({ text }) => text.trim()).filter((text) => text !== '');
-  return said.slice(-count).join('\n  ');
+/** What a run said of its failure, in one line. */
+export function endOf({ lines }: Pick<CagedRun, 'lines'>): string {
+  return complaintIn(lines.map(({ text }) => text.split('\r').at(-1) ?? ''));
+}
+
+const COMPLAINT = /\b(error|fatal|panic|hint|detail):/i;
+const LAST_LINES = 8;
+
+/** Picks the lines that name an error, since the statement that failed may follow it on many more; else the last ones. */
+export function complaintIn(output: readonly string[]): string {
+  const said = output.map((line) => line.trim()).filter((line) => line !== '');
+  const first = said.findIndex((line) => COMPLAINT.test(line));
+  const complaints = said.slice(first, first + LAST_LINES).filter((line) => COMPLAINT.test(line));
+  return (first < 0 ? said.slice(-LAST_LINES) : complaints).join('; ');
 }

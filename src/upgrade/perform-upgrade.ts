@@ -79,6 +79,7 @@ async function upgradeWithin(life: Lifetime, plan: UpgradePlan): Promise<Section
   const { command, application, rows, caveats } = summarize(tried);
   const obstacles = findObstacles({
     ...{ ...versions, target: prepared.facts, installed: fresh.facts, application },
+    releases: { from: prepared.context.target.server.version, to: prepared.newPrograms.version },
     rows: new Map([...read.ruled.rows, ...rows]),
     ...{ files: check?.files ?? new Map(), refusal: check?.refusal ?? [], modes },
     initdbRefusal: fresh.refusal,

@@ -6,7 +6,7 @@ import type { UpgradeMode } from '../model/upgrade-mode.ts';
 import type { ModeSection, PostUpgradeCommand } from '../model/upgrade-model.ts';
 import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
 import type { Lifetime } from '../rehearsal/with-scope.ts';
-import { type CagedRun, endOf, runCaged, runWell } from './caged-programs.ts';
+import { type CagedRun, complaintIn, endOf, runCaged, runWell } from './caged-programs.ts';
 import { copyClusters } from './copy-clusters.ts';
 import type { Clusters } from './new-cluster.ts';
 import { longestSteps, pgUpgradeWords } from './pg-upgrade.ts';
@@ -121,12 +121,17 @@ async function peakOf(
   return Math.max(0, (await usedBytes(clusters, [path.join(place, 'old'), data])) - before);
 }
 
-/** The reason of pg_upgrade, with the end of the log that it names. */
+/** Ends the line of the step, or of the database within it, in which pg_upgrade gave up. */
+const FAILED_STEP = /\s+(\*failure\*|fatal|failed)\s*$/;
+
+/** The reason of pg_upgrade: what the log that it names says, since that is gone with the copy; else its own words. */
 async function explain(run: CagedRun, data: string): Promise<string> {
   const log = run.lines
     .map(({ text }) => /"(\/[^"]+\.log)"/.exec(text)?.[1])
     .findLast((file) => file?.startsWith(data));
   const more = log === undefined ? '' : await readFile(log, 'utf8').catch(() => '');
-  const tail = more.trim().split('\n').slice(-6).join('\n  ');
-  return `${endOf(run)}${tail === '' ? '' : `\n  ${tail}`}`;
+  const step = run.lines.findLast(({ text }) => FAILED_STEP.test(text))?.text ?? '';
+  const name = (step.split('\r').at(-1) ?? '').replace(FAILED_STEP, '').trim();
+  if (more.trim() === '') return endOf(run);
+  return `${name === '' ? '' : `${name}: `}${complaintIn(more.split('\n'))}`;
 }

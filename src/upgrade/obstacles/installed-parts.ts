@@ -51,6 +51,18 @@ export const INSTALLED_PARTS: readonly ObstacleRule[] = [
     find: ({ initdbRefusal }) => (initdbRefusal === null ? [] : [{ object: initdbRefusal }]),
   },
   {
+    code: 'MINOR_RELEASE_OLDER',
+    severity: 'warning',
+    message:
+      "the new version's minor release is older than the old one's: its programs may not know what the old version's write",
+    remedy: 'upgrade the new installation to its newest minor release',
+    rate: ({ modes }) => (modes.some(({ outcome }) => outcome === 'failed') ? 'error' : 'warning'),
+    find: ({ releases: { from, to } }) => {
+      const [old, fresh] = [roundOf(from), roundOf(to)];
+      return old !== null && fresh !== null && fresh < old ? [{ object: `${from} → ${to}` }] : [];
+    },
+  },
+  {
     code: 'ICU_MISSING',
     severity: 'error',
     message:
@@ -134,6 +146,19 @@ function extensionsIn(rows: UpgradeFacts['rows']): { name: string; version: stri
 }
 
 /** Without those of extensions that are missing as a whole; and what pg_upgrade cannot load although it is there. */
+/**
+ * The minor release of version 14 that came out on the same day as the first one of each version, or last before it. All versions
+ * get their minor releases together: https://www.postgresql.org/docs/release/
+ */
+const FIRST_ROUNDS: Readonly<Record<string, number>> = { 14: 0, 15: 5, 16: 9, 17: 13, 18: 19 };
+
+/** Numbers the days on which minor releases came out, the same for all versions; null if it is not known. */
+function roundOf(version: string): number | null {
+  const [, major = '', minor] = /^(\d+)\.(\d+)/.exec(version) ?? [];
+  const first = FIRST_ROUNDS[major];
+  return first === undefined || minor === undefined ? null : first + Number(minor);
+}
+
 function librariesMissing({ missingLibraries, rows, files, installed }: UpgradeFacts): Found[] {
   const uses = (rows.get('LIBRARY_MISSING') ?? []).map(({ object, sql }) => ({ ...libraryUse(object), sql }));
   const functions = uses

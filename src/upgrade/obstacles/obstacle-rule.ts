@@ -12,6 +12,8 @@ export interface Found {
 export interface UpgradeFacts {
   readonly from: number;
   readonly to: number;
+  /** With the minor release, as `15.20`. */
+  readonly releases: { readonly from: string; readonly to: string };
   readonly target: TargetClusterFacts;
   readonly installed: NewFacts;
   /** What initdb said if it could not make a cluster like the old one. */

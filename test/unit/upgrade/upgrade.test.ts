@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { UpgradeMode } from '../../../src/model/upgrade-mode.ts';
 import type { ModeSection, UpgradeObstacle } from '../../../src/model/upgrade-model.ts';
+import { complaintIn, endOf } from '../../../src/upgrade/caged-programs.ts';
 import { judgeUpgrade } from '../../../src/upgrade/judge-upgrade.ts';
 import { initdbOptions } from '../../../src/upgrade/new-cluster.ts';
 import { findObstacles } from '../../../src/upgrade/obstacles/find-obstacles.ts';
@@ -169,10 +170,46 @@ describe('initdb', () => {
   });
 });
 
+describe('what a program said of its failure', () => {
+  const LOG = `command: "/usr/lib/postgresql/18/bin/pg_restore" …
+
+pg_restore: connecting to database for restore
+pg_restore: creating TABLE "public.action_set_events"
+pg_restore: while PROCESSING TOC:
+pg_restore: from TOC entry 227; 1259 16390 TABLE action_set_events postgres
+pg_restore: error: could not execute query: ERROR:  unrecognized parameter "pg_attver"
+Command was:
+-- For binary upgrade, must preserve pg_type oid
+SELECT pg_catalog.binary_upgrade_set_next_pg_type_oid('16392'::pg_catalog.oid);
+${'ALTER TABLE ONLY "public"."action_set_events" ALTER COLUMN "action_set_id" SET (pg_attver=26498872);\n'.repeat(40)}`;
+
+  test('is the error, not the end of the statement that failed', () => {
+    expect(complaintIn(LOG.split('\n'))).toBe(
+      'pg_restore: error: could not execute query: ERROR:  unrecognized parameter "pg_attver"',
+    );
+  });
+
+  test('is in one line, with the hint', () => {
+    const lines = [
+      'creating directory … ok',
+      'initdb: error: invalid locale name "xx"',
+      'initdb: hint: use another',
+    ];
+    expect(endOf({ lines: lines.map((text) => ({ text, atMs: 0 })) })).toBe(
+      'initdb: error: invalid locale name "xx"; initdb: hint: use another',
+    );
+  });
+
+  test('is the end if nothing is called an error', () => {
+    expect(complaintIn(['one', '', 'two'])).toBe('one; two');
+  });
+});
+
 describe('the obstacles', () => {
   const facts: UpgradeFacts = {
     from: 15,
     to: 18,
+    releases: { from: '15.20', to: '18.6' },
     target: { slots: [], standbys: [], tablespacesInside: [], loginMethods: null },
     initdbRefusal: null,
     application: null,
@@ -192,6 +229,31 @@ describe('the obstacles', () => {
 
   test('are none of a cluster that has none', () => {
     expect(codes({})).toEqual([]);
+  });
+
+  // Those of one day: 14.20, 15.15, 16.11, 17.7 and 18.1; 18.0 came between two of them.
+  test.each([
+    ['15.20', '18.6', []],
+    ['15.20', '18.4', ['15.20 → 18.4']],
+    ['14.20', '17.7', []],
+    ['16.11', '18.0', ['16.11 → 18.0']],
+    ['17.6', '18.0', []],
+    ['15.1 (Debian 15.1-1)', '16.0', []],
+    ['14.20', '15.14', ['14.20 → 15.14']],
+    ['18.1', '19.0', []],
+  ])('name a new version whose minor release is older: %s to %s', (from, to, objects) => {
+    const found = findObstacles({ ...facts, releases: { from, to } });
+    expect(found.flatMap((each) => (each.code === 'MINOR_RELEASE_OLDER' ? each.objects : []))).toEqual(
+      objects,
+    );
+  });
+
+  test('take an older minor release for an error once the upgrade failed with it', () => {
+    const releases = { from: '15.20', to: '18.4' };
+    const mode = { mode: 'copy' as const, phases: [], downtimeMs: null, peakBytes: null, wayBack: true };
+    const severity = (outcome: 'passed' | 'failed') =>
+      findObstacles({ ...facts, releases, modes: [{ ...mode, outcome, reason: null }] })[0]?.severity;
+    expect([severity('passed'), severity('failed')]).toEqual(['warning', 'error']);
   });
 
   test('name extensions that are missing, and those with newer versions', () => {
