@@ -188,7 +188,12 @@ function addColumn(alter: AlterTable, command: AlterCommand, column: Tree.Column
   const fills = value !== undefined && subject.codes.has('VOLATILE_DEFAULT_REWRITES');
   const isFilled = (type: Tree.ConstrType | undefined) =>
     fills && (type === 'CONSTR_DEFAULT' || type === 'CONSTR_NOTNULL');
-  const checked = parts.filter(({ type }) => subject.codes.has(ON_COLUMNS[type ?? 'CONSTR_NULL'] ?? ''));
+  // As long as the column is not filled it has no key.
+  const keyed = parts.some(({ type }) => fills && type === 'CONSTR_PRIMARY');
+  const checked = parts.filter(
+    ({ type }) =>
+      (keyed && type === 'CONSTR_PRIMARY') || subject.codes.has(ON_COLUMNS[type ?? 'CONSTR_NULL'] ?? ''),
+  );
   if (!fills && checked.length === 0) return undefined;
   if ((collClause?.location ?? 0) > (first?.from ?? Number.POSITIVE_INFINITY))
     return left('its collation stands behind its constraints');
@@ -196,7 +201,7 @@ function addColumn(alter: AlterTable, command: AlterCommand, column: Tree.Column
   const definition = [slice(subject.sql, command.from, first?.from), ...kept.map(({ text }) => text)].join(
     ' ',
   );
-  const isRequired = parts.some(({ type }) => fills && type === 'CONSTR_NOTNULL');
+  const isRequired = keyed || parts.some(({ type }) => fills && type === 'CONSTR_NOTNULL');
   const key = subject.before(table)?.key;
   if (fills && !key) return left('its table has no key to fill the column by');
   const apart: ScriptStep[] = [];

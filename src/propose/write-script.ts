@@ -16,6 +16,8 @@ export interface ScriptPart {
   readonly statements: readonly string[];
   /** What begins their transaction; null: each is one by itself. */
   readonly begin: string | null;
+  /** The statement of the command that they take the place of. Absent of those that are as the command sent them. */
+  readonly instead?: number;
 }
 
 /** A statement that the script has in another form, or as it was. */
@@ -40,6 +42,7 @@ export const RESET_LOCK_TIMEOUT = 'RESET lock_timeout';
 /**
  * Writes these statements as a script; it has no changes if none of the hazards can be taken away.
  * @param staying what has no safer form, whatever the statement is
+ * @param failed statements whose safer form was tried and failed, with the reason: they stay as they were
  */
 export function writeScript(
   recording: Pick<Recording, 'context' | 'sessions'>,
@@ -47,13 +50,17 @@ export function writeScript(
   kept: readonly KeptStatement[],
   hazards: readonly Hazard[],
   staying: readonly ScriptChange[] = [],
+  failed: FailedForms = new Map(),
 ): WrittenScript {
-  const writer = new ScriptWriter(recording.sessions, before, staying);
+  const writer = new ScriptWriter(recording.sessions, before, staying, failed);
   for (const unit of unitsOf(kept, recording.context.facts.statements)) writer.add(unit);
   const stale = hazards.filter(({ code }) => code === 'STATISTICS_MISSING');
   for (const { statement, relation } of stale) if (relation !== null) writer.analyze(statement, relation);
   return writer;
 }
+
+/** Why the safer form of a statement failed, by the statement's index. */
+export type FailedForms = ReadonlyMap<number, string>;
 
 class ScriptWriter implements WrittenScript {
   readonly parts: ScriptPart[] = [{ comment: null, statements: [LOCK_TIMEOUT], begin: null }];
@@ -61,9 +68,16 @@ class ScriptWriter implements WrittenScript {
   readonly left: ScriptChange[];
   readonly #sessions: SessionSettings;
   readonly #before: Before;
+  readonly #failed: FailedForms;
   #lockTimeout = LOCK_TIMEOUT;
 
-  constructor(sessions: Recording['sessions'], before: Before, staying: readonly ScriptChange[]) {
+  constructor(
+    sessions: Recording['sessions'],
+    before: Before,
+    staying: readonly ScriptChange[],
+    failed: FailedForms,
+  ) {
+    this.#failed = failed;
     this.left = [...staying];
     this.#before = before;
     this.#sessions = new SessionSettings(sessions, (name) => !name.endsWith('_timeout'));
@@ -76,7 +90,7 @@ class ScriptWriter implements WrittenScript {
     const isDivided = divided.length > 0 && !mustStay;
     const together: KeptStatement[] = [];
     for (const kept of unit) {
-      const rewriting = mustStay ? stays(kept) : rewriteStatement(subjectWith(kept.subject, this.#before));
+      const rewriting = mustStay ? stays(kept) : this.#rewrite(kept);
       if (rewriting && !isLeft(rewriting)) {
         this.#keep(together.splice(0));
         this.#replace(kept, rewriting);
@@ -93,6 +107,12 @@ class ScriptWriter implements WrittenScript {
       const codes = [...subject.codes].filter((code) => DIVIDING.has(code) && !hasForm(code));
       if (codes.length > 0) this.changes.push(changeOf(section, codes));
     }
+  }
+
+  #rewrite({ section, subject }: KeptStatement): Rewriting | undefined {
+    const reason = this.#failed.get(section.index);
+    const rewriting = rewriteStatement(subjectWith(subject, this.#before));
+    return rewriting && reason !== undefined ? left(reason) : rewriting;
   }
 
   analyze(statement: number | null, relation: string): void {
@@ -153,6 +173,7 @@ class ScriptWriter implements WrittenScript {
         waits ? [NO_LOCK_TIMEOUT, sql, this.#lockTimeout] : [sql],
       ),
       begin: null,
+      instead: section.index,
     });
   }
 }
@@ -180,6 +201,15 @@ export function statementsOfScript(parts: readonly ScriptPart[]): string[] {
   return parts.flatMap(({ statements, begin }) =>
     begin === null ? [...statements] : [begin, ...statements, 'COMMIT'],
   );
+}
+
+/** Finds the statement of the command whose safer form has this statement of the script. @param at its place among statementsOfScript() */
+export function insteadOf(parts: readonly ScriptPart[], at: number): number | undefined {
+  let next = 0;
+  return parts.find((part) => {
+    next += statementsOfScript([part]).length;
+    return at < next;
+  })?.instead;
 }
 
 /** Without it, psql takes a file to be in the encoding of its locale. */

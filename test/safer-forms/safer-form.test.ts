@@ -51,6 +51,20 @@ test('a safer form is written if a second clone proves it, and psql runs it with
   expect(applied.report.apply).toMatchObject({ outcome: 'applied', rehearsal: safer.report.run.id });
 });
 
+test('the lock on an index that is built keeps nobody from reading, and is not the strongest', async () => {
+  const target = await temporaryDatabase(18, { sql: TABLES });
+  const folder = temporaryFolder();
+  const [file, note] = [path.join(folder, 'safer.sql'), path.join(folder, 'report.md')];
+  const { report } = await rehearse(target.url, sqlCommand('CREATE INDEX built ON orders (status)'), {
+    args: ['--propose', file, '--report', note],
+  });
+  expect(report.proposal).toMatchObject({ outcome: 'proved', original: { readsBlockedMs: 0 } });
+  expect(report.statements[0]?.locks).toContainEqual(
+    expect.objectContaining({ relation: 'public.built', indexOf: 'public.orders', blocks: [] }),
+  );
+  expect(readFileSync(note, 'utf8')).toContain('| SHARE on `public.orders` |');
+});
+
 test('what no script takes away stays in it, with the reason', async () => {
   const target = await temporaryDatabase(18, { sql: TABLES });
   const file = path.join(temporaryFolder(), 'safer.sql');
@@ -96,6 +110,47 @@ test('a script whose build was interrupted is run again as it is', async () => {
     expect(again.exitCode, again.stderr).toBe(0);
     expect(await valid()).toEqual([{ indisvalid: true }]);
   });
+});
+
+test('a key that a new column gets from its default is filled first', async () => {
+  const target = await temporaryDatabase(18, {
+    sql: `CREATE TABLE uqk (k int NOT NULL UNIQUE, v text); INSERT INTO uqk SELECT n FROM generate_series(1, 20000) n`,
+  });
+  const file = path.join(temporaryFolder(), 'safer.sql');
+  const { report } = await rehearse(
+    target.url,
+    sqlCommand('ALTER TABLE uqk ADD COLUMN id uuid DEFAULT gen_random_uuid() PRIMARY KEY'),
+    { args: ['--propose', file] },
+  );
+  expect(report.proposal, JSON.stringify(report.proposal?.reasons)).toMatchObject({
+    outcome: 'proved',
+    left: [],
+  });
+});
+
+test('a form that fails is left out with the reason, and the rest is proved', async () => {
+  const target = await temporaryDatabase(18, {
+    sql: `${TABLES} CREATE TABLE taken (id int); CREATE INDEX customers_id_key ON taken (id);`,
+  });
+  const file = path.join(temporaryFolder(), 'safer.sql');
+  const { report } = await rehearse(
+    target.url,
+    // PostgreSQL names the second constraint customers_id_key1.
+    sqlCommand(`CREATE INDEX orders_status ON orders (status); ALTER TABLE customers ADD UNIQUE (id)`),
+    { args: ['--propose', file] },
+  );
+  expect(report.proposal, JSON.stringify(report.proposal?.reasons)).toMatchObject({
+    ...{ outcome: 'proved', changes: [{ statement: 1 }] },
+    left: [
+      {
+        ...{ statement: 2, codes: ['CONSTRAINT_BUILDS_INDEX'] },
+        words: expect.stringMatching(/^its safer form failed: .*customers_id_key.*already exists/),
+      },
+    ],
+  });
+  expect(readFileSync(file, 'utf8')).toMatch(
+    /CREATE INDEX CONCURRENTLY[\s\S]*Left as it was[\s\S]*ADD UNIQUE/,
+  );
 });
 
 test('what cannot be proved is not proposed, with what differs', async () => {

@@ -7,7 +7,13 @@ import type { MigrationStatements } from '../../propose/formats/recorded-migrati
 import type { RecordedMigration } from '../../propose/formats/safer-migration.ts';
 import type { Recording } from '../../propose/kept-statements.ts';
 import type { Before } from '../../propose/subject.ts';
-import { renderScript, type ScriptChange, type ScriptPart, writeScript } from '../../propose/write-script.ts';
+import {
+  type FailedForms,
+  renderScript,
+  type ScriptChange,
+  type ScriptPart,
+  writeScript,
+} from '../../propose/write-script.ts';
 import type { CloneSetup } from '../run-on-clone.ts';
 import { writeFileWhole, writeFolderWhole } from '../write-whole.ts';
 
@@ -34,13 +40,28 @@ export function proposedMigrations(
   recording: Recording,
   before: Before,
   migrations: readonly MigrationStatements[],
-  { scripted, staying }: { readonly scripted: readonly Hazard[]; readonly staying: readonly ScriptChange[] },
+  {
+    scripted,
+    staying,
+    failed,
+  }: {
+    readonly scripted: readonly Hazard[];
+    readonly staying: readonly ScriptChange[];
+    readonly failed: FailedForms;
+  },
 ): ProposedMigration[] {
   const proposed = migrations.flatMap(({ recorded, statements }, at) => {
     const isLast = at === migrations.length - 1;
     const isOwn = ({ statement }: Hazard) =>
       statement === null ? isLast : statements.some(({ section }) => section.index === statement);
-    const { parts, changes } = writeScript(recording, before, statements, scripted.filter(isOwn), staying);
+    const { parts, changes } = writeScript(
+      recording,
+      before,
+      statements,
+      scripted.filter(isOwn),
+      staying,
+      failed,
+    );
     return changes.length === 0 ? [] : [{ recorded, parts }];
   });
   const names = proposed.map(({ recorded: { name } }) => name);

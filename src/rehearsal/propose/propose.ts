@@ -15,6 +15,7 @@ import { keptStatements } from '../../propose/kept-statements.ts';
 import { isScripted, reasonToStay } from '../../propose/scripted-hazards.ts';
 import type { Before } from '../../propose/subject.ts';
 import {
+  insteadOf,
   type ScriptChange,
   statementsOfScript,
   type WrittenScript,
@@ -29,7 +30,7 @@ import type { LoadOutcome } from '../run-under-load.ts';
 import { openSchemaReader } from '../schema-reader.ts';
 import { keepProposal, proposedMigrations } from './keep-proposal.ts';
 import { hazardFactsOf, prove, type Run } from './prove-script.ts';
-import { runScript } from './run-script.ts';
+import { runScript, type ScriptRun } from './run-script.ts';
 
 // The safer form (--propose), in the order of its steps:
 //
@@ -37,6 +38,7 @@ import { runScript } from './run-script.ts';
 //   cloneAgain         a clone as the command got one
 //   writeScript        these statements, with a safer form of what the hazards were found in
 //   runScript          on that clone, observed as the command is
+//                      a form that fails is left out, and the rest is tried on a fresh clone
 //   prove              the same schema, the same rows, and none of these hazards
 //   measureUnderLoad   with --load: once more on a third clone
 //   keepProposal       the file is written, or the folder in a tool's own format
@@ -107,18 +109,31 @@ async function makeProposal(setup: CloneSetup, prepared: RehearsalContext, reque
   const recording = { context: new HazardContext(facts), sent, sessions };
   const kept = await keptStatements(recording, scripted, 'safer');
   const sections = format === 'plain' ? null : migrationsIn(kept, format);
-  const second = await anotherClone(setup, prepared);
-  const before = await readBefore(second, recording.context);
-  const migrations = sections && proposedMigrations(recording, before, sections, { scripted, staying });
-  const script = writeScript(recording, before, kept, scripted, staying);
-  const [changes, left] = [[...script.changes], [...script.left]];
-  if (changes.length === 0) return without({ ...empty(original), left });
-  const section = { ...(await tryScript(second, prepared, request, { script, found })), changes, left };
-  if (section.outcome !== 'proved') return without(section);
-  const { parts } = script;
-  await keepProposal(setup, { file, parts, tolerated: section.tolerated, migrations });
-  return { section, statements: statementsOfScript(parts) };
+  const failed = new Map<number, string>();
+  for (;;) {
+    const second = await anotherClone(setup, prepared);
+    const before = await readBefore(second, recording.context);
+    const given = { scripted, staying, failed };
+    const migrations = sections && proposedMigrations(recording, before, sections, given);
+    const script = writeScript(recording, before, kept, scripted, staying, failed);
+    const [changes, left] = [[...script.changes], [...script.left]];
+    if (changes.length === 0) return without({ ...empty(original), left });
+    const tried = await tryScript(second, prepared, request, { script, found });
+    const section = { ...tried.section, changes, left };
+    const { parts } = script;
+    const culprit = tried.failure ? insteadOf(parts, tried.failure.at) : undefined;
+    if (tried.failure && culprit !== undefined && failed.size < MOST_LEFT_OUT) {
+      failed.set(culprit, `its safer form failed: ${tried.failure.message}`);
+      continue;
+    }
+    if (section.outcome !== 'proved') return without(section);
+    await keepProposal(setup, { file, parts, tolerated: section.tolerated, migrations });
+    return { section, statements: statementsOfScript(parts) };
+  }
 }
+
+/** Safer forms that fail, and are left out before the rest is tried on another clone: each try costs a clone and a run. */
+const MOST_LEFT_OUT = 3;
 
 /** What blocks others, and is in the script as it was. */
 function stayingIn(found: readonly Hazard[], all: boolean): ScriptChange[] {
@@ -141,7 +156,7 @@ async function tryScript(
   prepared: RehearsalContext,
   { original, runs, file }: Request,
   { script: { parts, changes }, found }: { script: WrittenScript; found: readonly Hazard[] },
-): Promise<ProposalSection> {
+): Promise<{ section: ProposalSection; failure: ScriptRun['failure'] }> {
   const watch = watchClone(second.clone, { ...second.context, schema: second.schema });
   const { context, clone, plan } = second;
   const gate = await watch.before((session) => openGate(context, clone, plan.proxy, session));
@@ -158,7 +173,9 @@ async function tryScript(
     safer: measuresOf(safer, ran.result.durationMs),
     ...{ statements: seen.statements, transactions: seen.transactions },
   };
-  if (ran.failure !== null) return { ...refused(original, [`it failed: ${ran.failure}`]), ...own };
+  const { failure } = ran;
+  if (failure !== null)
+    return { section: { ...refused(original, [`it failed: ${failure.message}`]), ...own }, failure };
   const taken = found.filter(({ code, statement }) =>
     changes.some((change) => change.statement === statement && change.codes.includes(code)),
   );
@@ -170,8 +187,9 @@ async function tryScript(
     prepared.profile?.profile ?? null,
   );
   const section = { ...empty(original), ...own, ...compared, tolerated: [...tolerated] };
-  if (reasons.length > 0) return { ...section, outcome: 'refused', reasons: [...reasons] };
-  return { ...section, outcome: 'proved', file };
+  if (reasons.length > 0)
+    return { section: { ...section, outcome: 'refused', reasons: [...reasons] }, failure };
+  return { section: { ...section, outcome: 'proved', file }, failure };
 }
 
 async function anotherClone(setup: CloneSetup, prepared: RehearsalContext): Promise<CloneSetup> {

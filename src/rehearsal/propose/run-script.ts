@@ -6,9 +6,9 @@ import type { CloneRun, CloneSetup, OpenWire } from '../run-on-clone.ts';
 /** As a session of psql begins. */
 const OWN_SETTINGS = 'RESET ALL';
 
-/** A run of statements, with the message of the one that failed. */
+/** A run of statements, with the one that failed and its message. */
 export interface ScriptRun extends CloneRun {
-  readonly failure: string | null;
+  readonly failure: { readonly at: number; readonly message: string } | null;
 }
 
 /** Runs statements in one session through the proxy, which it closes, as a command is run; the first failure ends it. */
@@ -22,13 +22,17 @@ export async function runScript(
   const { run, audit } = context;
   const session = await openSession(route.entry, { run, audit, purpose: 'proposal', signal: stop.signal });
   const startedMs = performance.now();
-  let failure: string | null = null;
+  let failure: ScriptRun['failure'] = null;
+  let at = 0;
   try {
     await session.query(OWN_SETTINGS);
-    for (const sql of statements) await session.query(sql);
+    for (const sql of statements) {
+      await session.query(sql);
+      at += 1;
+    }
   } catch (error) {
     if (stop.signal.aborted) throw error;
-    failure = messageOf(error);
+    failure = { at, message: messageOf(error) };
   } finally {
     await session.close();
   }
