@@ -28,16 +28,30 @@ export interface Notification {
 export async function notify(report: Report, url: string): Promise<void> {
   try {
     const body = JSON.stringify(notificationOf(await forReader(report, 'markdown', true)));
-    const response = await fetch(url, {
+    const { address, headers } = receiverOf(url);
+    const response = await fetch(address, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { ...headers, 'content-type': 'application/json' },
       body,
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     if (!response.ok) throw new Error(`it answered ${response.status}`);
   } catch (error) {
-    process.stderr.write(visibleLines(`safemigrate: The notification was not sent: ${causeOf(error)}.\n`));
+    const cause = causeOf(error).replaceAll(url, 'the address of --notify');
+    process.stderr.write(visibleLines(`safemigrate: The notification was not sent: ${cause}.\n`));
   }
+}
+
+/** fetch() refuses credentials in an address. @throws Error without the address, whose path and query may be secrets as well. */
+function receiverOf(url: string): { address: URL; headers: Record<string, string> } {
+  if (!URL.canParse(url)) throw new Error('--notify names no address of the web');
+  const address = new URL(url);
+  const [user, password] = [address.username, address.password].map(decodeURIComponent);
+  address.username = '';
+  address.password = '';
+  if (!user && !password) return { address, headers: {} };
+  const credentials = Buffer.from(`${user}:${password}`).toString('base64');
+  return { address, headers: { authorization: `Basic ${credentials}` } };
 }
 
 /** @param report redacted: the receiver is another system. */

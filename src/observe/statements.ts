@@ -242,6 +242,10 @@ function firstWord(sql: string): string {
 
 function errorOf(fields: ReadonlyMap<string, string>, sql: string): NonNullable<StatementSection['error']> {
   const field = (letter: string) => fields.get(letter) ?? null;
+  const words = (letter: string) => {
+    const text = fields.get(letter);
+    return text === undefined ? null : messageWithoutSecrets(text, sql);
+  };
   // These quote statements, also those that a function made up.
   const quoting = (letter: string) => {
     const text = fields.get(letter);
@@ -250,9 +254,9 @@ function errorOf(fields: ReadonlyMap<string, string>, sql: string): NonNullable<
   const position = fields.get('P');
   return {
     sqlstate: fields.get('C') ?? '',
-    message: messageWithoutSecrets(fields.get('M') ?? '', sql),
-    detail: field('D'),
-    hint: field('H'),
+    message: words('M') ?? '',
+    detail: words('D'),
+    hint: words('H'),
     position: position === undefined ? null : Number(position),
     where: quoting('W'),
     internalQuery: quoting('q'),

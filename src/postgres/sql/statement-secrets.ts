@@ -10,11 +10,15 @@ const GAP = /(?:\s|\/\*[\s\S]*?\*\/|--[^\n]*\n)*/.source;
 const EVERY_LITERAL = new RegExp(LITERAL, 'gi');
 const HIDDEN = "'…'";
 
+/** The word is the end of a literal that is a name, and the quote behind it closes that: ('my.password', …). */
+const IS_NAME = `(?<='[\\w.$]*)'{1,4}${GAP},`;
 /** Literals that are secrets by their place: CREATE ROLE … PASSWORD '…', CREATE SUBSCRIPTION … CONNECTION '…'. */
 const BEHIND_WORD = new RegExp(
-  `(\\b(?:ssl)?(?:password|connection)\\b"?${GAP}=?${GAP})(?:${NESTED}|${LITERAL})`,
+  `(\\b(?:ssl)?(?:password|connection)\\b(?!${IS_NAME})"?${GAP}=?${GAP})(?:${NESTED}|${LITERAL})`,
   'gi',
 );
+/** Values behind such a name: VALUES ('smtp.password', '…'), jsonb_build_object('password', '…'). */
+const BEHIND_NAME = new RegExp(`('[\\w.$]*password'{1,4}${GAP},${GAP})(?:${NESTED}|${LITERAL})`, 'gi');
 /** Statements whose options hold secrets under names that only the wrapper knows: secret_key, api_token, … */
 const OF_SERVERS = new RegExp(
   `\\b(?:create|alter)${GAP}(?:server|user${GAP}mapping|foreign${GAP}data${GAP}wrapper)\\b(?:${LITERAL}|[^;])*`,
@@ -55,6 +59,8 @@ const UNQUOTED = new RegExp(
 );
 const NEAR = /(at or near )".*"/s;
 const IN_URL = /(:\/\/[^\s:/@']*:)[^\s@']+(?=@)/g;
+/** `curl -u user:…` of COPY … PROGRAM. */
+const OF_PROGRAM = /((?:\s-u\s*|\s--user[\s=]+)[^\s:'"]+:)[^\s'"]+/g;
 
 /** The statement's text with every password that it spells out replaced. Other literals stay if they can be distinguished. */
 export function statementWithoutSecrets(sql: string): string {
@@ -62,10 +68,12 @@ export function statementWithoutSecrets(sql: string): string {
   return sql
     .replace(OF_SERVERS, withoutOptions)
     .replace(BEHIND_WORD, (_all, word: string) => word + HIDDEN)
+    .replace(BEHIND_NAME, (_all, start: string) => start + HIDDEN)
     .replace(SETTING, (_all, start: string) => start + HIDDEN)
     .replace(UNQUOTED, (_all, start: string) => `${start}…`)
-    .replace(IN_CONNECTION, (_all, word: string) => `${word}…`)
-    .replace(IN_URL, (_all, start: string) => `${start}…`);
+    .replace(IN_CONNECTION, '$1…')
+    .replace(IN_URL, '$1…')
+    .replace(OF_PROGRAM, '$1…');
 }
 
 function withoutOptions(statement: string): string {
@@ -89,8 +97,9 @@ export function schemaWithoutSecrets(schema: SchemaSection): SchemaSection {
   };
 }
 
-/** The message of a statement's error, which may quote the statement. */
+/** The message of a statement's error, which may quote the statement, a URL or a program's command line. */
 export function messageWithoutSecrets(message: string, sql: string): string {
   // A global expression would begin where its last search ended.
-  return sql.search(UNQUOTED) < 0 ? message : message.replace(NEAR, '$1"…"');
+  const quoted = sql.search(UNQUOTED) < 0 ? message : message.replace(NEAR, '$1"…"');
+  return quoted.replace(IN_CONNECTION, '$1…').replace(IN_URL, '$1…').replace(OF_PROGRAM, '$1…');
 }

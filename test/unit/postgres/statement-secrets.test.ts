@@ -15,6 +15,20 @@ test.each([
   ],
   ["ALTER DATABASE shop SET app.auth_token = 'hunter2'", "ALTER DATABASE shop SET app.auth_token = '…'"],
   ["UPDATE users SET password_hash = 'hunter2'", "UPDATE users SET password_hash = '…'"],
+  [
+    "SELECT set_config('my.password','hunter2',false), set_config('my.password', 'hunter2', false)",
+    "SELECT set_config('my.password','…',false), set_config('my.password', '…', false)",
+  ],
+  [
+    "EXECUTE 'SELECT set_config(''my.password'',''hunter2'',false)'",
+    "EXECUTE 'SELECT set_config(''my.password'','…',false)'",
+  ],
+  [
+    "INSERT INTO settings VALUES ('smtp.password','hunter2', 7)",
+    "INSERT INTO settings VALUES ('smtp.password','…', 7)",
+  ],
+  ["ALTER ROLE app PASSWORD',hunter2'", "ALTER ROLE app PASSWORD'…'"],
+  ["COPY t FROM PROGRAM 'curl -u u:hunter2 https://h/x'", "COPY t FROM PROGRAM 'curl -u u:… https://h/x'"],
   ["CREATE ROLE app LOGIN PASSWORD 'hunter2'", "CREATE ROLE app LOGIN PASSWORD '…'"],
   [
     "ALTER USER app ENCRYPTED PASSWORD  E'hun\\'ter2' VALID UNTIL 'x'",
@@ -86,6 +100,16 @@ test('hides what a syntax error quotes of a password without quotes', () => {
     'syntax error at or near "…"',
   );
   expect(messageWithoutSecrets(message, 'SELECT hunter2 hunter2')).toBe(message);
+});
+
+test.each([
+  [
+    'login failed for postgresql://u:hunter2@h/db password=hunter2',
+    'login failed for postgresql://u:…@h/db password=…',
+  ],
+  ['program "curl -u u:hunter2 https://h" failed', 'program "curl -u u:… https://h" failed'],
+])('a message that a function raises has none either: %s', (message, shown) => {
+  expect(messageWithoutSecrets(message, 'SELECT f()')).toBe(shown);
 });
 
 test.each([
