@@ -171,7 +171,7 @@ class ObservingProxy implements WireProxy {
   async #admit(socket: Socket, { startup, rest }: Extract<Arrival, { kind: 'session' }>): Promise<Admitted> {
     const reader = await authenticate(socket, { startup, rest }, this.#verifier);
     const { parameters, given } = withSettings(startup.parameters, this.#options.settings ?? {});
-    const upstream = await logIn(this.#settingsFor(startup), parameters, this.#stop.signal);
+    const upstream = await logIn(this.#settingsFor(startup), parameters, this.#stop.signal, startup.version);
     socket.write(Buffer.concat([authentication(AUTHENTICATION.ok), ...upstream.greeting]));
     return { reader, upstream, given };
   }

@@ -27,6 +27,8 @@ export interface Startup {
   readonly database: string;
   /** In the client's order, `user` and `database` included. */
   readonly parameters: readonly (readonly [name: string, value: string])[];
+  /** 3.2 if the client asks for that or a later one, else 3.0. */
+  readonly version: number;
   /** Sent before authentication if the client asks for a protocol version or options that are not supported. */
   readonly negotiation: Buffer | undefined;
 }
@@ -93,7 +95,7 @@ function readStartup(packet: Buffer): Startup {
   if (version >>> 16 !== 3)
     throw new Refusal({
       sqlstate: FEATURE_NOT_SUPPORTED,
-      message: `The protocol version ${version >>> 16}.${version & 0xffff} is not supported; 3.0 is.`,
+      message: `The protocol version ${version >>> 16}.${version & 0xffff} is not supported; 3.0 and 3.2 are.`,
     });
   const parameters: [string, string][] = [];
   for (let at = 4; at < packet.length && packet[at] !== 0; ) {
@@ -112,10 +114,14 @@ function readStartup(packet: Buffer): Startup {
     user,
     database: given.get('database') || user,
     parameters: parameters.filter(([name]) => !name.startsWith('_pq_.')),
+    version: version >= STARTUP.version32 ? STARTUP.version32 : STARTUP.version3,
     negotiation:
-      version === STARTUP.version3 && extensions.length === 0
+      version <= STARTUP.version32 && extensions.length === 0
         ? undefined
-        : negotiation(extensions.map(([name]) => name)),
+        : negotiation(
+            Math.min(version, STARTUP.version32),
+            extensions.map(([name]) => name),
+          ),
   };
 }
 
@@ -128,11 +134,11 @@ function refuseReplication(value: string | undefined): void {
   });
 }
 
-/** NegotiateProtocolVersion: 3.0, and none of the extensions. */
-function negotiation(extensions: readonly string[]): Buffer {
+/** NegotiateProtocolVersion: this version, and none of the extensions. */
+function negotiation(version: number, extensions: readonly string[]): Buffer {
   return encodeMessage(
     SERVER.negotiateProtocolVersion,
-    int32(STARTUP.version3),
+    int32(version),
     int32(extensions.length),
     ...extensions.map((name) => `${name}\0`),
   );

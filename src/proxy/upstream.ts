@@ -63,19 +63,21 @@ class LoginFailed extends Error {
 
 /**
  * Logs in with the route's credentials, and the client's own start-up parameters except user and database.
+ * @param version of the protocol; an older server speaks 3.0 instead, which differs in the length of its keys alone.
  * @throws SafemigrateError (dial's); its `cause` is a ServerRefusal if the server refused the login.
  */
 export async function logIn(
   settings: ConnectionSettings,
   parameters: readonly (readonly [string, string])[],
   signal: AbortSignal,
+  version: number = STARTUP.version3,
 ): Promise<Upstream> {
   const own = new Map([
     ['user', settings.user],
     ['database', settings.database],
   ]);
   const others = parameters.filter(([name]) => !own.has(name));
-  const packet = startupPacket([...own, ...others]);
+  const packet = startupPacket(version, [...own, ...others]);
   return await dial(
     settings,
     async (link) => {
@@ -88,9 +90,9 @@ export async function logIn(
   );
 }
 
-function startupPacket(parameters: readonly (readonly [string, string])[]): Buffer {
+function startupPacket(version: number, parameters: readonly (readonly [string, string])[]): Buffer {
   const body = Buffer.concat([
-    int32(STARTUP.version3),
+    int32(version),
     Buffer.from(parameters.map(([name, value]) => `${name}\0${value}\0`).join('')),
     Buffer.from([0]),
   ]);
@@ -234,7 +236,8 @@ async function cancel(
     const socket = await openLink(settings, address, encrypted ? 'tls' : 'plain');
     socket.on('error', () => {});
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
-    socket.end(serialize.cancel(key.readInt32BE(0), key.readInt32BE(4)));
+    const request = Buffer.concat([int32(STARTUP.cancel), key]);
+    socket.end(Buffer.concat([int32(request.length + 4), request]));
     socket.resume();
     await closed;
   } catch {

@@ -1,6 +1,12 @@
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../src/postgres/connection/environment.ts';
-import { encodeMessage, errorFields, payloadOf, query } from '../../src/postgres/protocol/messages.ts';
+import {
+  encodeMessage,
+  errorFields,
+  payloadOf,
+  query,
+  STARTUP,
+} from '../../src/postgres/protocol/messages.ts';
 import { logIn, type Upstream } from '../../src/proxy/upstream.ts';
 
 const HEADER_BYTES = 5;
@@ -15,13 +21,18 @@ export class RawClient {
     this.upstream = upstream;
   }
 
-  static async connect(url: string, parameters: Record<string, string> = {}): Promise<RawClient> {
+  static async connect(
+    url: string,
+    parameters: Record<string, string> = {},
+    version: number = STARTUP.version3,
+  ): Promise<RawClient> {
     const settings = parseSettings(url, readEnvironment({}, '/'));
     return new RawClient(
       await logIn(
         settings,
         Object.entries({ client_encoding: 'UTF8', ...parameters }),
         new AbortController().signal,
+        version,
       ),
     );
   }

@@ -53,6 +53,8 @@ export const AUTHENTICATION = {
 /** The second number of a start-up packet: a version, or a request in place of one. */
 export const STARTUP = {
   version3: 0x0003_0000,
+  /** From PostgreSQL 18 on. It differs in one thing: the key of a CancelRequest may be longer than four bytes. */
+  version32: 0x0003_0002,
   cancel: 80_877_102,
   ssl: 80_877_103,
   gssapi: 80_877_104,

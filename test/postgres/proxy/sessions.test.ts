@@ -3,7 +3,13 @@ import { createConnection, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
-import { encodeMessage, errorFields, int32, query } from '../../../src/postgres/protocol/messages.ts';
+import {
+  encodeMessage,
+  errorFields,
+  int32,
+  query,
+  STARTUP,
+} from '../../../src/postgres/protocol/messages.ts';
 import type { Intent } from '../../../src/proxy/observed.ts';
 import type { ProxyOptions } from '../../../src/proxy/proxy.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
@@ -106,22 +112,42 @@ describe('a client is let in', () => {
     }
   });
 
-  test('and protocol 3.2 is answered with what is spoken here', async () => {
+  test.each([18, 17] as const)(
+    'and protocol 3.2 has the keys of the server, as of PostgreSQL %d',
+    async (version) => {
+      const database = await temporaryDatabase(version);
+      await withProxy(database.url, {}, async ({ url }) => {
+        const keyBytes = async (from: string) => {
+          const client = await RawClient.connect(from, { application_name: 'of 3.2' }, STARTUP.version32);
+          client.send(query('select pg_sleep(600)'));
+          await running(database.url, 'of 3.2', 1);
+          await client.upstream.cancel();
+          expect((await client.until('Z')).join()).toContain('C=57014');
+          await client.close();
+          return client.upstream.key.length - 4;
+        };
+        const direct = await keyBytes(database.url);
+        expect(direct).toBe(version === 18 ? 32 : 4);
+        expect(await keyBytes(url)).toBe(direct);
+      });
+    },
+  );
+
+  test('and options of protocol 3.2 are answered with what is spoken here', async () => {
     const database = await temporaryDatabase(18);
     await withProxy(database.url, {}, async ({ proxy }) => {
       const socket = createConnection(proxy.port, proxy.host);
       socket.write(startup(0x0003_0002, 'user\0postgres\0_pq_.wish\0on\0\0'));
       const answer = await firstBytes(socket);
       expect(String.fromCharCode(answer[0] ?? 0)).toBe('v');
-      expect(answer.readUInt32BE(5)).toBe(0x0003_0000);
+      expect(answer.readUInt32BE(5)).toBe(0x0003_0002);
       expect(answer.toString('latin1', 13, 22)).toBe('_pq_.wish');
       socket.destroy();
     });
   });
 
   test.each([
-    ['3.2 alone', 0x0003_0002, [], 0x0003_0000],
-    ['a version that nobody speaks', 0x0003_270f, [], 0x0003_0000],
+    ['a version that nobody speaks', 0x0003_270f, [], 0x0003_0002],
     ['3.0 with options', 0x0003_0000, ['_pq_.one', '_pq_.two'], 0x0003_0000],
   ])('and %s is negotiated before anything else', async (_, version, options, answered) => {
     const database = await temporaryDatabase(18);
