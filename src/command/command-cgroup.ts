@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { codeOf } from '../errors.ts';
 
 /**
  * A control group (cgroup v2) of one run of the command: whatever its processes fork belongs to it, however they do that. It is made
@@ -14,6 +15,8 @@ export interface CommandCgroup {
 }
 
 const PREFIX = 'safemigrate-command-';
+/** A name with the id of the process that made it. */
+const MAKER = new RegExp(`^${PREFIX}(\\d+)-`);
 const PROCESSES = 'cgroup.procs';
 /** As the content of cgroup.procs: the process that writes it. */
 const ITSELF = '0';
@@ -27,6 +30,7 @@ const ONLY_IF_THERE = { flag: 'r+' };
  */
 export function startInCgroup<T>(spawn: () => T): { started: T; cgroup: CommandCgroup | undefined } {
   const parent = ownCgroup();
+  if (parent !== undefined) removeThoseOfKilled(parent);
   const folder = parent === undefined ? undefined : enterNewBelow(parent);
   if (parent === undefined || folder === undefined) return { started: spawn(), cgroup: undefined };
   const cgroup = cgroupIn(folder, parent);
@@ -37,6 +41,28 @@ export function startInCgroup<T>(spawn: () => T): { started: T; cgroup: CommandC
     throw error;
   } finally {
     enter(parent);
+  }
+}
+
+/** Removes the empty groups beside ours of runs that were killed and could not do it themselves. */
+function removeThoseOfKilled(parent: string): void {
+  try {
+    for (const folder of foldersIn(parent)) {
+      const [, pid] = MAKER.exec(path.basename(folder)) ?? [];
+      // Whoever is about to enter a new group still lives.
+      if (pid !== undefined && !lives(Number(pid)) && pidsBelow(folder).length === 0) removeIfEmpty(folder);
+    }
+  } catch {
+    // What cannot be listed is not ours.
+  }
+}
+
+function lives(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return codeOf(error) !== 'ESRCH';
   }
 }
 

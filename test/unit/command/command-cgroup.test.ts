@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmdirSync } from 'node:fs';
+import path from 'node:path';
 import { expect, test } from 'vitest';
 import { removeEmptyCgroups, startInCgroup } from '../../../src/command/command-cgroup.ts';
 import { skipReason } from '../../helpers/requirements.ts';
@@ -36,5 +37,25 @@ test.skipIf(skipReason(probe ? null : 'there is no cgroup v2 that may be changed
     expect(() => startInCgroup(fail)).toThrow('no such program');
     expect(ownCgroup()).toBe(before);
     expect(removeEmptyCgroups()).not.toContainEqual(OWN);
+  },
+);
+
+test.skipIf(skipReason(probe ? null : 'there is no cgroup v2 that may be changed'))(
+  'the group of a run that was killed is removed by the next run, and that of a living one is not',
+  async () => {
+    const mount = /^\d+ \d+ \S+ \S+ (\S+) .* - cgroup2 /m.exec(
+      readFileSync('/proc/self/mountinfo', 'utf8'),
+    )?.[1];
+    const below = path.join(mount ?? '', ownCgroup()?.slice('0::'.length) ?? '');
+    const killed = spawn('sh', ['-c', `mkdir "$0/safemigrate-command-$$-0123abcd" && kill -9 $$`, below]);
+    await once(killed, 'exit');
+    const [dead, living] = [killed.pid, process.ppid].map((pid) => `safemigrate-command-${pid}-0123abcd`);
+    mkdirSync(path.join(below, living ?? ''));
+    expect(readdirSync(below)).toContain(dead);
+    startInCgroup(() => undefined).cgroup?.dissolve();
+    const left = readdirSync(below);
+    rmdirSync(path.join(below, living ?? ''));
+    expect(left).not.toContain(dead);
+    expect(left).toContain(living);
   },
 );
