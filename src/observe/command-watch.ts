@@ -37,6 +37,8 @@ export interface CommandWatchOptions {
   /** Every login works there; else the clone's own is taken for all. */
   readonly sharesRoles: boolean;
   readonly cloneOid: number;
+  /** Of the clone's server; missing: not known. */
+  readonly serverVersionNum?: number;
   readonly guard: Gate;
   readonly observe: Observe;
   /** Address to listen on; default: this machine alone. */
@@ -184,7 +186,7 @@ async function openObservers(
 }
 
 function proxyOptions(
-  { observe, guard, settings, listen, listener, otherDatabase }: CommandWatchOptions,
+  { observe, guard, settings, listen, listener, otherDatabase, serverVersionNum }: CommandWatchOptions,
   seen: Observers,
   routes: readonly Route[],
   secret: string,
@@ -194,6 +196,7 @@ function proxyOptions(
     observer: seen.observe,
     readLocks: seen.reader.read,
     ...(settings === undefined ? {} : { settings }),
+    ...(serverVersionNum === undefined ? {} : { serverVersionNum }),
     ...(listen === undefined ? {} : { listen: { host: listen } }),
     listener,
     otherDatabase: (name, upstream) => (otherDatabase(name) ? { ...upstream, database: name } : undefined),

@@ -6,7 +6,7 @@ import type { ConnectionSettings } from '../postgres/connection/connection-setti
 import { endsWithin } from '../postgres/ends-within.ts';
 import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
 import { ProtocolError } from '../postgres/protocol/frames.ts';
-import { AUTHENTICATION, authentication, errorResponse } from '../postgres/protocol/messages.ts';
+import { AUTHENTICATION, authentication, errorResponse, STARTUP } from '../postgres/protocol/messages.ts';
 import { ScramVerifier } from '../postgres/protocol/scram.ts';
 import { withSettings } from '../postgres/protocol/startup-settings.ts';
 import { BusyPolling } from './busy-polling.ts';
@@ -33,6 +33,8 @@ export interface ProxyOptions {
   readonly readLocks?: ReadLocks;
   /** Default: everything may run. */
   readonly gate?: Gate;
+  /** As server_version_num. Protocol 3.2 is spoken if the server does, as far as that is known. */
+  readonly serverVersionNum?: number;
   /** Settings that sessions begin with, unless their client's start-up message has them. */
   readonly settings?: Readonly<Record<string, string>>;
   /**
@@ -60,6 +62,7 @@ interface Admitted {
   readonly given: ReadonlySet<string>;
 }
 
+const SPEAKS_32 = 180000;
 const OPEN: Gate = { before: () => 'run', open: true };
 const UNKNOWN_DATABASE = '3D000';
 const INVALID_AUTHORIZATION = '28000';
@@ -146,7 +149,7 @@ class ObservingProxy implements WireProxy {
     socket.on('error', () => {});
     const timer = setTimeout(() => socket.destroy(), STARTUP_TIMEOUT_MS);
     try {
-      const arrival = await receiveStartup(socket);
+      const arrival = await receiveStartup(socket, this.#newestProtocol());
       if (arrival?.kind === 'cancel') await this.#running.get(arrival.key.toString('base64'))?.cancel();
       if (arrival?.kind !== 'session') return;
       const admitted = await this.#admit(socket, arrival);
@@ -205,6 +208,11 @@ class ObservingProxy implements WireProxy {
     await session.run();
     this.#running.delete(key);
     this.#observer({ type: 'session-end', session: number, at: new Date() });
+  }
+
+  #newestProtocol(): number {
+    const { serverVersionNum = SPEAKS_32 } = this.#options;
+    return serverVersionNum >= SPEAKS_32 ? STARTUP.version32 : STARTUP.version3;
   }
 
   #settingsFor({ user, database }: Startup): ConnectionSettings {

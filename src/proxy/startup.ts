@@ -27,7 +27,7 @@ export interface Startup {
   readonly database: string;
   /** In the client's order, `user` and `database` included. */
   readonly parameters: readonly (readonly [name: string, value: string])[];
-  /** 3.2 if the client asks for that or a later one, else 3.0. */
+  /** 3.2 if the client asks for that or a later one and it is spoken, else 3.0. */
   readonly version: number;
   /** Sent before authentication if the client asks for a protocol version or options that are not supported. */
   readonly negotiation: Buffer | undefined;
@@ -51,9 +51,10 @@ const INVALID_PASSWORD = '28P01';
 
 /**
  * Reads the first packet of a new client. Requests for encryption are answered "no": the connection stays on this machine.
+ * @param newest version of the protocol that is spoken.
  * @throws Refusal, ProtocolError; resolves with undefined if the client goes away.
  */
-export async function receiveStartup(socket: Socket): Promise<Arrival | undefined> {
+export async function receiveStartup(socket: Socket, newest: number): Promise<Arrival | undefined> {
   const splitter = new StartupSplitter();
   for await (const chunk of chunksOf(socket)) {
     let found = splitter.push(chunk);
@@ -61,7 +62,7 @@ export async function receiveStartup(socket: Socket): Promise<Arrival | undefine
       const code = found.packet.readUInt32BE(0);
       if (code === STARTUP.cancel) return { kind: 'cancel', key: found.packet.subarray(4) };
       if (code !== STARTUP.ssl && code !== STARTUP.gssapi)
-        return { kind: 'session', startup: readStartup(found.packet), rest: found.rest };
+        return { kind: 'session', startup: readStartup(found.packet, newest), rest: found.rest };
       // Plain bytes behind the request, before our answer, could have been injected: they must not be trusted.
       if (found.rest.length > 0) throw new ProtocolError('Data came behind a request for encryption.');
       socket.write(NO);
@@ -90,7 +91,7 @@ async function* chunksOf(socket: Socket): AsyncGenerator<Buffer> {
   }
 }
 
-function readStartup(packet: Buffer): Startup {
+function readStartup(packet: Buffer, newest: number): Startup {
   const version = packet.readUInt32BE(0);
   if (version >>> 16 !== 3)
     throw new Refusal({
@@ -114,12 +115,12 @@ function readStartup(packet: Buffer): Startup {
     user,
     database: given.get('database') || user,
     parameters: parameters.filter(([name]) => !name.startsWith('_pq_.')),
-    version: version >= STARTUP.version32 ? STARTUP.version32 : STARTUP.version3,
+    version: version >= STARTUP.version32 ? newest : STARTUP.version3,
     negotiation:
-      version <= STARTUP.version32 && extensions.length === 0
+      version <= newest && extensions.length === 0
         ? undefined
         : negotiation(
-            Math.min(version, STARTUP.version32),
+            Math.min(version, newest),
             extensions.map(([name]) => name),
           ),
   };

@@ -57,6 +57,7 @@ export function wireOptions(
     clone: clone.connect,
     sharesRoles: clone.sharesRoles,
     cloneOid: clone.oid,
+    serverVersionNum: context.target.server.versionNum,
     guard,
     observe,
     listen,

@@ -122,7 +122,7 @@ export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Prom
 function wayToTarget({ target, logins, listen, connect }: GuardedParts) {
   return {
     ...{ logins, listen, connect, clone: target.settings, cloneOid: target.database.oid },
-    ...{ sharesRoles: true, otherDatabase: () => true },
+    ...{ sharesRoles: true, otherDatabase: () => true, serverVersionNum: target.server.versionNum },
   };
 }
 

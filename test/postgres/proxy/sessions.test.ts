@@ -133,6 +133,21 @@ describe('a client is let in', () => {
     },
   );
 
+  test('and protocol 3.2 is not spoken where the server does not', async () => {
+    const database = await temporaryDatabase(17);
+    await withProxy(database.url, { serverVersionNum: 170000 }, async ({ proxy, url }) => {
+      const socket = createConnection(proxy.port, proxy.host);
+      socket.write(startup(STARTUP.version32, 'user\0postgres\0\0'));
+      const answer = await firstBytes(socket);
+      expect(String.fromCharCode(answer[0] ?? 0)).toBe('v');
+      expect(answer.readUInt32BE(5)).toBe(STARTUP.version3);
+      socket.destroy();
+      const client = await RawClient.connect(url, {}, STARTUP.version32);
+      expect((await client.query('select 1')).at(-1)).toContain('Z');
+      await client.close();
+    });
+  });
+
   test('and options of protocol 3.2 are answered with what is spoken here', async () => {
     const database = await temporaryDatabase(18);
     await withProxy(database.url, {}, async ({ proxy }) => {
