@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
 import { disturbServer, furnishServer } from '../helpers/busy-server.ts';
 import { sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { rehearse, rehearseWatched } from '../helpers/rehearse.ts';
 import { passingBy } from '../helpers/unseen-sessions.ts';
@@ -50,4 +51,51 @@ test('a session of the command’s that nobody saw never counts as unchanged, ho
   } finally {
     await others.stop();
   }
+});
+
+describe('others who write rows and definitions in the target all the time', () => {
+  const DEFINES = 'CREATE TABLE of_others (id int); INSERT INTO visits VALUES (1); DROP TABLE of_others';
+
+  async function beside(work: () => Promise<unknown>, rehearsing: () => Promise<void>): Promise<void> {
+    let isStopped = false;
+    const others = (async () => {
+      while (!isStopped) await work();
+    })();
+    try {
+      await rehearsing();
+    } finally {
+      isStopped = true;
+      await others;
+    }
+  }
+
+  test('in new sessions: a command in the sandbox is proved to have left it alone', async () => {
+    const visit = () => withClient(target, (client) => client.query(DEFINES));
+    await beside(visit, async () => {
+      const { report, exitCode } = await rehearse(target, sqlCommand('CREATE TABLE notes (id int)'), {
+        args: ['--clone', 'cluster'],
+      });
+      expect(report.target.unchanged).toBe(true);
+      expect(exitCode).toBe(0);
+    });
+  });
+
+  test('in a session that they keep: a command that is only watched is, too', async () => {
+    await withClient(target, async (client) => {
+      await beside(
+        () => client.query(DEFINES),
+        async () => {
+          const { report, exitCode } = await rehearseWatched(
+            target,
+            sqlCommand('CREATE TABLE notes (id int)'),
+            {
+              args: ['--clone', 'cluster'],
+            },
+          );
+          expect(report.target.unchanged).toBe(true);
+          expect(exitCode).toBe(0);
+        },
+      );
+    });
+  });
 });
