@@ -21,7 +21,7 @@ export interface Account {
   readonly changes: readonly TargetChange[];
   /** Why it is not proved that the command left the target alone; none if it is. */
   readonly unproved: readonly string[];
-  /** Somebody else had a session in the target, and nobody there may have worked for the command. */
+  /** Somebody else had a session in the target, and none of those who were there may have worked for the command. */
   readonly othersInTarget: boolean;
 }
 
@@ -170,8 +170,8 @@ function hasOthers(states: TargetStates, seen: SeenSessions, target: number): bo
  * its last statement (on version 14 with the next one), so that nothing shows that it wrote nothing.
  */
 function suspectRelays({ start, after }: TargetStates, { relayed }: SeenSessions): SeenSessions['relayed'] {
-  const isTouched = isWritten(writtenRows(start, after)) || writtenCatalogues(start, after).length > 0;
-  if (isTouched) return relayed;
+  const rows = writtenRows(start, after);
+  if (rows === 'not known' || isWritten(rows) || writtenCatalogues(start, after).length > 0) return relayed;
   const there = new Set(visitorsOf(after.accounts).map(keyOfVisitor));
   return relayed.filter(({ key }) => there.has(key));
 }

@@ -39,7 +39,7 @@ export interface SeenCommand extends Omit<Contacts, 'caveats' | 'dialled'> {
 export interface Suspects {
   /** Somebody else was connected to the server. */
   readonly others: boolean;
-  /** Somebody else had a session in the target, and nobody there may have worked for the command. */
+  /** Somebody else had a session in the target, and none of those there may have worked for the command. */
   readonly othersInTarget: boolean;
   /** Each session that came to any database of the server is accounted for, and none was the command's. */
   readonly noStranger: boolean;

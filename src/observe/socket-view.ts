@@ -60,15 +60,19 @@ export async function readSockets(
   const pids = (await family?.pids()) ?? [];
   const strangers = (family?.strangers() ?? []).map((pid) => ({ pid, open: socketInodes(pid) }));
   const inodes = pids.map((pid) => ({ pid, open: socketInodes(pid) }));
+  const command = (await Promise.all(pids.map(socketsOf))).flat();
+  const ofListeners = byInode((await listening.pids()).map((pid) => ({ pid, open: socketInodes(pid) })));
+  // Read last: a socket that is still there was held by its process while the processes were read.
+  const [all, peers] = await Promise.all([listSockets(process.pid), overUnix ? unixPeers() : undefined]);
   return {
-    command: (await Promise.all(pids.map(socketsOf))).flat(),
+    command,
     holders: byInode(inodes),
     isComplete: inodes.every(({ open }) => open !== undefined),
-    all: await listSockets(process.pid),
-    peers: overUnix ? await unixPeers() : undefined,
+    all,
+    peers,
     ofStrangers: new Set(byInode(strangers).keys()),
     unreadStrangers: new Set(strangers.flatMap(({ pid, open }) => (open ? [] : (ownerOf(pid) ?? [])))),
-    ofListeners: byInode((await listening.pids()).map((pid) => ({ pid, open: socketInodes(pid) }))),
+    ofListeners,
   };
 }
 

@@ -284,8 +284,7 @@ export function isolationText({ kind, by, scoped, covered, allowed, reason }: Co
   const besides = allowed.length === 0 ? '' : `; --sandbox-allow: ${allowed.join(', ')}`;
   const hidden = covered.length === 0 ? '' : `; hidden from it: ${covered.join(', ')}`;
   const why = reason === null ? '' : `; no sandbox, because ${reason}`;
-  if (kind === 'sandboxed')
-    return `sandboxed by ${by}: no network but the proxy, no Unix socket${besides}`;
+  if (kind === 'sandboxed') return `sandboxed by ${by}: no network but the proxy, no Unix socket${besides}`;
   if (kind === 'restricted')
     return `restricted by ${restrictionText({ by, scoped })}${besides}${hidden}${why}`;
   return `watched for connections of its own to the target, not sandboxed${hidden}${why}`;
