@@ -27,7 +27,7 @@ test('what the sandbox of the command costs', async () => {
   const [off, auto] = [timesOf('off'), timesOf('auto')];
   // Of two runs after another, since the machine's own speed changes within a minute.
   const more = auto.map((ms, round) => ms - (off[round] ?? 0));
-  recordFigures('what a small rehearsal takes with --sandbox, without the clone', [
+  recordFigures('what the wrapper itself takes with --sandbox', [
     {
       ...{ rounds: ROUNDS, 'off, ms': Math.round(median(off)), 'auto, ms': Math.round(median(auto)) },
       'auto / off': median(auto.map((ms, round) => ms / (off[round] ?? 1))).toFixed(2),
