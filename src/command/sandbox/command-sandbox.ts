@@ -49,14 +49,14 @@ export async function requireSandbox({ plan: { allow }, settings }: Asked): Prom
 }
 
 /**
- * Finds the strictest of the ways that work here.
+ * Finds the strictest of the ways that work here, or the one that is required.
  * @param asked.mayBeWatched decides, before anything was made, whether a command may run that can only be watched; it throws if not.
  * @param asked.needsSockets the command may use the target's server for something else.
  * @param asked.control a session on the target's server.
- * @throws SafemigrateError `CONFIGURATION` if the target is allowed
+ * @throws SafemigrateError as requireSandbox()
  */
 export async function chooseSandbox({
-  plan: { mode, allow, onlyWatched },
+  plan,
   settings,
   mayBeWatched,
   needsSockets,
@@ -66,7 +66,9 @@ export async function chooseSandbox({
   readonly needsSockets: boolean;
   readonly control: Session;
 }): Promise<CommandSandbox> {
+  const { mode, allow, onlyWatched } = plan;
   if (mode === 'off') return UNWATCHED;
+  if (mode === 'required') return requireSandbox({ plan, settings });
   refuseTarget(allow, settings);
   const found: Sandboxing =
     onlyWatched === null ? await trySandbox(settings, allow) : { kind: 'watched', reason: onlyWatched };
