@@ -12,6 +12,8 @@ export function mask(names: readonly string[]): (output: string) => string {
       .reduce((text, name) => text.replaceAll(name, 'DATABASE'), stripVTControlCharacters(output))
       .replaceAll(SPINNER, '')
       .replace(/\d+(\.\d+)?\s?(ms|s|µs)\b/g, 'TIME')
+      // Rails fills its lines up, with one sign less if the time has a digit more.
+      .replace(/\(TIME\) =+$/gm, '(TIME) =')
       .replace(/\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S*/g, 'TIME')
       .replace(/\bat \d\d:\d\d:\d\d\b/g, 'at TIME')
       .replace(/\b(127\.0\.0\.1|localhost):\d+/g, 'SERVER')
