@@ -1,23 +1,15 @@
 import { SafemigrateError } from '../../errors.ts';
 import { effective } from '../mention.ts';
-import type { CommandInput, Logins } from '../rewrite.ts';
-
-const PLACEHOLDER = /\{safemigrate:/;
-const OF_LIBPQ = 'PG* variables';
-const PLACES_OF_LIBPQ = ['PGHOST', 'PGHOSTADDR', 'PGPORT', 'PGDATABASE', 'PGSERVICE'];
+import { type CommandInput, type Logins, namesTarget } from '../rewrite.ts';
 
 /** Tells whether the user led the command to the clone; what safemigrate adds by itself does not count. */
-export function leadsToClone(
-  { argv, urlVariable }: Pick<CommandInput, 'argv' | 'urlVariable'>,
-  { mentions, variables }: Pick<Logins, 'mentions' | 'variables'>,
-): boolean {
-  const values = effective(variables);
+export function leadsToClone(input: Pick<CommandInput, 'argv' | 'urlVariable'>, logins: Logins): boolean {
+  const { argv, urlVariable } = input;
   return (
-    mentions.some(({ label }) => label !== OF_LIBPQ || PLACES_OF_LIBPQ.some((name) => values[name])) ||
+    namesTarget(input, logins) ||
     // It is rewritten whatever its value is, also if only the arguments mention it.
-    urlVariable in values ||
-    argv.some((argument) => argument.includes(urlVariable)) ||
-    [...argv, ...Object.values(values)].some((text) => PLACEHOLDER.test(text))
+    urlVariable in effective(logins.variables) ||
+    argv.some((argument) => argument.includes(urlVariable))
   );
 }
 

@@ -8,7 +8,10 @@ describe('whether the user led the command to the clone', () => {
   const leads = (argv: string[], env: Record<string, string> = {}, dotenv: Record<string, string> = {}) =>
     leadsToClone(
       { argv, urlVariable: 'DATABASE_URL' },
-      { mentions: [], variables: { env, dotenv: new Map(Object.entries(dotenv)) } },
+      {
+        ...{ logins: [], mentions: [], undecided: [], files: [], pg: { free: null } },
+        variables: { env, dotenv: new Map(Object.entries(dotenv)) },
+      },
     );
 
   test.each([
