@@ -106,6 +106,37 @@ describe('an apply', () => {
     expect(await digestOf(target.url)).toEqual(before);
   });
 
+  test('lets through names that the command makes up for its session, and calls them rehearsed', async () => {
+    const script = `const client = await connect();
+      const name = 'n' + process.pid + Math.random().toString(36).slice(2);
+      await client.query('CREATE TABLE first (id int)');
+      await client.query('BEGIN');
+      await client.query(\`SAVEPOINT \${name}\`);
+      await client.query(\`DECLARE \${name} CURSOR FOR SELECT id FROM jobs WHERE id > \${process.pid}\`);
+      await client.query(\`FETCH ALL FROM \${name}\`);
+      await client.query('COMMIT');
+      await client.query(\`CREATE TEMP TABLE \${name} AS SELECT id FROM jobs\`);
+      await client.query(\`DELETE FROM jobs USING \${name} n WHERE n.id = jobs.id AND jobs.id = 7\`);
+      await client.query('CREATE TABLE second (id int)');
+      await client.end();`;
+    const { exitCode, apply: applied } = await apply(target.url, scriptCommand(script));
+    expect(applied).toMatchObject({ outcome: 'applied', reasons: [], schemaEqual: true });
+    expect(applied.during?.diverged).toEqual([]);
+    expect(exitCode).toBe(0);
+  });
+
+  test('of a permanent name that a UUID makes another one is refused before the first statement', async () => {
+    const before = await digestOf(target.url);
+    const script = `const client = await connect();
+      await client.query('CREATE TABLE first (id int)');
+      await client.query(\`CREATE TABLE "import_\${crypto.randomUUID()}" (id int)\`);
+      await client.end();`;
+    const { exitCode, apply: applied } = await apply(target.url, scriptCommand(script));
+    expect(applied).toMatchObject({ outcome: 'refused', reasons: [expect.stringContaining('statement 2')] });
+    expect(exitCode).toBe(4);
+    expect(await digestOf(target.url)).toEqual(before);
+  });
+
   test('is remembered by the forecasts of later runs on the same target, and of no other', async () => {
     await apply(target.url, sqlCommand('UPDATE jobs SET id = id + 1000; SELECT pg_sleep(0.05)'));
     const again = await apply(target.url, sqlCommand('SELECT pg_sleep(0.01)'));

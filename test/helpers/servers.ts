@@ -31,7 +31,7 @@ export function serverUrl(version: ServerVersion): string {
 export async function useOwnServers(...versions: ServerVersion[]): Promise<void> {
   await Promise.all(
     versions.map(async (version) => {
-      const server = await ownServer(version);
+      const server = await ownServer(version, { settings: { max_prepared_transactions: '5' } });
       own.push(server);
       servers[version] = server.url;
     }),
