@@ -5,15 +5,15 @@ import type { InvalidIndexes } from '../retry/invalid-indexes.ts';
 import type { Retries } from '../retry/statement-retries.ts';
 import type { ActivityReader } from './activity-reader.ts';
 import type { BlockingMonitor } from './blocking-monitor.ts';
-import type { Compared, Comparison } from './comparison.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
 import type { Guardrails } from './guardrail-options.ts';
 import type { ManualControl } from './manual-control.ts';
+import type { Compared, RunComparison } from './run-comparison.ts';
 import { awaitStandbys } from './standbys.ts';
 import { settingBy } from './timeouts.ts';
 
 export interface GateParts {
-  readonly comparison: Comparison;
+  readonly comparison: RunComparison;
   readonly guardrails: Guardrails;
   readonly events: GuardrailEvents;
   readonly manualControl: ManualControl;

@@ -18,12 +18,12 @@ import { Retries } from '../retry/statement-retries.ts';
 import { ActivityReader } from './activity-reader.ts';
 import { ApplyGate } from './apply-gate.ts';
 import { BlockingMonitor } from './blocking-monitor.ts';
-import { Comparison } from './comparison.ts';
 import { listenForOrders } from './control.ts';
 import { GuardrailEvents } from './guardrail-events.ts';
 import { type Guardrails, settingsOf } from './guardrail-options.ts';
 import { ManualControl } from './manual-control.ts';
 import { ProgressTracker } from './progress-tracker.ts';
+import { RunComparison } from './run-comparison.ts';
 
 /** How long to wait for the answers to our own queries. */
 const ANSWER_WITHIN_MS = 1_000;
@@ -80,7 +80,7 @@ export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Prom
   const settings = settingsOf(guardrails);
   const stopListening = await listen(scope, run, parts.env, manualControl, events);
   const gate = new ApplyGate({
-    comparison: await Comparison.with(rehearsed, { redacted: redact, database: target.database.name }),
+    comparison: await RunComparison.with(rehearsed, { redacted: redact, database: target.database.name }),
     ...{ guardrails, events },
     ...{ manualControl, blockingMonitor, retries, indexes, activity },
   });

@@ -14,7 +14,7 @@ interface SentStatement {
 export type Compared = 'rehearsed' | 'other values' | 'not rehearsed';
 
 /** Compares the statements of another run of the command with those of its rehearsal. */
-export class Comparison {
+export class RunComparison {
   readonly #rehearsed: Rehearsed;
   readonly #comparing: Comparing;
   /** Where the rehearsal's definitions stood, without their values (definition-points.ts). */
@@ -30,8 +30,8 @@ export class Comparison {
     this.#comparing = comparing;
   }
 
-  static async with(rehearsed: Rehearsed, comparing: Comparing = {}): Promise<Comparison> {
-    const comparison = new Comparison(rehearsed, comparing);
+  static async with(rehearsed: Rehearsed, comparing: Comparing = {}): Promise<RunComparison> {
+    const comparison = new RunComparison(rehearsed, comparing);
     const points = new DefinitionPoints();
     const names = new LocalNames();
     for (const { session, sql } of rehearsed.statements) {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { Comparison } from '../../../src/apply/guardrails/comparison.ts';
+import { RunComparison } from '../../../src/apply/guardrails/run-comparison.ts';
 import { parseText } from '../../../src/postgres/sql/parse.ts';
 import { rehearsedOf } from '../../../src/rehearsal/receipts/rehearsed.ts';
 
 /** What the last statement of a run is, compared with a rehearsal of these statements. */
 async function compared(rehearsal: readonly string[], run: readonly string[], redacted = false) {
   const sections = rehearsal.map((sql, at) => ({ index: at + 1, sql, durationMs: 1 }));
-  const comparison = await Comparison.with(rehearsedOf(sections), { redacted });
+  const comparison = await RunComparison.with(rehearsedOf(sections), { redacted });
   const answers: string[] = [];
   for (const sql of run) {
     const [parsed = null] = (await parseText(Buffer.from(sql))) ?? [];
