@@ -78,6 +78,7 @@ export type { ProposalMeasures, ProposalSection } from './proposal-model.ts';
 export type {
   Caveat,
   CloneSection,
+  CommandAttempt,
   CommandIsolation,
   CommandSection,
   ProfileSection,

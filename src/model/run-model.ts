@@ -68,6 +68,20 @@ export const cloneSection = z.object({
   considered: z.array(z.object({ method: z.string(), possible: z.boolean(), reason: z.string() })),
 });
 
+/** A place outside its sandbox that the command tried to reach. */
+export const commandAttempt = z.object({
+  /** As the command named it; `localhost` for a port of this machine. */
+  host: z.string(),
+  /** null: it asked for the address of the name, and connected to none of the ports that are recorded. */
+  port: z.int().nullable(),
+  count: z.int(),
+  /**
+   * `not-allowed`: no `--sandbox-allow` names it. `postgres`: it spoke the protocol of PostgreSQL, which needs
+   * `--sandbox-allow postgres:host:port`. `target`: it is the target itself, which cannot be allowed.
+   */
+  reason: z.enum(['not-allowed', 'postgres', 'target']),
+});
+
 /** What kept the command from the target, besides the proxy. */
 export const commandIsolation = z.object({
   /**
@@ -84,6 +98,8 @@ export const commandIsolation = z.object({
   allowed: z.array(z.string()),
   /** Why it was not sandboxed; null if it was, or with `--sandbox off`. */
   reason: z.string().nullable(),
+  /** What it tried to reach besides, in vain. */
+  attempts: z.array(commandAttempt).optional(),
 });
 
 export const commandSection = z.object({
@@ -151,6 +167,7 @@ export const caveat = z.object({
 export type TargetSection = z.infer<typeof targetSection>;
 export type CloneSection = z.infer<typeof cloneSection>;
 export type CommandSection = z.infer<typeof commandSection>;
+export type CommandAttempt = z.infer<typeof commandAttempt>;
 export type CommandIsolation = z.infer<typeof commandIsolation>;
 export type TargetConnection = z.infer<typeof targetConnection>;
 export type ProfileSection = z.infer<typeof profileSection>;

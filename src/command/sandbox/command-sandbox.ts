@@ -1,12 +1,13 @@
 import { SafemigrateError } from '../../errors.ts';
 import type { CommandIsolation } from '../../model/report.ts';
-import type { ConnectionSettings, HostAndPort } from '../../postgres/connection/connection-settings.ts';
+import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { socketInodes } from '../process-sockets.ts';
 import { postmasterOf } from '../server-process.ts';
-import { type AllowedPlaces, LOOPBACK } from './allowed-places.ts';
+import { type AllowedPlaces, allowedPlaceText } from './allowed-places.ts';
 import type { SandboxMode } from './sandbox-mode.ts';
 import { coverWords } from './sandbox-words.ts';
+import { refuseTarget } from './target-addresses.ts';
 import { type Sandboxing, type SandboxWay, sandboxWords, trialFailure, trySandbox } from './try-sandbox.ts';
 import { listeningUnixSockets, realSocket, socketPathsOf } from './unix-sockets.ts';
 
@@ -42,7 +43,7 @@ interface Asked {
 
 /** @throws SafemigrateError `SANDBOX` if the command cannot be sandboxed; `CONFIGURATION` if the target is allowed. */
 export async function requireSandbox({ plan: { allow }, settings }: Asked): Promise<CommandSandbox> {
-  refuseTarget(allow, settings);
+  await refuseTarget(allow, settings);
   const found = await trySandbox(settings, allow);
   if (found.kind === 'sandboxed') return { ...found, allow, settings };
   throw unavailable(found.reason);
@@ -69,7 +70,7 @@ export async function chooseSandbox({
   const { mode, allow, onlyWatched } = plan;
   if (mode === 'off') return UNWATCHED;
   if (mode === 'required') return requireSandbox({ plan, settings });
-  refuseTarget(allow, settings);
+  await refuseTarget(allow, settings);
   const found: Sandboxing =
     onlyWatched === null ? await trySandbox(settings, allow) : { kind: 'watched', reason: onlyWatched };
   switch (found.kind) {
@@ -83,24 +84,6 @@ export async function chooseSandbox({
       return { ...found, allow, covered };
     }
   }
-}
-
-/** A way to the target past the proxy would make the sandbox worthless. */
-function refuseTarget({ relays, sockets }: AllowedPlaces, settings: ConnectionSettings): void {
-  const own = new Set(socketPathsOf(settings).map(realSocket));
-  const named = [
-    ...relays.filter(({ host, port }) => settings.hosts.some((each) => sameAddress(each, { host, port }))),
-    ...sockets.filter((file) => own.has(realSocket(file))),
-  ];
-  if (named.length === 0) return;
-  throw new SafemigrateError('CONFIGURATION', '--sandbox-allow names the target itself.', {
-    hint: 'The command reaches its clone without that. Nothing was touched.',
-  });
-}
-
-function sameAddress(one: HostAndPort, other: HostAndPort): boolean {
-  const local = [one, other].every(({ host }) => LOOPBACK.test(host));
-  return one.port === other.port && (local || one.host.toLowerCase() === other.host);
 }
 
 /** The words before a program that run it in the sandbox, as the machine's sockets are now. */
@@ -143,7 +126,7 @@ async function socketsOfServer(control: Session): Promise<string[]> {
 /** Builds the report's part about it. */
 export function describeIsolation(sandbox: CommandSandbox): CommandIsolation {
   const { relays, sockets } = sandbox.allow;
-  const allowed = [...relays.map(({ host, port }) => `${host}:${port}`), ...sockets];
+  const allowed = [...relays.map(allowedPlaceText), ...sockets];
   switch (sandbox.kind) {
     case 'sandboxed':
       return { kind: 'sandboxed', by: sandbox.by, scoped: true, covered: [], allowed, reason: null };

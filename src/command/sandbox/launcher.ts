@@ -1,14 +1,29 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { createServer } from 'node:net';
+import { serveNames } from './name-server.ts';
+import {
+  type AttemptMessage,
+  type RefusedPlace,
+  RefusedPlaces,
+  type RefusingOptions,
+} from './refused-places.ts';
 
 // The program that runs in a sandbox between safemigrate and the command. It opens listening sockets there and hands them out, so
 // that safemigrate itself accepts what the command connects to; nothing is copied from one socket to another. Then it runs the
-// command, and ends with it. If safemigrate dies, everything in the sandbox ends.
+// command, and ends with it. If safemigrate dies, everything in the sandbox ends. Meanwhile it records what the command tries to reach.
 
 /** Where to listen inside; port 0 is any free one. */
 export interface InsideAddress {
   readonly host: string;
   readonly port: number;
+}
+
+/** What the launcher makes before the command starts. */
+export interface InsidePlan extends Omit<RefusingOptions, 'record'> {
+  readonly addresses: readonly InsideAddress[];
+  readonly refused: readonly RefusedPlace[];
+  /** The words that give the loopback device further addresses, if the launcher has the right to. */
+  readonly preparing: readonly (readonly string[])[];
 }
 
 /** What the launcher gets once, after all of its sockets have arrived. */
@@ -19,23 +34,38 @@ export interface LaunchOrder {
 }
 
 export type LauncherMessage =
+  | AttemptMessage
   /** Comes with the listening socket. */
   | { readonly type: 'listening'; readonly index: number }
   | { readonly type: 'started' }
   | { readonly type: 'failed'; readonly message: string }
   | { readonly type: 'ended'; readonly exitCode: number | null; readonly signal: NodeJS.Signals | null };
 
-const addresses = JSON.parse(process.argv[2] ?? '[]') as InsideAddress[];
+const plan = JSON.parse(process.argv[2] ?? '{}') as InsidePlan;
 
 const send = (message: LauncherMessage, socket?: ReturnType<typeof createServer>) =>
   new Promise<void>((resolve) => process.send?.(message, socket, {}, () => resolve()));
 
-const servers = addresses.map(({ host, port }, index) => {
+for (const [program = '', ...args] of plan.preparing) {
+  try {
+    execFileSync(program, args, { stdio: 'ignore' });
+  } catch {
+    // Only root may: connections to these addresses fail then, and are not recorded.
+  }
+}
+
+const servers = plan.addresses.map(({ host, port }, index) => {
   const server = createServer();
   server.once('error', ({ message }) => void send({ type: 'failed', message }));
   server.listen({ host, port }, () => void send({ type: 'listening', index }, server));
   return server;
 });
+
+const places = new RefusedPlaces({ ...plan, record: (message) => void send(message) });
+const recording = Promise.all([
+  serveNames((question) => places.answer(question)),
+  ...plan.refused.map((place) => places.refuse(place)),
+]);
 
 // The command gets these signals itself, as a member of the same process group.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {});
@@ -45,9 +75,12 @@ const closeServers = () => {
 };
 process.once('disconnect', closeServers);
 
-process.once('message', ({ argv: [program = '', ...args], env, folder }: LaunchOrder) => {
+process.once('message', async ({ argv: [program = '', ...args], env, folder }: LaunchOrder) => {
   // The other ends are with safemigrate now.
   closeServers();
+  places.listenAlso(portsNamedIn([...args, ...Object.values(env)]));
+  await recording;
+  if (!process.connected) return;
   const command = spawn(program, args, { cwd: folder, env, stdio: 'inherit' });
   // Without the channel nothing keeps us alive once the command has ended. The sandbox ends with us, and everything in it: we are
   // its first process, or the only child of the one that is.
@@ -56,6 +89,12 @@ process.once('message', ({ argv: [program = '', ...args], env, folder }: LaunchO
   command.once('error', ({ message }) => void send({ type: 'failed', message }).then(leave));
   command.once('exit', (exitCode, signal) => void send({ type: 'ended', exitCode, signal }).then(leave));
 });
+
+/** Ports in words of the command and in its variables: `redis://cache:6390/0`, or a number alone. */
+function portsNamedIn(texts: readonly string[]): number[] {
+  const found = texts.flatMap((text) => [...text.matchAll(/(?:^|:)(\d{2,5})(?=[/?,;"'\s]|$)/g)]);
+  return found.map(([, digits]) => Number(digits)).filter((port) => port < 65_536);
+}
 
 function leave(): void {
   if (process.connected) process.disconnect();

@@ -1,5 +1,6 @@
-import { accessSync, constants, existsSync } from 'node:fs';
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
+import { NAME_SERVER } from './name-server.ts';
 
 // The words of the two ways to a sandbox: a private network with a loopback device of its own, private process ids, and covered
 // Unix sockets. The files, the user, the terminal and the working folder stay as they are outside.
@@ -10,8 +11,6 @@ export interface SandboxParts {
   readonly covered: readonly string[];
   /** The contents of /etc/hosts inside; null: unchanged. */
   readonly hosts: string | null;
-  /** The command may listen on ports below 1024: a relay of --sandbox-allow does. */
-  readonly lowPorts: boolean;
 }
 
 /** Rights with which root could take the covers away or reach into the machine; the rest of them stays. */
@@ -44,38 +43,57 @@ function isExecutable(file: string): boolean {
 /** The signals go to the command, which is in the same process group; what stands around it must not end before it. */
 const IGNORING = 'trap "" INT QUIT TERM HUP; ';
 
-/** $1 holds the contents of /etc/hosts, which bubblewrap reads from descriptor 9. */
-const WITH_HOSTS = `${IGNORING}hosts=$1; shift; exec "$@" 9<<END
+/** Names are asked of our own server alone, at once and once. */
+const RESOLV_CONF = `nameserver ${NAME_SERVER}\noptions timeout:1 attempts:1`;
+
+/** Path of the file that programs read for their name server: often it is a link, and links cannot be covered; "" if there is none. */
+function resolvConfFile(): string {
+  try {
+    return realpathSync('/etc/resolv.conf');
+  } catch {
+    return '';
+  }
+}
+
+/** $1 and $2 hold the contents of /etc/hosts and /etc/resolv.conf, which bubblewrap reads from descriptors 9 and 8. */
+const WITH_FILES = `${IGNORING}hosts=$1 resolv=$2; shift 2; exec "$@" 9<<END 8<<END2
 $hosts
-END`;
+END
+$resolv
+END2`;
 
 /** @returns the words before the program, or undefined if bubblewrap is not installed. */
-export function bubblewrapWords({ covered, hosts, lowPorts }: SandboxParts): string[] | undefined {
+export function bubblewrapWords({ covered, hosts }: SandboxParts): string[] | undefined {
   const program = systemProgram('bwrap');
+  const resolvConf = resolvConfFile();
   if (program === undefined) return undefined;
   const asRoot = process.getuid?.() === 0;
   return [
-    ...['/bin/sh', '-c', hosts === null ? `${IGNORING}exec "$@"` : WITH_HOSTS, 'safemigrate-sandbox'],
-    ...(hosts === null ? [] : [hosts]),
+    ...['/bin/sh', '-c', WITH_FILES, 'safemigrate-sandbox', hosts ?? '', RESOLV_CONF],
     ...[program, '--dev-bind', '/', '/', '--unshare-net', '--unshare-pid', '--proc', '/proc'],
     ...covered.flatMap((file) => (isFolder(file) ? ['--tmpfs', file] : ['--ro-bind', '/dev/null', file])),
     ...(hosts === null ? [] : ['--ro-bind-data', '9', '/etc/hosts']),
+    ...(resolvConf === '' ? [] : ['--ro-bind-data', '8', resolvConf]),
     ...(asRoot ? DROPPED.flatMap((right) => ['--cap-drop', `CAP_${right.toUpperCase()}`]) : []),
-    ...(!asRoot && lowPorts ? ['--cap-add', 'CAP_NET_BIND_SERVICE'] : []),
+    // Relays and the name server listen on ports below 1024.
+    ...(asRoot ? [] : ['--cap-add', 'CAP_NET_BIND_SERVICE']),
     ...['--die-with-parent', '--'],
   ];
 }
 
 /**
- * Arguments: /etc/hosts or nothing, the paths to cover, `--`, the program. A mount over /proc holds the new /etc/hosts, so that no
- * file of this machine has to.
+ * Arguments: the contents of /etc/hosts or nothing, those of /etc/resolv.conf and its path or nothing, the paths to cover, `--`, the
+ * program. A mount over /proc holds the new files, so that none of this machine has to.
  */
 const INSIDE = `ip link set lo up 2>/dev/null || ifconfig lo up || exit 1
+mount -t tmpfs -o mode=755 safemigrate /proc || exit 1
 if [ -n "$1" ]; then
-  mount -t tmpfs -o mode=755 safemigrate /proc && printf '%s\\n' "$1" > /proc/hosts || exit 1
-  mount --bind /proc/hosts /etc/hosts || exit 1
+  printf '%s\\n' "$1" > /proc/hosts && mount --bind /proc/hosts /etc/hosts || exit 1
 fi
-shift
+if [ -n "$3" ]; then
+  printf '%s\\n' "$2" > /proc/resolv && mount --bind /proc/resolv "$3" || exit 1
+fi
+shift 3
 mount -t proc proc /proc || exit 1
 while [ "$1" != -- ]; do
   if [ -d "$1" ]; then mount -t tmpfs safemigrate "$1" || exit 1
@@ -87,12 +105,13 @@ shift
 exec "$@"`;
 
 /** @returns the words before the program, or undefined if util-linux lacks what they need. */
-export function unshareWords({ covered, hosts, lowPorts }: SandboxParts): string[] | undefined {
+export function unshareWords({ covered, hosts }: SandboxParts): string[] | undefined {
   const [unshare, setpriv] = [systemProgram('unshare'), systemProgram('setpriv')];
   if (unshare === undefined || setpriv === undefined) return undefined;
   const asRoot = process.getuid?.() === 0;
   const dropped = DROPPED.map((right) => `-${right}`).join(',');
-  const kept = lowPorts ? '-all,+net_bind_service' : '-all';
+  // Relays and the name server listen on ports below 1024.
+  const kept = '-all,+net_bind_service';
   const rights = asRoot
     ? [`--bounding-set=${dropped}`, `--inh-caps=${dropped}`]
     : [`--ambient-caps=${kept}`, `--inh-caps=${kept}`];
@@ -101,7 +120,17 @@ export function unshareWords({ covered, hosts, lowPorts }: SandboxParts): string
     ...(asRoot ? [] : ['--map-current-user', '--keep-caps']),
     ...['--net', '--mount', '--pid', '--fork', '--kill-child'],
     ...['/bin/sh', '-c', `PATH=${SYSTEM_FOLDERS.join(':')}; ${INSIDE}`, 'safemigrate-sandbox'],
-    ...[hosts ?? '', ...covered, '--', setpriv, ...rights, '--no-new-privs', '--'],
+    ...[
+      hosts ?? '',
+      RESOLV_CONF,
+      resolvConfFile(),
+      ...covered,
+      '--',
+      setpriv,
+      ...rights,
+      '--no-new-privs',
+      '--',
+    ],
   ];
 }
 

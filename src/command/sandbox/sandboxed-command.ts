@@ -1,26 +1,28 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { lstatSync, rmSync } from 'node:fs';
-import { connect, createServer, type Server } from 'node:net';
+import type { Server } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { SafemigrateError } from '../../errors.ts';
 import { builtFile } from '../../package.ts';
 import type { Scope } from '../../scope.ts';
 import type { StartCommand } from '../run-command.ts';
-import type { AllowedHost } from './allowed-places.ts';
+import { Attempts } from './attempts.ts';
 import { type CommandSandbox, wordsOf } from './command-sandbox.ts';
-import type { InsideAddress, LauncherMessage, LaunchOrder } from './launcher.ts';
+import { guardedRelay } from './guarded-relay.ts';
+import { planInside } from './inside-plan.ts';
+import type { InsidePlan, LauncherMessage, LaunchOrder } from './launcher.ts';
+import { targetAddresses } from './target-addresses.ts';
 
 /** A sandbox that waits for its command. */
 export interface OpenSandbox {
   /** Listens at a port of 127.0.0.1 inside the sandbox: what the command connects to arrives here. */
   readonly listener: Server;
   readonly start: StartCommand;
+  readonly attempts: Attempts;
 }
 
 type Ended = Extract<LauncherMessage, { type: 'ended' }>;
-
-const ANY_PORT: InsideAddress = { host: '127.0.0.1', port: 0 };
 
 /**
  * Makes the sandbox for one run of the command. The scope ends it with everything that still runs in it; so does our own end.
@@ -31,33 +33,41 @@ export async function openSandbox(
   sandbox: Extract<CommandSandbox, { kind: 'sandboxed' }>,
   io: { readonly stdout: 'inherit' | 'stderr'; readonly terminal: boolean },
 ): Promise<OpenSandbox> {
-  const { relays } = sandbox.allow;
-  const addresses = [ANY_PORT, ...relays.map(({ inside, port }) => ({ host: inside, port }))];
-  const words = await wordsOf(sandbox);
+  const { settings, allow } = sandbox;
+  const [inside, words] = await Promise.all([planInside(allow, settings), wordsOf(sandbox)]);
   const launcher = await scope.own(
     'sandbox',
-    async () => launch(words, addresses, io),
+    async () => launch(words, inside, io),
     async (made) => made && endLauncher(made),
   );
-  const [listener, ...others] = await receiveListeners(launcher, addresses.length);
+  const attempts = new Attempts(settings);
+  launcher.on('message', (message: LauncherMessage) => {
+    if ('host' in message) attempts.add(message);
+  });
+  const [listener, ...others] = await receiveListeners(launcher, inside.addresses.length);
   if (!listener) throw new Error('the sandbox has no listener');
   removeMadeFiles(words);
-  const open = others.map((server, index) => relay(server, relays[index]));
+  const target = others.length === 0 ? [] : await targetAddresses(settings);
+  const open = allow.relays.flatMap((place, index) => {
+    const server = others[index];
+    if (!server) return [];
+    return [guardedRelay(server, place, target, (why) => attempts.addRefusal(place.host, place.port, why))];
+  });
   await scope.own(
     'relays of the sandbox',
     async () => open,
     async () => open.forEach((server) => void server.close()),
   );
-  return { listener, start: (order) => startCommand(launcher, order) };
+  return { listener, start: (order) => startCommand(launcher, order), attempts };
 }
 
 function launch(
   words: readonly string[],
-  addresses: readonly InsideAddress[],
+  inside: InsidePlan,
   { stdout, terminal }: { readonly stdout: 'inherit' | 'stderr'; readonly terminal: boolean },
 ): ChildProcess {
   const program = fileURLToPath(builtFile('command/sandbox/launcher.js'));
-  const [first = '', ...rest] = [...words, process.execPath, program, JSON.stringify(addresses)];
+  const [first = '', ...rest] = [...words, process.execPath, program, JSON.stringify(inside)];
   return spawn(first, rest, {
     cwd: '/',
     env: {},
@@ -102,18 +112,6 @@ function removeMadeFiles(words: readonly string[]): void {
     if (found?.isFile() && found.size === 0 && found.uid === process.getuid?.())
       rmSync(file, { force: true });
   }
-}
-
-/** Connects what arrives at the listener to a host outside. */
-function relay(listener: Server, place: AllowedHost | undefined): Server {
-  if (!place) throw new Error('a listener without a place');
-  const server = createServer({ allowHalfOpen: true }, (inner) => {
-    const outer = connect({ host: place.host, port: place.port, allowHalfOpen: true });
-    inner.on('error', () => outer.destroy());
-    outer.on('error', () => inner.destroy());
-    inner.pipe(outer).pipe(inner);
-  });
-  return server.listen(listener);
 }
 
 /** @throws Error if the command cannot be started. */

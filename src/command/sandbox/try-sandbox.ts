@@ -105,7 +105,6 @@ async function partsOf({
     covered: await pathsToCover(allow.sockets, socketPathsOf(settings)),
     // The first line for a name counts.
     hosts: names.length === 0 ? null : [...new Set(lines), readFileSync('/etc/hosts', 'utf8')].join('\n'),
-    lowPorts: allow.relays.some(({ port }) => port < 1024),
   };
 }
 

@@ -1,0 +1,50 @@
+import type { CommandAttempt } from '../../model/report.ts';
+import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
+import type { AttemptMessage } from './refused-places.ts';
+import { isNamedTarget } from './target-addresses.ts';
+
+/** What a sandboxed command tried to reach. */
+export class Attempts {
+  readonly #settings: ConnectionSettings;
+  readonly #found = new Map<string, CommandAttempt>();
+
+  constructor(settings: ConnectionSettings) {
+    this.#settings = settings;
+  }
+
+  add({ type, host, port }: AttemptMessage): void {
+    const found = this.#of(host, port);
+    if (type !== 'spoke-postgres') found.count += 1;
+    else if (found.reason === 'not-allowed') found.reason = 'postgres';
+  }
+
+  /** Notes a connection to an allowed place that was closed. */
+  addRefusal(host: string, port: number, reason: CommandAttempt['reason']): void {
+    const found = this.#of(host, port);
+    found.count += 1;
+    found.reason = reason;
+  }
+
+  /** In order; a name that was only asked for stays if nothing connected to it. */
+  list(): CommandAttempt[] {
+    const all = [...this.#found.values()];
+    const connected = new Set(all.flatMap(({ host, port }) => (port === null ? [] : [host])));
+    return all.filter(({ host, port }) => port !== null || !connected.has(host)).map((each) => ({ ...each }));
+  }
+
+  #of(host: string, port: number | null): CommandAttempt {
+    const key = `${host}:${port}`;
+    const known = this.#found.get(key);
+    if (known) return known;
+    const reason = isTarget(host, port, this.#settings) ? 'target' : 'not-allowed';
+    const made: CommandAttempt = { host, port, count: 0, reason };
+    this.#found.set(key, made);
+    return made;
+  }
+}
+
+/** Its name alone is enough where nothing is known of the port. */
+function isTarget(host: string, port: number | null, settings: ConnectionSettings): boolean {
+  if (port === null) return settings.hosts.some((each) => each.host.toLowerCase() === host);
+  return isNamedTarget({ host, port }, settings);
+}
