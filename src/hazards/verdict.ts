@@ -1,5 +1,6 @@
 import { isBookkeeping } from '../model/migration-tables.ts';
 import type { DataSection, Hazard, SchemaSection, TargetConnection, TargetSection } from '../model/report.ts';
+import { attemptAdvice, attemptWords, decidingAttempts } from './attempt-words.ts';
 import { budgetReasons, type Spent } from './budgets.ts';
 import { extraRunReasons, type RequestedExtraRuns } from './extra-runs.ts';
 import { hazardReasons, type Policy } from './policy.ts';
@@ -113,11 +114,23 @@ function commandReasons({ command, interrupted, targetConnections }: Findings): 
   if (interrupted) return ['the rehearsal was interrupted'];
   if (command.timedOut) return ['the command ran longer than --timeout allows and was terminated'];
   if (command.signal !== null) return [`the command was terminated by ${command.signal}`];
-  return command.exitCode === 0 ? [] : [`the command failed with exit code ${command.exitCode}`];
+  if (command.exitCode === 0) return [];
+  const attempts = decidingAttempts(command);
+  const failed = `the command failed with exit code ${command.exitCode}`;
+  return [
+    attempts.length === 0 ? failed : `${failed}: ${attemptWords(attempts)}; ${attemptAdvice(attempts)}`,
+  ];
 }
 
 function reachReasons({ command, interrupted, targetConnections }: Findings): string[] {
   if (command.reachedClone || interrupted || targetConnections.length > 0) return [];
+  const attempts = decidingAttempts(command);
+  if (attempts.length > 0) {
+    const why = `: ${attemptWords(attempts)}; ${attemptAdvice(attempts)}`;
+    return [
+      `the command never connected to the clone, so nothing was rehearsed${command.exitCode === 0 ? why : ''}`,
+    ];
+  }
   if (command.exitCode !== 0 && command.isolation.kind !== 'watched')
     return [
       'the command failed and never connected to the clone, so nothing was rehearsed; it was kept from every other place. Its own ' +

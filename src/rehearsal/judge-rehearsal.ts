@@ -2,6 +2,7 @@ import { describeClone } from '../clone/clone-section.ts';
 import type { Clone } from '../clone/method.ts';
 import { commandWithoutSecrets } from '../command/command-secrets.ts';
 import { describeCommand } from '../command/command-section.ts';
+import { mergeAttempts } from '../command/sandbox/attempts.ts';
 import { describeIsolation } from '../command/sandbox/command-sandbox.ts';
 import { describeTarget } from '../database/target-section.ts';
 import { reachJudgement } from '../hazards/judgement.ts';
@@ -150,7 +151,15 @@ function commandSection(
   const { refused, allowed, redirected } = gate;
   const words = commandWithoutSecrets(plan.command.argv, command.logins.logins);
   const reach = { reachedClone: wire.reached(), refused, allowed, redirected };
-  const isolation = describeIsolation(sandbox);
+  const attempts = mergeAttempts(runs.flatMap((run) => (run.sandbox ? [run.sandbox.attempts.list()] : [])));
+  const hosts = commandWithoutSecrets(
+    attempts.map(({ host }) => host),
+    command.logins.logins,
+  );
+  const isolation = {
+    ...describeIsolation(sandbox),
+    attempts: attempts.map((each, index) => ({ ...each, host: hosts[index] ?? '' })),
+  };
   const leftRunning = runs.flatMap((run) => run.result.leftRunning);
   return describeCommand(words, rewritten, result, { ...reach, isolation, leftRunning }, seen.statements);
 }

@@ -4,6 +4,7 @@ import type { MethodId } from '../clone/method-id.ts';
 import type { Interrupts } from '../command/run-command.ts';
 import { parseAllowedPlaces } from '../command/sandbox/allowed-places.ts';
 import type { SandboxPlan } from '../command/sandbox/command-sandbox.ts';
+import { refuseOutsideRunners } from '../command/sandbox/refuse-outside-runners.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
 import { DEFAULT_POLICY, type Policy } from '../hazards/policy.ts';
@@ -160,17 +161,21 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     throw new SafemigrateError('CONFIGURATION', '--propose-format and --propose-all need --propose.', {
       hint: 'Name what is to be written with --propose. Nothing was touched.',
     });
+  const folder = options.folder ?? process.cwd();
+  const sandbox = makeSandboxPlan(settings);
+  if (sandbox.mode !== 'off' && sandbox.onlyWatched === null)
+    refuseOutsideRunners({ argv: options.command, folder }, sandbox.allow);
   return {
     ...makeRunPlan(options),
     target: { url, urlEnv, from },
     command: {
       argv: options.command,
-      folder: options.folder ?? process.cwd(),
+      folder,
       env: options.env ?? process.env,
       stdout: options.commandStdout ?? 'inherit',
       timeoutMs: settings.timeoutMs,
       interrupts: options.interrupts ?? new EventEmitter(),
-      sandbox: makeSandboxPlan(settings),
+      sandbox,
     },
     clone: makeClonePlan(settings, options),
     proxy: { observe, listen, allowClusterStatements },

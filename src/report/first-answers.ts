@@ -1,4 +1,5 @@
 import { formatDuration, listed, plural } from '../format.ts';
+import { attemptAdvice, decidingAttempts } from '../hazards/attempt-words.ts';
 import { timeWords } from '../hazards/evidence.ts';
 import { type HeldLock, longestLocks } from '../hazards/held-locks.ts';
 import type { Hazard, Report } from '../model/report.ts';
@@ -124,6 +125,8 @@ function nextWords(report: Report): string {
   if (alarmingChanges(target).length > 0) return 'a person must look at the target now';
   const open = hazards.filter(({ allowed }) => !allowed);
   if (!verdict.pass) {
+    const attempts = decidingAttempts(command);
+    if (attempts.length > 0) return attemptAdvice(attempts);
     const worst = open.find(({ severity }) => severity === 'error');
     if (worst) return firstOf(worst);
     if (!command.reachedClone) return howToName(command);

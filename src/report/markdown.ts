@@ -9,6 +9,7 @@ import {
   applyWords,
   containmentText,
   isAppliedInPart,
+  isolatedFrom,
   losingChanges,
   sizesWords,
   swapWords,
@@ -131,6 +132,7 @@ function summary(report: Report): string[] {
   const { command, target, clone, schema, statements, data } = report;
   const row = (label: string, value: string) => `| ${label} | ${value} |`;
   const { certain, possible } = losingChanges({ schema, data });
+  const notAllowed = isolatedFrom(command.isolation);
   const lost = [
     ...(certain.length > 0 ? [`, **${certain.length} of them destroy data**`] : []),
     ...(possible.length > 0 ? [`, **${possible.length} of them may lose data**`] : []),
@@ -140,6 +142,7 @@ function summary(report: Report): string[] {
     '|---|---|',
     ...firstAnswers(report).map(({ question, words }) => row(`**${question}**`, prose(words, 500))),
     row('command', `${code(command.argv.join(' '))}, ${plural(sentStatements(statements), 'statement')}`),
+    ...(notAllowed === undefined ? [] : [row('attempts', prose(notAllowed, 500))]),
     row(
       'target',
       `${code(target.database)}, PostgreSQL ${target.serverVersion}, ${formatBytes(target.sizeBytes)}`,

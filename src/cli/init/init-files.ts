@@ -1,5 +1,6 @@
 import type { DetectedTool } from './detect-tool.ts';
 import { managerOf } from './node-tools.ts';
+import { outsideServices } from './outside-services.ts';
 import type { ProjectFiles } from './project-files.ts';
 
 /** A file to write, from the top of the project. */
@@ -22,8 +23,10 @@ const GITLAB_JOB = '.gitlab/safemigrate.yml';
 const LIBRARY_NOTE = 'its command is not in its files: replace `your-program migrate` by it';
 
 export function planInit(tool: DetectedTool, project: ProjectFiles): InitPlan {
-  const config = { file: CONFIG, text: configText(tool) };
-  const notes = tool.isLibrary ? [`The project's own program runs ${tool.name}; ${LIBRARY_NOTE}.`] : [];
+  const { places, notes: services } = outsideServices(tool, project);
+  const config = { file: CONFIG, text: configText(tool, places) };
+  const library = tool.isLibrary ? [`The project's own program runs ${tool.name}; ${LIBRARY_NOTE}.`] : [];
+  const notes = [...library, ...services];
   const remotes = [...project.text('.git/config').matchAll(/^\s*url\s*=\s*(\S+)/gm)].map(
     ([, url]) => url ?? '',
   );
@@ -51,8 +54,9 @@ export function firstCommand({ command, needsUrl }: DetectedTool): string {
 }
 
 /** Data instead of a program: every subcommand reads it, also those that execute nothing of the project. */
-function configText({ urlEnv }: DetectedTool): string {
-  return `${JSON.stringify({ urlEnv, failOn: 'error' }, null, 2)}\n`;
+function configText({ urlEnv }: DetectedTool, places: readonly string[]): string {
+  const sandboxAllow = places.length === 0 ? undefined : places;
+  return `${JSON.stringify({ urlEnv, failOn: 'error', sandboxAllow }, null, 2)}\n`;
 }
 
 function githubJob(

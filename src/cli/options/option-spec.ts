@@ -35,8 +35,8 @@ export interface OptionSpec<T> {
   readonly common?: boolean;
   /** Modes in which it has an effect; default: all. */
   readonly modes?: readonly RunMode[];
-  /** A config file must not set it, or not to one of these values: such a file comes with the code that is rehearsed, and this makes a run more dangerous. */
-  readonly notInFile?: boolean | readonly T[];
+  /** A config file must not set it, or not to one of these values: such a file comes with the code that is rehearsed, and this makes a run more dangerous. `x*`: any value that begins with x. */
+  readonly notInFile?: boolean | readonly (T | `${string}*`)[];
   /** An empty variable is a mistake: in CI a secret that is missing is empty. Elsewhere it counts as not set. */
   readonly refusesEmpty?: boolean;
   /** For a switch that is sometimes on by default: what `--no-…` does. */

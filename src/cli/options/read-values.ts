@@ -55,7 +55,12 @@ export function readValues<T extends OptionTable>(
 }
 
 function isDangerous({ notInFile = false }: OptionSpec<unknown>, value: unknown): boolean {
-  return typeof notInFile === 'boolean' ? notInFile : [value].flat().some((each) => notInFile.includes(each));
+  if (typeof notInFile === 'boolean') return notInFile;
+  return [value].flat().some((each) => notInFile.some((unwanted) => isMeant(String(unwanted), String(each))));
+}
+
+function isMeant(unwanted: string, value: string): boolean {
+  return unwanted.endsWith('*') ? value.startsWith(unwanted.slice(0, -1)) : value === unwanted;
 }
 
 export function wrongOptions(code: 'CONFIGURATION' | 'USAGE', mistakes: readonly string[]): SafemigrateError {

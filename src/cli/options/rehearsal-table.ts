@@ -98,10 +98,12 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
   },
   sandboxAllow: {
     flag: '--sandbox-allow <place>',
-    summary: 'host:port, or path of a Unix socket, that a sandboxed command may reach; repeatable',
+    summary:
+      'host:port, postgres:host:port for clients of PostgreSQL, or path of a Unix socket that a sandboxed command may reach; none; repeatable',
     group: 'Command',
     type: listOf(TEXT),
-    notInFile: true,
+    // Another database, and daemons, which may run anything.
+    notInFile: ['postgres:*', '/*'],
   },
   queries: {
     flag: '--queries <source>',

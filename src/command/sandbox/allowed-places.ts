@@ -73,8 +73,3 @@ function wrong(what: string, wanted: string): SafemigrateError {
 export function allowedPlaceText({ host, port, postgres }: AllowedHost): string {
   return `${postgres ? FOR_POSTGRES : ''}${host}:${port}`;
 }
-
-/** Says whether a config file may allow a place: not another database, nor a socket of a daemon that runs programs. */
-export function isPlaceForFiles(text: string): boolean {
-  return !text.startsWith('/') && !text.startsWith(FOR_POSTGRES);
-}

@@ -43,6 +43,16 @@ export class Attempts {
   }
 }
 
+/** Adds up what several runs tried. */
+export function mergeAttempts(lists: readonly (readonly CommandAttempt[])[]): CommandAttempt[] {
+  const merged = new Map<string, CommandAttempt>();
+  for (const each of lists.flat()) {
+    const key = JSON.stringify([each.host, each.port, each.reason]);
+    merged.set(key, { ...each, count: each.count + (merged.get(key)?.count ?? 0) });
+  }
+  return [...merged.values()];
+}
+
 /** Its name alone is enough where nothing is known of the port. */
 function isTarget(host: string, port: number | null, settings: ConnectionSettings): boolean {
   if (port === null) return settings.hosts.some((each) => each.host.toLowerCase() === host);

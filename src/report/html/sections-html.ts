@@ -10,6 +10,7 @@ import {
   containmentText,
   costWords,
   cutWords,
+  isolatedFrom,
   losingChanges,
   sizesWords,
   unprovedWords,
@@ -57,6 +58,7 @@ function capital(text: string): string {
 export function factSection({ run, target, clone, command, statements, schema, data }: Report): Html {
   const totalMs = Date.parse(run.finishedAt) - Date.parse(run.startedAt);
   const failed = statements.filter(({ error }) => error !== null).length;
+  const notAllowed = isolatedFrom(command.isolation);
   const rows: [string, string][] = [
     [
       'Target',
@@ -71,6 +73,7 @@ export function factSection({ run, target, clone, command, statements, schema, d
         ? `exit code ${command.exitCode ?? '–'} after ${formatDuration(command.durationMs)}`
         : `terminated by ${command.signal} after ${formatDuration(command.durationMs)}`,
     ],
+    ...(notAllowed === undefined ? [] : [['Attempts', notAllowed] satisfies [string, string]]),
     [
       'Statements',
       `${plural(sentStatements(statements), 'statement')}${failed === 0 ? '' : `, ${formatCount(failed)} failed`}`,

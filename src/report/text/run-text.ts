@@ -1,6 +1,6 @@
 import { formatBytes, formatDuration, listed, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
-import { containmentText, isolationText, unprovedWords } from '../phrases.ts';
+import { containmentText, isolatedFrom, isolationText, unprovedWords } from '../phrases.ts';
 import { marks, type Span, type TextStyle, tone } from '../text-layout.ts';
 import { fact, messageText } from './parts-text.ts';
 import { outcome } from './verdict-text.ts';
@@ -26,6 +26,7 @@ export function runText(report: Report, style: TextStyle): string[] {
     ...(style.verbose || command.isolation.kind !== 'watched'
       ? [['', [messageText(style, isolationText(command.isolation))]] satisfies [string, Span[]]]
       : []),
+    ...attemptLines(report, style),
     ...noteSpans(report, style).map((spans): [string, Span[]] => ['', spans]),
     ...command.undecided
       .slice(0, LISTED)
@@ -89,6 +90,13 @@ function outcomeSpans({ command }: Report, style: TextStyle): Span[] {
 
 function succeeded({ exitCode, signal, timedOut }: Report['command']): boolean {
   return exitCode === 0 && signal === null && !timedOut;
+}
+
+/** Attempts that did not matter are left to `--verbose`. */
+function attemptLines({ command }: Report, style: TextStyle): [string, Span[]][] {
+  const words = isolatedFrom(command.isolation);
+  if (words === undefined || (succeeded(command) && !style.verbose)) return [];
+  return [['', [messageText(style, words)]]];
 }
 
 function reachSpans({ command, statements }: Report, style: TextStyle): Span[] {

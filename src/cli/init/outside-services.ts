@@ -1,0 +1,54 @@
+import type { DetectedTool } from './detect-tool.ts';
+import type { ProjectFiles } from './project-files.ts';
+
+/** A service that a wrapper around a migration command asks for secrets. */
+interface OutsideService {
+  /** What runs it, as it stands in a script. */
+  readonly called: RegExp;
+  /** Its address where that is the same for everybody. */
+  readonly place?: string;
+  /** What to allow else. */
+  readonly advice?: string;
+}
+
+const SERVICES: readonly OutsideService[] = [
+  { called: /\bdoppler\s+run\b/, place: 'api.doppler.com:443' },
+  { called: /\binfisical\s+run\b/, place: 'app.infisical.com:443' },
+  {
+    called: /\bop\s+(run|inject|read)\b/,
+    advice: "1Password: your account's host, as my.1password.com:443",
+  },
+  { called: /\bvault\s+(kv|read|agent)\b/, advice: 'Vault: host and port of VAULT_ADDR, as vault.example:8200' },
+  {
+    called: /\baws\s+(secretsmanager|ssm|rds)\b|\baws-vault\s+exec\b|\bchamber\s+exec\b/,
+    advice: 'AWS: the host of its service in your region, as secretsmanager.eu-central-1.amazonaws.com:443',
+  },
+  { called: /\bgcloud\s+(secrets|sql|auth)\b/, place: 'secretmanager.googleapis.com:443' },
+];
+
+/** Finds what the project's command reaches besides the database, as far as its scripts show that, for the sandbox to let through. */
+export function outsideServices(
+  { command }: Pick<DetectedTool, 'command'>,
+  project: ProjectFiles,
+): { readonly places: readonly string[]; readonly notes: readonly string[] } {
+  const texts = [command, ...migrationScripts(project)].join('\n');
+  const found = SERVICES.filter(({ called }) => called.test(texts));
+  const notes = found.flatMap(({ advice }) =>
+    advice === undefined ? [] : [`Add to sandboxAllow in the configuration what the command needs of ${advice}.`],
+  );
+  return { places: found.flatMap(({ places = [] }) => places), notes };
+}
+
+/** Scripts of package.json and of the files that wrap a migration; all of them, since one calls another. */
+function migrationScripts(project: ProjectFiles): string[] {
+  return [...packageScripts(project.text('package.json')), project.text('migrate.sh'), project.text('Makefile')];
+}
+
+function packageScripts(text: string): string[] {
+  try {
+    const { scripts = {} } = JSON.parse(text || '{}') as { scripts?: Record<string, unknown> };
+    return Object.values(scripts).map(String);
+  } catch {
+    return [];
+  }
+}
