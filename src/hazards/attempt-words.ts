@@ -22,28 +22,41 @@ export function decidingAttempts(
 
 /** `it tried to reach api.example:443, which the sandbox does not allow`; all of them are of one kind, or none is the target. */
 export function attemptWords(attempts: readonly CommandAttempt[]): string {
-  const places = listed(attempts.map(placeOf), { atMost: LISTED });
-  if (attempts.some(({ reason }) => reason === 'target'))
-    return `it tried to reach the target itself at ${places}`;
-  return `it tried to reach ${places}, which the sandbox does not allow`;
+  const places = listed(inOrder(attempts).map(placeOf), { atMost: LISTED });
+  if (isTarget(attempts))
+    return `it tried to reach the target itself at ${places}: its connection is read from a place that was not rewritten`;
+  return `it tried to reach ${places}, which the sandbox does not allow: ${flagsFor(attempts)}`;
 }
 
 /** Says what lets the command through, or how it gets to its clone. */
 export function attemptAdvice(attempts: readonly CommandAttempt[]): string {
-  if (attempts.some(({ reason }) => reason === 'target'))
+  if (isTarget(attempts))
     return (
-      'its connection is read from a place that was not rewritten: give it {safemigrate:url} in an argument or a variable, or ' +
+      'name the clone where the command reads its connection: {safemigrate:url} in an argument or a variable, ' +
       '{safemigrate:config FILE} for a file'
     );
-  const flags = attempts.map((each) => `--sandbox-allow ${allowanceFor(each)}`).join(' ');
-  const keys = attempts
-    .filter(({ reason }) => reason !== 'postgres')
-    .map((each) => `'${allowanceFor(each)}'`);
+  const shown = inOrder(attempts).slice(0, LISTED);
+  const keys = shown.filter(({ reason }) => reason !== 'postgres').map((each) => `'${allowanceFor(each)}'`);
   const inFile = keys.length === 0 ? '' : `, or sandboxAllow: [${keys.join(', ')}] in a config file`;
-  const guessed = attempts.some(({ port }) => port === null)
-    ? `; ${HTTPS_PORT} stands for the port that it uses there`
-    : '';
-  return `if it needs that: ${flags}${inFile}${guessed}`;
+  const isGuessed = shown.some(({ port }) => port === null);
+  const guessed = isGuessed ? `; ${HTTPS_PORT} stands for a port that is not known` : '';
+  return `if the command needs that, ${flagsFor(attempts)}${inFile}${guessed}`;
+}
+
+function isTarget(attempts: readonly CommandAttempt[]): boolean {
+  return attempts.some(({ reason }) => reason === 'target');
+}
+
+function flagsFor(attempts: readonly CommandAttempt[]): string {
+  return listed(
+    inOrder(attempts).map((each) => `--sandbox-allow ${allowanceFor(each)}`),
+    { atMost: LISTED, separator: ' ' },
+  );
+}
+
+/** Those with a port first: they are certain. */
+function inOrder(attempts: readonly CommandAttempt[]): CommandAttempt[] {
+  return attempts.toSorted((one, other) => Number(one.port === null) - Number(other.port === null));
 }
 
 /** `api.example:443`; without the port if it is not known. */

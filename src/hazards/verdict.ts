@@ -1,6 +1,6 @@
 import { isBookkeeping } from '../model/migration-tables.ts';
 import type { DataSection, Hazard, SchemaSection, TargetConnection, TargetSection } from '../model/report.ts';
-import { attemptAdvice, attemptWords, decidingAttempts } from './attempt-words.ts';
+import { attemptWords, decidingAttempts } from './attempt-words.ts';
 import { budgetReasons, type Spent } from './budgets.ts';
 import { extraRunReasons, type RequestedExtraRuns } from './extra-runs.ts';
 import { hazardReasons, type Policy } from './policy.ts';
@@ -117,16 +117,14 @@ function commandReasons({ command, interrupted, targetConnections }: Findings): 
   if (command.exitCode === 0) return [];
   const attempts = decidingAttempts(command);
   const failed = `the command failed with exit code ${command.exitCode}`;
-  return [
-    attempts.length === 0 ? failed : `${failed}: ${attemptWords(attempts)}; ${attemptAdvice(attempts)}`,
-  ];
+  return [attempts.length === 0 ? failed : `${failed}: ${attemptWords(attempts)}`];
 }
 
 function reachReasons({ command, interrupted, targetConnections }: Findings): string[] {
   if (command.reachedClone || interrupted || targetConnections.length > 0) return [];
   const attempts = decidingAttempts(command);
   if (attempts.length > 0) {
-    const why = `: ${attemptWords(attempts)}; ${attemptAdvice(attempts)}`;
+    const why = `: ${attemptWords(attempts)}`;
     return [
       `the command never connected to the clone, so nothing was rehearsed${command.exitCode === 0 ? why : ''}`,
     ];

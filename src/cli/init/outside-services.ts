@@ -3,17 +3,17 @@ import type { ProjectFiles } from './project-files.ts';
 
 /** A service that a wrapper around a migration command asks for secrets. */
 interface OutsideService {
-  /** What runs it, as it stands in a script. */
+  /** Its words in a script. */
   readonly called: RegExp;
-  /** Its address where that is the same for everybody. */
-  readonly place?: string;
-  /** What to allow else. */
+  /** Its addresses where they are the same for everybody. */
+  readonly places?: readonly string[];
+  /** The words to advise where they are not. */
   readonly advice?: string;
 }
 
 const SERVICES: readonly OutsideService[] = [
-  { called: /\bdoppler\s+run\b/, place: 'api.doppler.com:443' },
-  { called: /\binfisical\s+run\b/, place: 'app.infisical.com:443' },
+  { called: /\bdoppler\s+run\b/, places: ['api.doppler.com:443'] },
+  { called: /\binfisical\s+run\b/, places: ['app.infisical.com:443'] },
   {
     called: /\bop\s+(run|inject|read)\b/,
     advice: "1Password: your account's host, as my.1password.com:443",
@@ -23,7 +23,10 @@ const SERVICES: readonly OutsideService[] = [
     called: /\baws\s+(secretsmanager|ssm|rds)\b|\baws-vault\s+exec\b|\bchamber\s+exec\b/,
     advice: 'AWS: the host of its service in your region, as secretsmanager.eu-central-1.amazonaws.com:443',
   },
-  { called: /\bgcloud\s+(secrets|sql|auth)\b/, place: 'secretmanager.googleapis.com:443' },
+  {
+    called: /\bgcloud\s+(secrets|sql|auth)\b/,
+    places: ['secretmanager.googleapis.com:443', 'oauth2.googleapis.com:443'],
+  },
 ];
 
 /** Finds what the project's command reaches besides the database, as far as its scripts show that, for the sandbox to let through. */
@@ -34,7 +37,7 @@ export function outsideServices(
   const texts = [command, ...migrationScripts(project)].join('\n');
   const found = SERVICES.filter(({ called }) => called.test(texts));
   const notes = found.flatMap(({ advice }) =>
-    advice === undefined ? [] : [`Add to sandboxAllow in the configuration what the command needs of ${advice}.`],
+    advice === undefined ? [] : [`Add to sandboxAllow in the configuration, for ${advice}.`],
   );
   return { places: found.flatMap(({ places = [] }) => places), notes };
 }

@@ -7,11 +7,11 @@ import { SafemigrateError } from '../../errors.ts';
 import { builtFile } from '../../package.ts';
 import type { Scope } from '../../scope.ts';
 import type { StartCommand } from '../run-command.ts';
-import { Attempts } from './attempts.ts';
 import { type CommandSandbox, wordsOf } from './command-sandbox.ts';
 import { guardedRelay } from './guarded-relay.ts';
 import { planInside } from './inside-plan.ts';
 import type { InsidePlan, LauncherMessage, LaunchOrder } from './launcher.ts';
+import { Attempts } from './outside-attempts.ts';
 import { targetAddresses } from './target-addresses.ts';
 
 /** A sandbox that waits for its command. */
@@ -46,6 +46,7 @@ export async function openSandbox(
   });
   const [listener, ...others] = await receiveListeners(launcher, inside.addresses.length);
   if (!listener) throw new Error('the sandbox has no listener');
+  attempts.proxyPort = portOf(listener);
   removeMadeFiles(words);
   const target = others.length === 0 ? [] : await targetAddresses(settings);
   const open = allow.relays.flatMap((place, index) => {
@@ -59,6 +60,11 @@ export async function openSandbox(
     async () => open.forEach((server) => void server.close()),
   );
   return { listener, start: (order) => startCommand(launcher, order), attempts };
+}
+
+function portOf(listener: Server): number {
+  const address = listener.address();
+  return typeof address === 'object' ? (address?.port ?? 0) : 0;
 }
 
 function launch(

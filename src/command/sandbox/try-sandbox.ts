@@ -103,9 +103,17 @@ async function partsOf({
   const lines = names.map(({ host, inside }) => `${inside} ${host}`);
   return {
     covered: await pathsToCover(allow.sockets, socketPathsOf(settings)),
-    // The first line for a name counts.
-    hosts: names.length === 0 ? null : [...new Set(lines), readFileSync('/etc/hosts', 'utf8')].join('\n'),
+    hosts: names.length === 0 ? null : [...new Set(lines), hostsWithout(names)].join('\n'),
   };
+}
+
+/** Reads /etc/hosts without some names: a name has all the addresses that lines give it. */
+function hostsWithout(names: readonly { readonly host: string }[]): string {
+  const unwanted = new Set(names.map(({ host }) => host));
+  const lines = readFileSync('/etc/hosts', 'utf8').split('\n');
+  return lines
+    .map((line) => line.replace(/\S+/g, (word) => (unwanted.has(word.toLowerCase()) ? '' : word)))
+    .join('\n');
 }
 
 /** Runs a program that should do nothing. @returns what it said if it failed */

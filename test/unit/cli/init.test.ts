@@ -414,3 +414,30 @@ describe('what is written', () => {
     expect(notes).toEqual([expect.stringContaining("The project's own program runs goose")]);
   });
 });
+
+describe('what the command needs besides the database is allowed in the configuration', () => {
+  const configOf = (scripts: Record<string, string>) => {
+    const project = filesOf({
+      'package.json': JSON.stringify({ scripts, dependencies: { knex: '3' } }),
+      'knexfile.js': '',
+    });
+    const [tool] = detectTools(project);
+    if (!tool) throw new Error('no tool');
+    return initFiles(tool, project)[0]?.text ?? '';
+  };
+
+  test('by its address, where that is the same for everybody', () => {
+    const text = configOf({ migrate: 'doppler run -- knex migrate:latest' });
+    expect(text).toContain("  sandboxAllow: ['api.doppler.com:443'],\n};");
+  });
+
+  test('by a comment elsewhere', () => {
+    const text = configOf({ migrate: 'VAULT_TOKEN=$(vault read -field=x y) knex migrate:latest' });
+    expect(text).toContain('// Vault: host and port of VAULT_ADDR');
+    expect(text).toContain("  // sandboxAllow: ['host:port'],");
+  });
+
+  test('and nothing is said if nothing is needed', () => {
+    expect(configOf({ migrate: 'knex migrate:latest' })).not.toContain('sandboxAllow');
+  });
+});

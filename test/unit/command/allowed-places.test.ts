@@ -6,16 +6,19 @@ test('each host gets an address of the sandbox of its own, loopback addresses ke
     'Registry.example:443',
     'vault.example:8200',
     'registry.example:80',
+    'postgres:reports.example:5432',
+    'none',
     'localhost:3000',
     '127.0.0.2:1',
     '/run/agent.sock',
   ]);
   expect(relays).toEqual([
-    { host: 'registry.example', port: 443, inside: '127.65.0.1' },
-    { host: 'vault.example', port: 8200, inside: '127.65.0.2' },
-    { host: 'registry.example', port: 80, inside: '127.65.0.1' },
-    { host: 'localhost', port: 3000, inside: '127.0.0.1' },
-    { host: '127.0.0.2', port: 1, inside: '127.0.0.2' },
+    { host: 'registry.example', port: 443, postgres: false, inside: '127.65.0.1' },
+    { host: 'vault.example', port: 8200, postgres: false, inside: '127.65.0.2' },
+    { host: 'registry.example', port: 80, postgres: false, inside: '127.65.0.1' },
+    { host: 'reports.example', port: 5432, postgres: true, inside: '127.65.0.3' },
+    { host: 'localhost', port: 3000, postgres: false, inside: '127.0.0.1' },
+    { host: '127.0.0.2', port: 1, postgres: false, inside: '127.0.0.2' },
   ]);
   expect(sockets).toEqual(['/run/agent.sock']);
 });
@@ -28,6 +31,8 @@ test.each([
   '10.0.0.1:443',
   '[::1]:443',
   ':443',
+  'postgres:registry.example',
+  'Postgres:registry.example:443',
   '',
 ])('%j is refused', (text) => {
   expect(() => parseAllowedPlaces([text])).toThrow('--sandbox-allow');

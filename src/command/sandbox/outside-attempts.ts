@@ -6,10 +6,16 @@ import { isNamedTarget } from './target-addresses.ts';
 /** What a sandboxed command tried to reach. */
 export class Attempts {
   readonly #settings: ConnectionSettings;
+  #proxyPort = 0;
   readonly #found = new Map<string, CommandAttempt>();
 
   constructor(settings: ConnectionSettings) {
     this.#settings = settings;
+  }
+
+  /** The port of the proxy inside: who connects to it elsewhere has it from a variable that was rewritten, and means the target's. */
+  set proxyPort(port: number) {
+    this.#proxyPort = port;
   }
 
   add({ type, host, port }: AttemptMessage): void {
@@ -32,7 +38,8 @@ export class Attempts {
     return all.filter(({ host, port }) => port !== null || !connected.has(host)).map((each) => ({ ...each }));
   }
 
-  #of(host: string, port: number | null): CommandAttempt {
+  #of(host: string, found: number | null): CommandAttempt {
+    const port = found === this.#proxyPort ? (this.#settings.hosts[0]?.port ?? found) : found;
     const key = `${host}:${port}`;
     const known = this.#found.get(key);
     if (known) return known;
