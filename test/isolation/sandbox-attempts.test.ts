@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { hostname } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Report } from '../../src/model/report.ts';
 import { CLI, runProgram, safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
@@ -11,6 +11,9 @@ import { ownServer } from '../helpers/own-server.ts';
 import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 import { withDatabase } from '../helpers/target-state.ts';
+
+// Each makes several rehearsals.
+vi.setConfig({ testTimeout: 120_000 });
 
 let target: TemporaryDatabase;
 let folder: string;
