@@ -1,5 +1,5 @@
-import { listed } from '../format.ts';
-import type { CommandAttempt, CommandSection } from '../model/report.ts';
+import { formatCount, listed } from '../format.ts';
+import type { CommandAttempt, CommandIsolation, CommandSection } from '../model/report.ts';
 
 const LISTED = 3;
 /** The port of most services outside, if the command's own is not known. */
@@ -54,13 +54,23 @@ function flagsFor(attempts: readonly CommandAttempt[]): string {
   );
 }
 
-/** Those with a port first: they are certain. */
+/** Puts places with a port first: they are certain. */
 function inOrder(attempts: readonly CommandAttempt[]): CommandAttempt[] {
   return attempts.toSorted((one, other) => Number(one.port === null) - Number(other.port === null));
 }
 
+/** Lists what the command tried to reach outside its sandbox, with how often; undefined if that is nothing. */
+export function isolatedFrom({ attempts = [] }: CommandIsolation): string | undefined {
+  if (attempts.length === 0) return undefined;
+  const places = attempts.map((attempt) => {
+    const often = attempt.count > 1 ? ` (${formatCount(attempt.count)} times)` : '';
+    return `${placeOf(attempt)}${attempt.reason === 'target' ? ', the target itself' : ''}${often}`;
+  });
+  return `not allowed by the sandbox: ${listed(places)}`;
+}
+
 /** `api.example:443`; without the port if it is not known. */
-export function placeOf({ host, port }: CommandAttempt): string {
+function placeOf({ host, port }: CommandAttempt): string {
   return port === null ? host : `${host}:${port}`;
 }
 

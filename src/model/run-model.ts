@@ -98,7 +98,7 @@ export const commandIsolation = z.object({
   allowed: z.array(z.string()),
   /** Why it was not sandboxed; null if it was, or with `--sandbox off`. */
   reason: z.string().nullable(),
-  /** What it tried to reach besides, in vain. */
+  /** Places that it tried to reach besides, in vain. */
   attempts: z.array(commandAttempt).optional(),
 });
 

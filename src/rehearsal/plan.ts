@@ -162,9 +162,6 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
       hint: 'Name what is to be written with --propose. Nothing was touched.',
     });
   const folder = options.folder ?? process.cwd();
-  const sandbox = makeSandboxPlan(settings);
-  if (sandbox.mode !== 'off' && sandbox.onlyWatched === null)
-    refuseOutsideRunners({ argv: options.command, folder }, sandbox.allow);
   return {
     ...makeRunPlan(options),
     target: { url, urlEnv, from },
@@ -175,7 +172,7 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
       stdout: options.commandStdout ?? 'inherit',
       timeoutMs: settings.timeoutMs,
       interrupts: options.interrupts ?? new EventEmitter(),
-      sandbox,
+      sandbox: makeSandboxPlan(settings, { argv: options.command, folder }),
     },
     clone: makeClonePlan(settings, options),
     proxy: { observe, listen, allowClusterStatements },
@@ -218,11 +215,10 @@ function makeLoadPlan({
 
 const ELSEWHERE = '--proxy-listen is for a command in a container, which has a network of its own';
 
-function makeSandboxPlan({
-  sandbox: mode,
-  sandboxAllow,
-  proxyListen,
-}: Filled<RehearsalSettings, typeof REHEARSAL_DEFAULTS>): SandboxPlan {
+function makeSandboxPlan(
+  { sandbox: mode, sandboxAllow, proxyListen }: Filled<RehearsalSettings, typeof REHEARSAL_DEFAULTS>,
+  command: Pick<CommandPlan, 'argv' | 'folder'>,
+): SandboxPlan {
   const allow = parseAllowedPlaces(sandboxAllow);
   const isElsewhere = proxyListen !== REHEARSAL_DEFAULTS.proxyListen;
   if (mode === 'required' && isElsewhere)
@@ -231,6 +227,7 @@ function makeSandboxPlan({
       '--sandbox required and --proxy-listen do not go together: a sandboxed command reaches no other address.',
       { hint: 'A command in a container has a network of its own: isolate it there. Nothing was touched.' },
     );
+  if (mode !== 'off' && !isElsewhere) refuseOutsideRunners(command, allow);
   return { mode, allow, onlyWatched: isElsewhere ? ELSEWHERE : null };
 }
 

@@ -1,4 +1,5 @@
 import { formatBytes, formatDuration, plural } from '../format.ts';
+import { isolatedFrom } from '../hazards/attempt-words.ts';
 import { sentStatements } from '../model/repeated.ts';
 import type { Report } from '../model/report.ts';
 import { firstAnswers } from './first-answers.ts';
@@ -9,7 +10,6 @@ import {
   applyWords,
   containmentText,
   isAppliedInPart,
-  isolatedFrom,
   losingChanges,
   sizesWords,
   swapWords,

@@ -1,5 +1,4 @@
 import { formatBytes, formatCount, formatDuration, formatTime, listed, plural } from '../format.ts';
-import { placeOf } from '../hazards/attempt-words.ts';
 import type {
   ApplySection,
   CommandIsolation,
@@ -289,16 +288,6 @@ export function isolationText({ kind, by, scoped, covered, allowed, reason }: Co
   if (kind === 'restricted')
     return `restricted by ${restrictionText({ by, scoped })}${besides}${hidden}${why}`;
   return `watched for connections of its own to the target, not sandboxed${hidden}${why}`;
-}
-
-/** Lists what the command tried to reach outside its sandbox, with how often; undefined if that is nothing. */
-export function isolatedFrom({ attempts = [] }: CommandIsolation): string | undefined {
-  if (attempts.length === 0) return undefined;
-  const places = attempts.map((attempt) => {
-    const often = attempt.count > 1 ? ` (${formatCount(attempt.count)} times)` : '';
-    return `${placeOf(attempt)}${attempt.reason === 'target' ? ', the target itself' : ''}${often}`;
-  });
-  return `not allowed by the sandbox: ${listed(places)}`;
 }
 
 /** Which restriction, what it closes, and what it leaves open. */

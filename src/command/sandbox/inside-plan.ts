@@ -17,7 +17,7 @@ const USUAL_PORTS = [
   ...[9200, 9418, 11211, 26257, 27017],
 ];
 
-/** Of a machine with more listening ports than that, not all are recorded. */
+/** On a machine with more listening ports than that, not all are recorded. */
 const MOST_OWN_PORTS = 200;
 
 /** Decides what listens in the sandbox, besides the command: relays and the proxy, and else what records attempts. */

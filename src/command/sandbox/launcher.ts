@@ -18,7 +18,7 @@ export interface InsideAddress {
   readonly port: number;
 }
 
-/** What the launcher makes before the command starts. */
+/** Everything that the launcher makes before the command starts. */
 export interface InsidePlan extends Omit<RefusingOptions, 'record'> {
   readonly addresses: readonly InsideAddress[];
   readonly refused: readonly RefusedPlace[];

@@ -3,7 +3,7 @@ import type { ConnectionSettings } from '../../postgres/connection/connection-se
 import type { AttemptMessage } from './refused-places.ts';
 import { isNamedTarget } from './target-addresses.ts';
 
-/** What a sandboxed command tried to reach. */
+/** Counts the places that a sandboxed command tried to reach. */
 export class Attempts {
   readonly #settings: ConnectionSettings;
   #proxyPort = 0;

@@ -8,7 +8,7 @@ interface OutsideRunner {
   readonly where: string;
   /** Words without which it runs nothing; empty: it always does. */
   readonly verbs: readonly string[];
-  /** What it is let through by. */
+  /** The kind of allowance that lets it through. */
   readonly through: 'sockets' | 'relays';
   readonly example: string;
 }

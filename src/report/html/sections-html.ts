@@ -1,4 +1,5 @@
 import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../format.ts';
+import { isolatedFrom } from '../../hazards/attempt-words.ts';
 import { sentStatements } from '../../model/repeated.ts';
 import type { Hazard, Report } from '../../model/report.ts';
 import { atOnceWords } from '../at-once-phrases.ts';
@@ -10,7 +11,6 @@ import {
   containmentText,
   costWords,
   cutWords,
-  isolatedFrom,
   losingChanges,
   sizesWords,
   unprovedWords,
