@@ -17,7 +17,7 @@ test.each(FORMATS)('what the sandbox did not allow stands in %s', async (format)
       verdict: { ...verdict, pass: false },
     },
     format,
-    {},
+    { colour: false, unicode: true, columns: 100 },
   );
   const flat = text.replaceAll(/\s+/g, ' ');
   expect(flat).toContain('api.doppler.com');
