@@ -83,7 +83,7 @@ export function bubblewrapWords({ covered, hosts }: SandboxParts): string[] | un
 
 /**
  * Arguments: the contents of /etc/hosts or nothing, those of /etc/resolv.conf and its path or nothing, the paths to cover, `--`, the
- * program. A mount over /proc holds the new files, so that none of this machine has to.
+ * program. A mount over /proc holds the new files, so that none of this machine has to. What is removed meanwhile needs no cover.
  */
 const INSIDE = `ip link set lo up 2>/dev/null || ifconfig lo up || exit 1
 mount -t tmpfs -o mode=755 safemigrate /proc || exit 1
@@ -96,8 +96,8 @@ fi
 shift 3
 mount -t proc proc /proc || exit 1
 while [ "$1" != -- ]; do
-  if [ -d "$1" ]; then mount -t tmpfs safemigrate "$1" || exit 1
-  elif [ -e "$1" ]; then mount --bind /dev/null "$1" || exit 1
+  if [ -d "$1" ]; then mount -t tmpfs safemigrate "$1" || [ ! -e "$1" ] || exit 1
+  elif [ -e "$1" ]; then mount --bind /dev/null "$1" || [ ! -e "$1" ] || exit 1
   fi
   shift
 done
