@@ -18,7 +18,10 @@ const SERVICES: readonly OutsideService[] = [
     called: /\bop\s+(run|inject|read)\b/,
     advice: "1Password: your account's host, as my.1password.com:443",
   },
-  { called: /\bvault\s+(kv|read|agent)\b/, advice: 'Vault: host and port of VAULT_ADDR, as vault.example:8200' },
+  {
+    called: /\bvault\s+(kv|read|agent)\b/,
+    advice: 'Vault: host and port of VAULT_ADDR, as vault.example:8200',
+  },
   {
     called: /\baws\s+(secretsmanager|ssm|rds)\b|\baws-vault\s+exec\b|\bchamber\s+exec\b/,
     advice: 'AWS: the host of its service in your region, as secretsmanager.eu-central-1.amazonaws.com:443',
@@ -44,7 +47,11 @@ export function outsideServices(
 
 /** Scripts of package.json and of the files that wrap a migration; all of them, since one calls another. */
 function migrationScripts(project: ProjectFiles): string[] {
-  return [...packageScripts(project.text('package.json')), project.text('migrate.sh'), project.text('Makefile')];
+  return [
+    ...packageScripts(project.text('package.json')),
+    project.text('migrate.sh'),
+    project.text('Makefile'),
+  ];
 }
 
 function packageScripts(text: string): string[] {
