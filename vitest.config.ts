@@ -8,7 +8,7 @@ export default defineConfig({
     reporters: ['default', './test/helpers/retried.ts'],
     projects: [
       // Pure functions need no process and no modules of their own for each file, which cost more than the tests do.
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], isolate: false } },
+      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], isolate: false, testTimeout: 60_000 } },
       withServers('servers', ['test/{postgres,e2e}/**/*.test.ts']),
     ],
   },
