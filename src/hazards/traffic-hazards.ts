@@ -1,9 +1,9 @@
 import { formatCount, formatDuration, listed } from '../format.ts';
 import type { StatementSection } from '../model/report.ts';
+import { changedRows } from './changed-rows.ts';
 import { locksEvidence, relationEvidence } from './evidence.ts';
 import type { HazardContext, StatementLock } from './hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from './hazard-definition.ts';
-import { changedRows } from './kinds/transactions.ts';
 import { BUSY_PER_SECOND, ERROR, WARNING } from './thresholds.ts';
 
 /** Shares of the lock table, of what the server has room for. */
@@ -54,7 +54,7 @@ export const TRAFFIC_HAZARDS: readonly HazardRecord[] = [
 ];
 
 function rowConflicts(context: HazardContext, statements: readonly StatementSection[]): Finding[] {
-  const changed = statements.flatMap((statement) => changedRows(context, statement, false));
+  const changed = changedRows(context, statements, false);
   return [...new Set(changed.map(({ relation }) => relation))].flatMap((relation): Finding[] => {
     const own = changed.filter((each) => each.relation === relation);
     const [first] = own;

@@ -185,6 +185,8 @@ export type Action =
       readonly to: string;
     }
   | { readonly does: 'rename value'; readonly type: Name; readonly from: string; readonly to: string }
+  /** A CALL or DO outside a transaction block that may commit or roll back within. */
+  | { readonly does: 'end transactions' }
   | { readonly does: 'insert' | 'update' | 'delete' | 'merge'; readonly table: Name };
 
 export type ActionOf<Does extends Action['does']> = Extract<Action, { does: Does }>;

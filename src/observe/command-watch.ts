@@ -14,7 +14,7 @@ import { type ProxyOptions, startProxy, type WireProxy } from '../proxy/proxy.ts
 import type { Scope } from '../scope.ts';
 import { LockReader } from './locks.ts';
 import { releasedCaveats, withLocksByRule } from './locks-by-rule.ts';
-import { readBodies, withTimeouts } from './locks-in-bodies.ts';
+import { readBodies, withBodies } from './locks-in-bodies.ts';
 import { OwnTransactions } from './own-transactions.ts';
 import { namesOf, type RelationTree, tablesOfIndexes } from './relation-names.ts';
 import { withRewrites } from './rewritten-relations.ts';
@@ -218,7 +218,7 @@ async function statementsOf(
   return {
     statements,
     transactions: log.transactions(),
-    parsed: withTimeouts(parsed, bodies),
+    parsed: withBodies(parsed, bodies),
     sessionsWithLockTimeout: thoseWith(sessions, asksForLockTimeout),
     sessionsOfPsql: thoseWith(sessions, isPsql),
     ...{ sent: log.sent(), sessions },

@@ -1,5 +1,5 @@
 import type * as Tree from 'libpg-query';
-import type { Name, StatementFacts } from '../model/statement-actions.ts';
+import type { Action, Name, StatementFacts } from '../model/statement-actions.ts';
 import type { StatementSection } from '../model/statement-model.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { fieldsIf } from '../postgres/sql/classify-statement.ts';
@@ -20,6 +20,8 @@ export interface BodyLocks {
   readonly unread: readonly string[];
   /** It sets a lock_timeout of its own. */
   readonly setsLockTimeout: boolean;
+  /** It commits or rolls back within, or may, since not all of it is read. */
+  readonly mayCommit: boolean;
 }
 
 const MAY_COMMIT = /^(?:CALL|DO)$/;
@@ -73,17 +75,19 @@ export async function readBodies(
   return bodies;
 }
 
-/** Adds that a called procedure sets a lock_timeout to what its statement asks for. */
-export function withTimeouts(
+/** Adds to what a statement asks for that a called procedure sets a lock_timeout, or ends transactions. */
+export function withBodies(
   parsed: ReadonlyMap<number, StatementFacts>,
   bodies: ReadonlyMap<number, BodyLocks>,
 ): Map<number, StatementFacts> {
   return new Map(
-    [...parsed].map(([index, facts]) =>
-      bodies.get(index)?.setsLockTimeout
-        ? [index, { ...facts, actions: [...facts.actions, OWN_TIMEOUT] }]
-        : [index, facts],
-    ),
+    [...parsed].map(([index, facts]) => {
+      const body = bodies.get(index);
+      if (!body) return [index, facts];
+      const timeout = body.setsLockTimeout ? [OWN_TIMEOUT] : [];
+      const end: Action[] = body.mayCommit ? [{ does: 'end transactions' }] : [];
+      return [index, { ...facts, actions: [...facts.actions, ...timeout, ...end] }];
+    }),
   );
 }
 
@@ -114,7 +118,7 @@ interface Place {
 /** A procedure may call itself. */
 const DEEPEST = 8;
 
-const NONE: BodyLocks = { certain: [], possible: [], unread: [], setsLockTimeout: false };
+const NONE: BodyLocks = { certain: [], possible: [], unread: [], setsLockTimeout: false, mayCommit: false };
 
 async function locksOfNodes(nodes: readonly Node[], sql: string, place: Place): Promise<BodyLocks> {
   let locks = NONE;
@@ -147,13 +151,13 @@ async function locksOfCall({ funcname, args = [] }: Tree.FuncCall, place: Place)
       (each.name.schema !== last.name.schema && each.since === last.since),
   );
   if (!last || isOther || args.length > last.types.length || place.depth >= DEEPEST)
-    return { ...NONE, unread: [`the procedure ${name.name}`] };
+    return { ...NONE, unread: [`the procedure ${name.name}`], mayCommit: true };
   return await locksOfBody(last.sql, last.language, { ...place, depth: place.depth + 1 });
 }
 
 async function locksOfBody(sql: string, language: string, place: Place): Promise<BodyLocks> {
   const path = await pathThrough(sql, language);
-  if (path === null) return { ...NONE, unread: ['a body that could not be parsed'] };
+  if (path === null) return { ...NONE, unread: ['a body that could not be parsed'], mayCommit: true };
   const certain = await locksOfNodes(path.certain, '', place);
   const possible = await locksOfNodes(path.possible, '', place);
   const unread = [
@@ -165,6 +169,7 @@ async function locksOfBody(sql: string, language: string, place: Place): Promise
     certain: certain.certain,
     possible: [...certain.possible, ...possible.certain, ...possible.possible],
     ...{ unread, setsLockTimeout: setsLockTimeout(sql) || certain.setsLockTimeout },
+    mayCommit: path.commits || certain.mayCommit || possible.mayCommit,
   };
   // Which relation a name means is known only when it runs.
   return /search_path/i.test(sql) ? withoutBareNames(locks) : locks;
@@ -173,7 +178,7 @@ async function locksOfBody(sql: string, language: string, place: Place): Promise
 async function pathThrough(sql: string, language: string): Promise<CodePath | null> {
   if (language === 'plpgsql') return await plpgsqlPath(sql);
   const code = await sqlBody(sql, language);
-  return code === UNREADABLE ? null : { certain: code.nodes, possible: [], composes: false };
+  return code === UNREADABLE ? null : { certain: code.nodes, possible: [], composes: false, commits: false };
 }
 
 function withoutBareNames({ certain, possible, unread, ...more }: BodyLocks): BodyLocks {
@@ -192,5 +197,6 @@ function together(one: BodyLocks, other: BodyLocks): BodyLocks {
     possible: [...one.possible, ...other.possible],
     unread: [...one.unread, ...other.unread],
     setsLockTimeout: one.setsLockTimeout || other.setsLockTimeout,
+    mayCommit: one.mayCommit || other.mayCommit,
   };
 }

@@ -2,6 +2,7 @@ import { formatCount, formatDuration, listed } from '../../format.ts';
 import { longestMs } from '../../model/repeated.ts';
 import type { StatementSection } from '../../model/report.ts';
 import { beginsAsData, beginsAsIncidental } from '../../postgres/sql/classify-statement.ts';
+import { BOOKKEEPING_ROWS, byTable, type ChangedRows, changedRows, totalRows } from '../changed-rows.ts';
 import { locksEvidence, relationEvidence, rowCount, statementTime } from '../evidence.ts';
 import type { HazardContext, StatementLock } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
@@ -64,17 +65,17 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
     safer: 'First run the DDL alone, then change the rows in batches, each in a transaction of its own.',
     find: (context) =>
       strongTransactions(context).flatMap(({ takers, statements }) => {
-        const changed = statements.flatMap((statement) => changedRows(context, statement, true));
-        const [taker] = takers;
-        const rows = total(changed);
-        if (!taker || rows < MANY_ROWS) return [];
+        const changed = byTable(changedRows(context, statements, true)).flat();
+        const [most] = changed;
+        const rows = totalRows(changed);
+        if (!most || rows < MANY_ROWS) return [];
         const locks = takers.flatMap(({ locks }) => locks);
         return [
           {
-            statement: changed[0]?.statement.index ?? taker.statement.index,
-            relation: locks[0]?.relation ?? null,
+            statement: most.statement.index,
+            relation: most.relation,
             severity: worst(locks.map((lock) => weighLock(context, lock, false))),
-            message: `${rowCount(rows, isCounted(changed))} are changed while ${locks[0]?.relation} is locked`,
+            message: `${rowsOf(changed)} are changed while ${locks[0]?.relation} is locked`,
             evidence: locksEvidence(context, locks),
             advice: 'Commit the DDL first, and change the rows afterwards, in batches of some thousands.',
           },
@@ -84,28 +85,28 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
   {
     code: 'BACKFILL_IN_ONE_TRANSACTION',
     title: 'many rows are changed in one transaction',
-    condition: `UPDATE, DELETE or MERGE of ${formatCount(MANY_ROWS)} rows or more of existing tables in one transaction.`,
+    condition: `One transaction updates or deletes ${formatCount(MANY_ROWS)} rows or more of existing tables, by a statement, a function, a DO block, a trigger or ON CONFLICT DO UPDATE.`,
     effect:
       'The rows stay locked until it ends, replicas fall behind, vacuum cannot remove dead rows, and a failure rolls back all of it.',
     safer: 'Change batches of some thousands of rows by primary key, each in a transaction of its own.',
     find: (context) =>
       [...context.transactions()].flatMap((statements): Finding[] => {
-        const changed = statements.flatMap((statement) => changedRows(context, statement, false));
-        const [first] = changed;
-        const rows = total(changed);
-        if (!first || rows < MANY_ROWS) return [];
+        const changed = byTable(changedRows(context, statements, false)).flat();
+        const [most] = changed;
+        const rows = totalRows(changed);
+        if (!most || rows < MANY_ROWS) return [];
         const openMs =
-          first.statement.locks?.reduce((longest, { heldMs }) => Math.max(longest, heldMs ?? 0), 0) ?? null;
+          most.statement.locks?.reduce((longest, { heldMs }) => Math.max(longest, heldMs ?? 0), 0) ?? null;
         return [
           {
-            statement: first.statement.index,
-            relation: first.relation,
+            statement: most.statement.index,
+            relation: most.relation,
             severity: weighRows(rows, openMs),
-            message: `${rowCount(rows, isCounted(changed))} of ${listed([...new Set(changed.map(({ relation }) => relation))])} are changed in one transaction`,
-            evidence: `${rowCount(rows, isCounted(changed))} in ${timeOf(changed)}; ${relationEvidence(context, first.relation)}`,
+            message: `${rowsOf(changed)} are changed in one transaction`,
+            evidence: `${rowCount(rows, isCounted(changed))} in ${timeOf(changed)}; ${relationEvidence(context, most.relation)}`,
             advice: sqlAdvice(
               'Repeat a batch, committing after each, until it changes nothing:',
-              `${batchOf(first)} WHERE ctid IN (SELECT ctid FROM ${first.relation} WHERE … LIMIT 5000)`,
+              `${batchOf(most)} WHERE ctid IN (SELECT ctid FROM ${most.relation} WHERE … LIMIT 5000)`,
             ),
           },
         ];
@@ -140,12 +141,12 @@ function lingering(context: HazardContext, takers: readonly Taker[]): Finding[] 
   const heldMs = Math.max(...locks.map((lock) => lock.heldMs ?? 0));
   const beyondMs = heldMs - longestMs(statement);
   // Changed rows have a hazard of their own.
-  const changing = context.inTransactionOf(statement).flatMap((each) => changedRows(context, each, true));
+  const changing = changedRows(context, context.inTransactionOf(statement), true);
   if (
     later.length === 0 &&
     (!statement.explicit ||
       beyondMs < LINGERING_MS ||
-      total(changing) >= MANY_ROWS ||
+      totalRows(changing) >= MANY_ROWS ||
       statement.tag === 'LOCK TABLE')
   )
     return [];
@@ -165,9 +166,6 @@ function lingering(context: HazardContext, takers: readonly Taker[]): Finding[] 
     },
   ];
 }
-
-/** A migration tool writes no more rows than this into its own table. */
-const BOOKKEEPING_ROWS = 10;
 
 /** Later statements of the same transaction, without transaction control and the tool's bookkeeping. */
 export function laterWork(context: HazardContext, statement: StatementSection): StatementSection[] {
@@ -233,45 +231,26 @@ function sessionsOf({ facts }: HazardContext): StatementSection[][] {
   return [...sessions.values()];
 }
 
-interface Changed {
-  readonly statement: StatementSection;
-  readonly relation: string;
-  readonly rows: number;
-  readonly verb: 'insert' | 'update' | 'delete' | 'merge';
+/** `1,203,442 rows of public.orders, public.users`, the table with most of them first. */
+function rowsOf(changed: readonly ChangedRows[]): string {
+  const tables = [...new Set(changed.map(({ relation }) => relation))];
+  return `${rowCount(totalRows(changed), isCounted(changed))} of ${listed(tables)}`;
 }
 
-function batchOf({ verb, relation }: Changed): string {
+function isCounted(changed: readonly ChangedRows[]): boolean {
+  return changed.every(({ counted }) => counted);
+}
+
+function batchOf({ verb, relation }: ChangedRows): string {
   return verb === 'delete' ? `DELETE FROM ${relation}` : `UPDATE ${relation} SET …`;
 }
 
-/** Rows of an existing table that one statement changed. @param inserted counts new rows as well. */
-export function changedRows(
-  context: HazardContext,
-  statement: StatementSection,
-  inserted: boolean,
-): Changed[] {
-  if (statement.error || statement.rows === null) return [];
-  const { rows } = statement;
-  return context.actions(statement).flatMap((action) => {
-    const changes = action.does === 'update' || action.does === 'delete' || action.does === 'merge';
-    const fills = inserted && action.does === 'insert' && rows > BOOKKEEPING_ROWS;
-    if (!changes && !fills) return [];
-    const relation = context.resolve(action.table, statement);
-    const isOld = context.relation(relation) && !context.isReplaced(relation, statement);
-    return isOld ? [{ statement, relation, rows, verb: action.does }] : [];
-  });
-}
-
-/** Whether the rows were counted here, and not extrapolated to production's size. */
-function isCounted(changed: readonly Changed[]): boolean {
-  return changed.every(({ statement }) => statement.rowsAtProductionSize === undefined);
-}
-
-function timeOf(changed: readonly Changed[]): string {
+function timeOf(changed: readonly ChangedRows[]): string {
+  const statements = [...new Set(changed.map(({ statement }) => statement))];
   const sum = (figure: (statement: StatementSection) => number) =>
-    changed.reduce((before, { statement }) => before + figure(statement), 0);
+    statements.reduce((before, statement) => before + figure(statement), 0);
   const durationMs = sum((each) => each.durationMs);
-  if (changed.every(({ statement }) => statement.atProductionSize === undefined))
+  if (statements.every(({ atProductionSize }) => atProductionSize === undefined))
     return formatDuration(durationMs);
   const lowMs = sum((each) => each.atProductionSize?.lowMs ?? each.durationMs);
   const highMs = sum((each) => each.atProductionSize?.highMs ?? each.durationMs);
@@ -279,8 +258,4 @@ function timeOf(changed: readonly Changed[]): string {
     durationMs,
     atProductionSize: { ms: durationMs, lowMs, highMs, basis: 'measured rate' },
   });
-}
-
-function total(changed: readonly Changed[]): number {
-  return changed.reduce((sum, { rows }) => sum + rows, 0);
 }

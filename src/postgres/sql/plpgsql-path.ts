@@ -1,6 +1,6 @@
 import { loadParser } from './load-parser.ts';
 import { parseText } from './parse.ts';
-import { constantOf, type Node, nodesWithin } from './tree.ts';
+import { constantOf, type Node, nodesWithin, walkTree } from './tree.ts';
 
 /** The statements of a body, by whether it runs them whenever it ends without an error. */
 export interface CodePath {
@@ -9,6 +9,8 @@ export interface CodePath {
   readonly possible: readonly Node[];
   /** It executes texts that are made at run time. */
   readonly composes: boolean;
+  /** It has a COMMIT or ROLLBACK. */
+  readonly commits: boolean;
 }
 
 interface Parsed {
@@ -53,7 +55,11 @@ const NOTHING: Way = { found: [], leavesLoop: false, leavesMore: false };
 export async function plpgsqlPath(statement: string): Promise<CodePath | null> {
   const action = await actionOf(statement);
   if (!action) return null;
-  const path = { certain: [] as Node[], possible: [] as Node[], composes: false };
+  let commits = false;
+  walkTree(action, (kind) => {
+    commits ||= kind === 'PLpgSQL_stmt_commit' || kind === 'PLpgSQL_stmt_rollback';
+  });
+  const path = { certain: [] as Node[], possible: [] as Node[], composes: false, commits };
   for (const { text, isExecuted, isCertain } of wayThrough([action], true).found) {
     const nodes = await nodesOf(text, isExecuted);
     if (nodes === null) return null;
