@@ -157,7 +157,7 @@ function hiddenChanges(context: HazardContext, left: Counters): ChangedRows[] {
     return candidates.flatMap((statement, index): ChangedRows[] => {
       if (statement.error || endsTransactions(context, statement)) return [];
       const share = weights[index] ?? 0;
-      const counted = candidates.length === 1 && factor === 1;
+      const counted = share === 1 && factor === 1;
       const entry = (rows: number, verb: ChangedRows['verb']) => {
         const own = Math.round(rows * share * factor);
         return own > 0 ? [{ statement, relation, rows: own, verb, counted }] : [];

@@ -1,5 +1,5 @@
-import { formatBytes, formatCount, formatDuration, formatInterval, listed } from '../format.ts';
-import type { ProductionTime, StatementSection } from '../model/report.ts';
+import { formatBytes, formatCount, formatDuration, formatInterval, listed, plural } from '../format.ts';
+import type { ConvertedColumn, ProductionTime, StatementSection } from '../model/report.ts';
 import type { HazardContext, StatementLock } from './hazard-context.ts';
 import { waitingFor } from './severity.ts';
 
@@ -73,6 +73,19 @@ function figures(context: HazardContext, relation: string): string[] {
     ...(traffic === null || traffic.readsPerSecond + traffic.writesPerSecond === 0
       ? []
       : [`${rate(traffic.readsPerSecond)} reads and ${rate(traffic.writesPerSecond)} writes per second`]),
+  ];
+}
+
+/** `500 of 500 values become NULL`, `12 different values become 3`; nothing if none is known to be another one. */
+export function conversionCounts(column: ConvertedColumn): string[] {
+  const { values, becameNull, changed, distinctBefore, distinctAfter } = column;
+  const of = `of ${plural(values, 'value')}`;
+  return [
+    ...(becameNull > 0 ? [`${formatCount(becameNull)} ${of} become NULL`] : []),
+    ...(changed ? [`${formatCount(changed)} ${of} change`] : []),
+    ...(distinctAfter < distinctBefore && becameNull < values
+      ? [`${plural(distinctBefore, 'different value')} become ${formatCount(distinctAfter)}`]
+      : []),
   ];
 }
 

@@ -37,6 +37,31 @@ export const dataSection = z.object({
       exact: z.boolean(),
     }),
   ),
+  /**
+   * Columns whose values a USING expression replaced, or code that was not read may have, each row compared with the target's by primary
+   * key. A column of which all rows were compared and none differs is not listed.
+   */
+  converted: z
+    .array(
+      z.object({
+        object: z.string(),
+        /** Rows of the table before the command; an estimate unless they are all compared. */
+        rows: z.int().nullable(),
+        /** Rows that were compared; 0: they could not be. */
+        compared: z.int(),
+        /** Of those, the ones that had a value before. */
+        values: z.int(),
+        becameNull: z.int(),
+        /** Values that are others now; null: the two types have no text in common, or the table has no primary key to compare by. */
+        changed: z.int().nullable(),
+        /** How many different values there were among those compared, and how many there are of them now. */
+        distinctBefore: z.int(),
+        distinctAfter: z.int(),
+        /** All rows were compared; otherwise a sample of them. */
+        exact: z.boolean(),
+      }),
+    )
+    .optional(),
   /** Dropped columns that lose nothing: another column took the name, and each row has the same value there, compared by primary key. */
   copied: z.array(z.string()).optional(),
   walBytes: bytes.nullable(),
@@ -44,3 +69,9 @@ export const dataSection = z.object({
 });
 
 export type DataSection = z.infer<typeof dataSection>;
+export type ConvertedColumn = NonNullable<DataSection['converted']>[number];
+
+/** Whether values are known to be gone, or to be others. */
+export function isReplaced({ becameNull, changed, distinctBefore, distinctAfter }: ConvertedColumn): boolean {
+  return becameNull > 0 || (changed ?? 0) > 0 || distinctAfter < distinctBefore;
+}

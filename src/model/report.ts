@@ -71,7 +71,7 @@ export type Report = z.infer<typeof report>;
 export type { ApplySection, DuringSection } from './apply-model.ts';
 export type { AtOnceSection } from './at-once-model.ts';
 export type { CheckSection, FurtherRunSection, Hazard, QueriesSection } from './check-model.ts';
-export type { DataSection } from './data-model.ts';
+export type { ConvertedColumn, DataSection } from './data-model.ts';
 export type { ForecastSection } from './forecast-model.ts';
 export type { LoadedRunSection, LoadPhase, LoadSection } from './load-model.ts';
 export type { ProposalMeasures, ProposalSection } from './proposal-model.ts';

@@ -1,4 +1,4 @@
-import type { StatementSection, TransactionSection } from '../model/report.ts';
+import type { DataSection, StatementSection, TransactionSection } from '../model/report.ts';
 import type { Conversion, Name, StatementFacts } from '../model/statement-actions.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 import type { Retyped } from '../schema/retyped.ts';
@@ -38,6 +38,42 @@ export function conversionOf(
   const named = found.filter(({ byName }) => byName);
   const [only, ...more] = named.length > 0 ? named : found;
   return only && more.length === 0 ? only.conversion : 'expression';
+}
+
+/** A table whose values a rewrite may have changed, under its name after the command. */
+export interface ConvertedTable {
+  readonly relation: string;
+  /** Columns with a USING expression; null: code that was not read changed the table, so that it may be any. */
+  readonly columns: ReadonlySet<string> | null;
+  /** Rows that were updated besides: of values that code changed, as many are no conversion. */
+  readonly updated: number;
+}
+
+/**
+ * Lists the tables in which a change of type may have replaced values. Any USING but a plain cast rewrites the table, so that others are
+ * out of question. A table that was filled anew was truncated, not converted.
+ */
+export function convertedTables(
+  data: DataSection,
+  { statements, parsed }: Pick<ConversionWork, 'statements' | 'parsed'>,
+): ConvertedTable[] {
+  return data.tables.flatMap(({ relation, rewritten, rowsBefore, rowsAfter }): ConvertedTable[] => {
+    if (!rewritten || rowsBefore === 0 || rowsAfter === 0) return [];
+    const { inserted = 0, updated = 0 } = data.written.find((each) => each.relation === relation) ?? {};
+    if (inserted > 0 && inserted >= (rowsAfter ?? inserted) / 2) return [];
+    const rewriting = statements.filter(({ rewrote }) => rewrote.includes(relation));
+    const isRead = rewriting.every(({ index }) => {
+      const { effect = 'unknown' } = parsed.get(index) ?? {};
+      return effect !== 'unknown' && effect !== 'reads';
+    });
+    if (rewriting.length === 0 || !isRead) return [{ relation, columns: null, updated }];
+    const columns = rewriting.flatMap(({ index }) =>
+      (parsed.get(index)?.actions ?? []).flatMap((action) =>
+        action.does === 'alter type' && action.conversion === 'expression' ? [action.column] : [],
+      ),
+    );
+    return columns.length === 0 ? [] : [{ relation, columns: new Set(columns), updated }];
+  });
 }
 
 function isNamed({ schema, name }: Name, column: string, object: string): boolean {

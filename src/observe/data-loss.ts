@@ -1,25 +1,27 @@
 import type { Target } from '../database/target.ts';
-import { messageOf, sqlstateOf } from '../errors.ts';
-import { formatDuration } from '../format.ts';
-import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
+import { messageOf } from '../errors.ts';
+import { isReplaced } from '../model/data-model.ts';
+import type { Caveat, ConvertedColumn, DataSection, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { displayName, identifier } from '../postgres/sql/quote.ts';
 import { type Retyped, withoutLossOf } from '../schema/retyped.ts';
 import { mayLose, thereAndBack } from '../schema/type-changes.ts';
-import { type ConversionWork, conversionOf } from './conversions.ts';
+import { contentOf, namedParts } from './column-contents.ts';
+import { type ConversionWork, conversionOf, convertedTables } from './conversions.ts';
+import { compareConverted, isAsBefore, uncompared } from './converted-values.ts';
 import { copiedColumns } from './copied-columns.ts';
 import { type ColumnContent, lostData } from './lost-data.ts';
-import { nameParts } from './name-parts.ts';
 
 export interface DataLossOptions {
   readonly target: Pick<Target, 'settings'>;
   /** How to log in to the clone. */
   readonly clone: ConnectionSettings;
   readonly run: RunId;
+  /** The id of the target's next transaction before the clone was made; missing: nobody else wrote. */
+  readonly since?: number;
   readonly audit: Audit;
   readonly signal?: AbortSignal;
 }
@@ -42,52 +44,14 @@ export interface DataLoss {
   readonly caveats: Caveat[];
 }
 
-/** The target must not feel it: larger tables are estimated from the statistics of their columns. */
-const COUNT_UP_TO_ROWS = 100_000;
-const COUNT_UP_TO_BYTES = 100 * 1024 * 1024;
-/** Of tables that were never analysed, so that their number of rows is not known. */
-const COUNT_UNKNOWN_UP_TO_BYTES = 8 * 1024 * 1024;
-const COUNT_BUDGET_MS = 3000;
 const STATEMENT_TIMEOUT_MS = 1000;
 const LOCK_TIMEOUT_MS = 200;
-
-// Statistics of a partitioned table's columns are marked as inherited; rows and pages are those of its partitions.
-const CONTENT = `
-SELECT w.object, n.nspname AS schema, c.relname AS name, a.attname AS "column",
-  CASE WHEN leaves.tuples >= 0 THEN leaves.tuples END AS rows, leaves.bytes, s.null_frac AS "nullShare",
-  has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
-    AND NOT (c.relrowsecurity AND row_security_active(c.oid)) AS readable
-  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS w(object, schema, name, "column")
-  JOIN pg_namespace n ON n.nspname = w.schema
-  JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name
-  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = w."column" AND a.attnum > 0 AND NOT a.attisdropped
- CROSS JOIN LATERAL (
-   SELECT CASE WHEN min(l.reltuples) < 0 THEN -1 ELSE sum(l.reltuples) END::float8 AS tuples,
-          sum(pg_relation_size(l.oid))::float8 AS bytes
-     FROM (SELECT t.relid FROM pg_partition_tree(c.oid) t WHERE t.isleaf AND c.relkind = 'p'
-           UNION ALL SELECT c.oid WHERE c.relkind <> 'p') leaf
-     JOIN pg_class l ON l.oid = leaf.relid) leaves
-  LEFT JOIN LATERAL (
-   SELECT x.null_frac FROM pg_stats x
-    WHERE x.schemaname = n.nspname AND x.tablename = c.relname AND x.attname = a.attname
-    ORDER BY x.inherited = (c.relkind = 'p') DESC LIMIT 1) s ON true`;
 
 const SIZES = `
 SELECT w.object, pg_total_relation_size(c.oid)::float8 AS bytes
   FROM unnest($1::text[], $2::text[], $3::text[]) AS w(object, schema, name)
   JOIN pg_namespace n ON n.nspname = w.schema
   JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name`;
-
-interface ContentRow {
-  object: string;
-  schema: string;
-  name: string;
-  column: string;
-  rows: number | null;
-  bytes: number | null;
-  nullShare: number | null;
-  readable: boolean;
-}
 
 /**
  * Looks up on the target, which still has them, how much the columns hold that the command dropped or cut on the clone,
@@ -96,9 +60,16 @@ interface ContentRow {
  */
 export async function measureDataLoss(options: DataLossOptions, observed: LossInput): Promise<DataLoss> {
   const { data, transactions, retyped } = observed;
+  const caveats: Caveat[] = [];
+  const touched: string[] = [];
+  const converted = await convertedAmong(options, observed, touched, caveats);
+  const replaced = new Set(converted.filter((column) => !isAsBefore(column)).map(({ object }) => object));
   const conversions = new Map(retyped.map((column) => [column, conversionOf(column, observed)]));
   const harmless = retyped.filter(
-    (column) => !mayLose(column.from, column.to, conversions.get(column) ?? 'expression'),
+    (column) =>
+      !replaced.has(column.object) &&
+      (converted.some(({ object }) => object === column.object) ||
+        !mayLose(column.from, column.to, conversions.get(column) ?? 'expression')),
   );
   const suspected = observed.schema && withoutLossOf(observed.schema, harmless);
   const columns = (suspected?.changes ?? []).filter(
@@ -112,8 +83,6 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
     }),
   );
   const rewritten = (data?.tables ?? []).filter((table) => table.rewritten).map(({ relation }) => relation);
-  const caveats: Caveat[] = [];
-  const touched: string[] = [];
   const weighed =
     columns.length === 0 && rewritten.length === 0
       ? NOTHING
@@ -140,13 +109,75 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
   const schema = suspected && withoutLossOf(suspected, untouched);
   const all = data && lostData({ schema, data, transactions, columns: contents });
   const copied = await copiedAmong(options, all ?? [], touched, caveats);
-  const lost = all?.filter(({ kind, object }) => kind !== 'column' || !copied.includes(object));
+  const compared = new Set(converted.flatMap((each) => (each.compared > 0 ? [each.object] : [])));
+  const lost = all?.filter(
+    ({ kind, what, object }) =>
+      kind !== 'column' || (!copied.includes(object) && !(what === 'narrowed' && compared.has(object))),
+  );
+  const listed = converted.filter(
+    (column) =>
+      replaced.has(column.object) &&
+      !lost?.some(({ object, what }) => what === 'narrowed' && object === column.object),
+  );
   return {
-    schema: schema && withoutEmptyLoss(schema, all ?? [], copied),
-    data: data && lost ? { ...data, lost, ...(copied.length === 0 ? {} : { copied }) } : data,
+    schema: schema && withConverted(withoutEmptyLoss(schema, all ?? [], copied), converted, retyped),
+    data:
+      data && lost
+        ? { ...data, lost, ...optional('converted', listed), ...optional('copied', copied) }
+        : data,
     rewrittenBytes: weighed?.rewrittenBytes ?? null,
     touched,
     caveats,
+  };
+}
+
+function optional<Key extends string, Item>(key: Key, items: readonly Item[]): { [K in Key]?: Item[] } {
+  return items.length === 0 ? {} : ({ [key]: [...items] } as { [K in Key]?: Item[] });
+}
+
+/** Columns whose values a change of type may have replaced, compared on both sides; nothing if they could not be looked at. */
+async function convertedAmong(
+  options: DataLossOptions,
+  { data, schema, statements, parsed }: LossInput,
+  touched: string[],
+  caveats: Caveat[],
+): Promise<ConvertedColumn[]> {
+  const tables = data === null ? [] : convertedTables(data, { statements, parsed });
+  if (tables.length === 0) return [];
+  const compare = () =>
+    withReader(options, options.target.settings, (target) =>
+      withReader(options, options.clone, (clone) =>
+        compareConverted(target, clone, tables, schema, { touched, since: options.since }),
+      ),
+    );
+  return (
+    (await orCaveat(caveats, compare)) ??
+    tables.flatMap(({ relation, columns }) => uncompared(relation, columns))
+  );
+}
+
+/** The way back restores no values, also of a column that has the type that it had. */
+function withConverted(
+  schema: SchemaSection,
+  converted: readonly ConvertedColumn[],
+  retyped: readonly Retyped[],
+): SchemaSection {
+  const lost = converted.filter(
+    (column) => isReplaced(column) && !retyped.some(({ object }) => object === column.object),
+  );
+  const words = lost.map(({ object }) => `the values of ${object} as they were before a USING expression`);
+  const objects = new Set(converted.filter(isReplaced).map(({ object }) => object));
+  return {
+    ...schema,
+    changes: schema.changes.map((change) =>
+      change.verb === 'alter' &&
+      change.kind === 'column' &&
+      objects.has(change.object) &&
+      / TYPE /.test(change.sql)
+        ? { ...change, dataLoss: true }
+        : change,
+    ),
+    rollbackLoses: [...schema.rollbackLoses, ...words],
   };
 }
 
@@ -234,84 +265,6 @@ async function withReader<T>(
 
 async function sizesOf(session: Session, wanted: readonly string[]): Promise<Map<string, number>> {
   if (wanted.length === 0) return new Map();
-  const rows = await session.query<{ object: string; bytes: number }>(SIZES, named(wanted).slice(0, 3));
+  const rows = await session.query<{ object: string; bytes: number }>(SIZES, namedParts(wanted).slice(0, 3));
   return new Map(rows.map(({ object, bytes }) => [object, bytes]));
-}
-
-/** The names whole, and their parts, as parameters. */
-function named(objects: readonly string[]): string[][] {
-  const parts = objects.map(nameParts);
-  return [[...objects], ...[0, 1, 2].map((index) => parts.map((each) => each[index] ?? ''))];
-}
-
-async function contentOf(
-  session: Session,
-  objects: readonly string[],
-  casts: ReadonlyMap<string, string>,
-  touched: string[],
-): Promise<Map<string, ColumnContent>> {
-  if (objects.length === 0) return new Map();
-  const rows = await session.query<ContentRow>(CONTENT, named(objects));
-  const deadline = performance.now() + COUNT_BUDGET_MS;
-  const contents = new Map<string, ColumnContent>();
-  for (const row of rows) {
-    if (contents.has(row.object)) continue;
-    const ofTable = rows.filter(({ schema, name }) => schema === row.schema && name === row.name);
-    const mayCount = ofTable.every(isSmall) && performance.now() < deadline;
-    const counted = mayCount ? await count(session, ofTable, casts, touched) : undefined;
-    for (const [index, column] of ofTable.entries())
-      contents.set(column.object, counted?.[index] ?? estimated(column));
-  }
-  return contents;
-}
-
-function isSmall({ rows, bytes, readable }: ContentRow): boolean {
-  if (!readable || bytes === null) return false;
-  return rows === null
-    ? bytes <= COUNT_UNKNOWN_UP_TO_BYTES
-    : rows <= COUNT_UP_TO_ROWS && bytes <= COUNT_UP_TO_BYTES;
-}
-
-function estimated({ rows, nullShare }: ContentRow): ColumnContent {
-  return {
-    rows: rows === null ? null : Math.round(rows),
-    rowsWithValue: rows === null || nullShare === null ? null : Math.round(rows * (1 - nullShare)),
-    rowsChanged: null,
-    exact: false,
-  };
-}
-
-/** Of columns of one table. @returns undefined where it took too long, or the table was locked. */
-async function count(
-  session: Session,
-  columns: readonly ContentRow[],
-  casts: ReadonlyMap<string, string>,
-  touched: string[],
-): Promise<ColumnContent[] | undefined> {
-  const [table] = columns;
-  if (!table) return [];
-  const started = performance.now();
-  const counts = columns.map(({ column }) => `count(${identifier(column)})::float8`).join(', ');
-  const changed = columns.map(({ object, column }) => {
-    const [name, cast] = [identifier(column), casts.get(object)];
-    return cast === undefined ? 'NULL' : `count(*) FILTER (WHERE ${name} IS DISTINCT FROM ${name}${cast})`;
-  });
-  try {
-    const [counted] = await session.query<{ rows: number; values: number[]; changed: (number | null)[] }>(
-      `SELECT count(*)::float8 AS rows, ARRAY[${counts}] AS values, ARRAY[${changed.join(', ')}]::float8[] AS changed
-         FROM ${identifier(table.schema)}.${identifier(table.name)}`,
-    );
-    return counted?.values.map((rowsWithValue, index) => ({
-      rows: counted.rows,
-      rowsWithValue,
-      rowsChanged: counted.changed[index] ?? null,
-      exact: true,
-    }));
-  } catch (error) {
-    if (sqlstateOf(error) === undefined) throw error;
-    return undefined;
-  } finally {
-    const took = formatDuration(performance.now() - started);
-    touched.push(`counted the rows of ${displayName(table.schema, table.name)} in ${took}`);
-  }
 }

@@ -150,9 +150,15 @@ async function locksOfCall({ funcname, args = [] }: Tree.FuncCall, place: Place)
       (each.since > place.at && last.since === 0) ||
       (each.name.schema !== last.name.schema && each.since === last.since),
   );
-  if (!last || isOther || args.length > last.types.length || place.depth >= DEEPEST)
-    return { ...NONE, unread: [`the procedure ${name.name}`], mayCommit: true };
-  return await locksOfBody(last.sql, last.language, { ...place, depth: place.depth + 1 });
+  if (last && !isOther && args.length <= last.types.length && place.depth < DEEPEST)
+    return await locksOfBody(last.sql, last.language, { ...place, depth: place.depth + 1 });
+  const unread = [`the procedure ${name.name}`];
+  if (alike.length === 0 || place.depth >= DEEPEST) return { ...NONE, unread, mayCommit: true };
+  // Which of them it is matters only if one commits. Calls within them are not followed, as each may again be one of many.
+  const bodies = await Promise.all(
+    alike.map(({ sql, language }) => locksOfBody(sql, language, { ...place, depth: DEEPEST })),
+  );
+  return { ...NONE, unread, mayCommit: bodies.some(({ mayCommit }) => mayCommit) };
 }
 
 async function locksOfBody(sql: string, language: string, place: Place): Promise<BodyLocks> {

@@ -72,7 +72,7 @@ async function rehearseWithin(
   await throwIfLost(stop, uninterrupted(context), stateBefore);
   const steps = { ran, after, ...further };
   const target = await compareWithTarget(setup, { stateBefore, before, ...steps });
-  const loss = await measureLoss(setup, after);
+  const loss = await measureLoss(setup, stateBefore, after);
   const uniqueBytes = await clone.uniqueBytes();
   if (plan.clone.keep) await clone.keep();
   return judgeRehearsal(setup, prepared, { ...steps, target, loss, uniqueBytes });

@@ -125,7 +125,12 @@ export function compareWithTarget(
 }
 
 /** Looks up on the target what of its data the command would lose. */
-export function measureLoss({ context, clone }: CloneSetup, after: AfterCommand): Promise<DataLoss> {
-  const options = { ...uninterrupted(context), clone: forOwnSessions(clone, context.target) };
+export function measureLoss(
+  { context, clone }: CloneSetup,
+  { shared }: TargetState,
+  after: AfterCommand,
+): Promise<DataLoss> {
+  const own = { clone: forOwnSessions(clone, context.target), since: shared.nextXid };
+  const options = { ...uninterrupted(context), ...own };
   return measureDataLoss(options, { ...after.observed, ...after.seen });
 }

@@ -4,7 +4,7 @@ import { timeWords } from '../hazards/evidence.ts';
 import { type HeldLock, longestLocks } from '../hazards/held-locks.ts';
 import type { Hazard, Report } from '../model/report.ts';
 import { loadHeadline } from './load-phrases.ts';
-import { alarmingChanges, commandWords, losingChanges, lostWords } from './phrases.ts';
+import { alarmingChanges, commandWords, convertedWords, losingChanges, lostWords } from './phrases.ts';
 
 /** What whoever decides about a migration asks first, answered in a sentence each. All renderers for people begin with these. */
 export interface FirstAnswer {
@@ -80,7 +80,8 @@ function dataWords({ data, schema, command }: Report): string {
   if (data === null || schema === null)
     return command.exitCode === 0 ? 'not compared' : 'not compared, since the command failed';
   const lost = data.lost.filter(({ rowsWithValue }) => rowsWithValue !== 0);
-  if (lost.length > 0) return listed(lost.map(lostWords), { atMost: 2, separator: '; ' });
+  const words = [...lost.map(lostWords), ...(data.converted ?? []).map(convertedWords)];
+  if (words.length > 0) return listed(words, { atMost: 2, separator: '; ' });
   const { certain, possible } = losingChanges({ schema, data });
   const names = (changes: typeof certain) =>
     listed(

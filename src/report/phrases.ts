@@ -1,7 +1,10 @@
 import { formatBytes, formatCount, formatDuration, formatTime, listed, plural } from '../format.ts';
+import { conversionCounts } from '../hazards/evidence.ts';
+import { isReplaced } from '../model/data-model.ts';
 import type {
   ApplySection,
   CommandIsolation,
+  ConvertedColumn,
   DataSection,
   ForecastSection,
   FurtherRunSection,
@@ -34,6 +37,25 @@ export function lostWords(lost: Lost): string {
   return `${did}: ${about}${formatCount(rowsWithValue)} of ${plural(rows, 'row')} had a value`;
 }
 
+/**
+ * `converts column public.users.tax_id: 500 of 500 values become NULL`; of a sample, what that says of all values: none in n leaves
+ * room for three in n.
+ */
+export function convertedWords(column: ConvertedColumn): string {
+  const { object, rows, compared, values, changed, exact } = column;
+  const did = `converts column ${object}`;
+  if (compared === 0) return `${did}: its values could not be compared, and may be lost`;
+  const of = `of ${plural(values, 'value')}`;
+  const counts = conversionCounts(column);
+  const bound = values === 0 ? '' : `, at most about ${Number((300 / values).toPrecision(1))} % of all are`;
+  const none =
+    changed === 0
+      ? `none ${of} is changed${exact ? '' : bound}`
+      : `none ${of} becomes NULL or equal to another one, but the values may have changed`;
+  const sample = exact ? '' : ` (a sample${rows === null ? '' : ` of about ${plural(rows, 'row')}`})`;
+  return `${did}: ${counts.length === 0 ? none : listed(counts)}${sample}`;
+}
+
 /** `12 values cut or rounded`, or that the values were not counted. */
 export function cutWords({ rowsChanged }: Lost): string {
   const count = rowsChanged ?? null;
@@ -56,7 +78,8 @@ export function losingChanges({ schema, data }: Pick<Report, 'schema' | 'data'>)
     kind !== 'column' ||
     (data?.lost ?? []).some(
       (lost) => lost.object === object && lost.what === 'narrowed' && wereCounted(lost),
-    );
+    ) ||
+    (data?.converted ?? []).some((column) => column.object === object && isReplaced(column));
   return { certain: losing.filter(isCertain), possible: losing.filter((change) => !isCertain(change)) };
 }
 

@@ -32,6 +32,13 @@ export function mayLose(from: string, to: string, conversion: Conversion): boole
   return scale === null || left === null || left < scale;
 }
 
+/** Whether equal values of two types read alike as text, but for the zeros at the end of a number and the spaces after a string. */
+export function readAlike(from: string, to: string): boolean {
+  const [old, wanted] = [parsed(from).base, parsed(to).base];
+  const isNumber = (base: string) => base === 'numeric' || WHOLE_NUMBERS.has(base);
+  return old === wanted || [old, wanted].every((base) => STRINGS.has(base)) || [old, wanted].every(isNumber);
+}
+
 /**
  * The casts to the new type and back, if their result shows whether a value survives: both types are built in, and neither settings
  * nor time zones affect them. @example `::numeric(10,1)::numeric(10,2)`

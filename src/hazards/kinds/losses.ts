@@ -1,12 +1,14 @@
-import { formatCount, plural } from '../../format.ts';
+import { formatCount, listed, plural } from '../../format.ts';
+import { isReplaced } from '../../model/data-model.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
+import type { ConvertedColumn } from '../../model/report.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
-import { relationEvidence, rowCount } from '../evidence.ts';
+import { conversionCounts, relationEvidence, rowCount } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import { type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage, weighLoss, worst } from '../severity.ts';
 import { droppedObjects, fateOf, gapOf, indexOfDrop } from './dropped-objects.ts';
-import { lastPart, withoutLastPart } from './names.ts';
+import { bare, lastPart, withoutLastPart } from './names.ts';
 
 /** Data and constraints that are gone afterwards, and that no rollback SQL restores. */
 export const LOSSES: readonly HazardRecord[] = [
@@ -78,6 +80,16 @@ export const LOSSES: readonly HazardRecord[] = [
                   ),
           };
         }),
+  },
+  {
+    code: 'VALUES_CONVERTED',
+    title: 'a change of type replaces values',
+    condition:
+      'ALTER COLUMN … TYPE … USING, also in a DO block or a function, leaves other values than before, or NULL. Graver than a notice if values become NULL, or if less than half as many different ones are left. Each row is compared with the target, in tables of more than 100,000 rows or 100 MB a sample.',
+    effect: 'The values from before are gone: ALTER TABLE back to the old type does not bring them back.',
+    safer:
+      'Write the converted values to a new column, compare the two, and drop the old one in a later migration.',
+    find: (context) => (context.facts.data?.converted ?? []).flatMap((column) => converted(context, column)),
   },
   {
     code: 'SCHEMA_DROPPED',
@@ -172,6 +184,63 @@ export const LOSSES: readonly HazardRecord[] = [
         }),
   },
 ];
+
+function converted(context: HazardContext, column: ConvertedColumn): Finding[] {
+  const { object, rows, compared, values, becameNull, distinctBefore, distinctAfter, exact } = column;
+  if (compared > 0 && !isReplaced(column)) return [];
+  const relation = withoutLastPart(object);
+  const isGrave = becameNull > 0 || distinctAfter * 2 < distinctBefore;
+  const share = becameNull > 0 ? becameNull / Math.max(1, values) : 1;
+  const lost = exact
+    ? becameNull > 0
+      ? becameNull
+      : values
+    : rows === null
+      ? null
+      : Math.ceil(rows * share);
+  return [
+    {
+      statement: statementOfConversion(context, relation, lastPart(object)),
+      relation,
+      severity: isGrave ? weighLoss(context, relation, lost) : 'notice',
+      message:
+        compared === 0
+          ? `the values of ${object} may be replaced: they could not be compared`
+          : becameNull > 0
+            ? `values of ${object} become NULL`
+            : isGrave
+              ? `different values of ${object} become the same`
+              : `values of ${object} change`,
+      evidence:
+        compared === 0
+          ? relationEvidence(context, relation)
+          : `${listed(conversionCounts(column))}${exact ? '' : `, in a sample of ${relationEvidence(context, relation)}`}`,
+      advice: sqlAdvice(
+        'Keep the old values until it is certain that they are not missed:',
+        `ALTER TABLE ${relation} ADD COLUMN ${displayName(`${bare(lastPart(object))}_new`)} …`,
+      ),
+    },
+  ];
+}
+
+/** By name, and else by what rewrote the table: a DO block or a function. */
+function statementOfConversion(context: HazardContext, relation: string, column: string): number | null {
+  const rewriting = context.facts.statements.filter(({ rewrote }) => rewrote.length > 0);
+  const named = rewriting.filter((statement) =>
+    context
+      .actionsIn(statement, 'alter type')
+      .some(
+        ({ action }) =>
+          displayName(action.column) === column && context.resolve(action.table, statement) === relation,
+      ),
+  );
+  const after = context.facts.catalogue.renamed.get(relation) ?? relation;
+  const found =
+    named[0] ??
+    rewriting.find(({ rewrote }) => rewrote.includes(after)) ??
+    rewriting.find((statement) => context.held(statement, after)?.mode === 'ACCESS EXCLUSIVE');
+  return found?.index ?? null;
+}
 
 /** The column that takes the name of a dropped one later. @param dropped the index of the statement that drops it. */
 function copyOf(context: HazardContext, object: string, dropped: number | null): string | null {

@@ -9,6 +9,7 @@ import { hazardsInOrder } from '../hazard-blocks.ts';
 import {
   alarmingChanges,
   containmentText,
+  convertedWords,
   costWords,
   cutWords,
   losingChanges,
@@ -115,7 +116,8 @@ function hazardArticle(hazard: Hazard): Html {
 
 export function lossSection({ data }: Report): Html | undefined {
   const lost = data?.lost ?? [];
-  if (lost.length === 0) return undefined;
+  const converted = data?.converted ?? [];
+  if (lost.length + converted.length === 0) return undefined;
   return section('lost', 'Lost data', [
     tableHtml(
       ['Object', 'Change', 'Values', 'Rows'],
@@ -126,6 +128,7 @@ export function lossSection({ data }: Report): Html | undefined {
         html`${count(each.rows, each.exact)}`,
       ]),
     ),
+    ...converted.map((each) => html`<p>${convertedWords(each)}</p>`),
   ]);
 }
 

@@ -1,26 +1,30 @@
 import { formatBytes, formatCount, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
-import { cutWords, losingChanges } from '../phrases.ts';
+import { convertedWords, cutWords, losingChanges } from '../phrases.ts';
 import { visible } from '../visible.ts';
 import { block, code, prose } from './escape-markdown.ts';
 import { PART, type Part } from './markdown-part.ts';
 
 export function lossPart({ data }: Report): Part | undefined {
   const lost = data?.lost ?? [];
+  const converted = (data?.converted ?? []).map((each) => `- ${prose(convertedWords(each))}`);
   return {
     ...PART,
-    title: `Lost data: ${plural(lost.length, 'object')}`,
+    title: `Lost data: ${plural(lost.length + converted.length, 'object')}`,
     folded: false,
     importance: 9,
-    items: lost.map((each) => {
-      const { object, kind, what, rows, rowsWithValue, exact } = each;
-      const how = what === 'narrowed' ? `${what}, ${cutWords(each)}` : what;
-      const count =
-        rowsWithValue === null
-          ? 'the amount of data is unknown'
-          : `${formatCount(rowsWithValue)} of ${formatCount(rows ?? 0)} rows`;
-      return `- ${kind} ${code(object)} ${how}: ${exact || rowsWithValue === null ? '' : 'about '}${count}`;
-    }),
+    items: [
+      ...lost.map((each) => {
+        const { object, kind, what, rows, rowsWithValue, exact } = each;
+        const how = what === 'narrowed' ? `${what}, ${cutWords(each)}` : what;
+        const count =
+          rowsWithValue === null
+            ? 'the amount of data is unknown'
+            : `${formatCount(rowsWithValue)} of ${formatCount(rows ?? 0)} rows`;
+        return `- ${kind} ${code(object)} ${how}: ${exact || rowsWithValue === null ? '' : 'about '}${count}`;
+      }),
+      ...converted,
+    ],
   };
 }
 

@@ -1,6 +1,7 @@
 import { formatBytes, formatBytesDelta, formatCount, plural } from '../../format.ts';
+import { isReplaced } from '../../model/data-model.ts';
 import type { DataSection, Report } from '../../model/report.ts';
-import { lostWords, writtenWords } from '../phrases.ts';
+import { convertedWords, lostWords, writtenWords } from '../phrases.ts';
 import { layoutTable, marks, type TextRow, type TextStyle, tone } from '../text-layout.ts';
 import { andMore, bullet, heading, messageText } from './parts-text.ts';
 
@@ -38,7 +39,7 @@ function writtenLines({ written }: DataSection, style: TextStyle): string[] {
 }
 
 /** Losses of the most values come first. */
-function lossLines({ lost }: DataSection, style: TextStyle): string[] {
+function lossLines({ lost, converted = [] }: DataSection, style: TextStyle): string[] {
   const sorted = lost.toSorted((one, other) => (other.rowsWithValue ?? 0) - (one.rowsWithValue ?? 0));
   return [
     ...sorted.slice(0, LISTED_LOSSES).flatMap((each) => {
@@ -48,6 +49,13 @@ function lossLines({ lost }: DataSection, style: TextStyle): string[] {
       return bullet(style, [tone('bad', uncounted ? 'MAY BE LOST' : 'LOST'), `: ${words}`], '!');
     }),
     ...andMore(style, sorted.length - LISTED_LOSSES),
+    ...converted.slice(0, LISTED_LOSSES).flatMap((column) => {
+      const words = messageText(style, convertedWords(column));
+      if (isReplaced(column)) return bullet(style, [tone('bad', 'CHANGED'), `: ${words}`], '!');
+      if (column.changed === 0) return bullet(style, [words]);
+      return bullet(style, [tone('bad', 'MAY BE CHANGED'), `: ${words}`], '!');
+    }),
+    ...andMore(style, converted.length - LISTED_LOSSES),
   ];
 }
 

@@ -31,6 +31,11 @@ const SETUP = `
   CREATE MATERIALIZED VIEW totals AS SELECT id FROM orders; CREATE UNIQUE INDEX totals_id ON totals (id);
   CREATE TABLE days (day int) PARTITION BY LIST (day); CREATE TABLE day1 PARTITION OF days FOR VALUES IN (1);
   CREATE TABLE schema_migrations (version bigint PRIMARY KEY, dirty boolean); INSERT INTO schema_migrations VALUES (1, false);
+  CREATE FUNCTION fill() RETURNS int LANGUAGE plpgsql AS 'BEGIN UPDATE orders SET status = ''x''; RETURN 1; END';
+  CREATE PROCEDURE fill_all() LANGUAGE plpgsql AS 'BEGIN UPDATE orders SET status = ''x''; END';
+  CREATE PROCEDURE fill_parts() LANGUAGE plpgsql AS '
+    BEGIN FOR part IN 0..9 LOOP UPDATE orders SET status = ''x'' WHERE id / 201 = part; COMMIT; END LOOP; END';
+  CREATE TABLE tool_lock (is_locked int); INSERT INTO tool_lock VALUES (0);
   ANALYZE customers, orders;`;
 
 interface Example {
@@ -40,11 +45,33 @@ interface Example {
   readonly told?: readonly string[];
   /** Codes that are not; of warnings and errors. */
   readonly silent?: readonly string[];
+  /** Codes that are not told at all. */
+  readonly never?: readonly string[];
+  /** The relation of the first told code, without its schema. */
+  readonly relation?: string;
   /** What the statement of the first told code begins with. */
   readonly statement?: string;
   /** What its message says. */
   readonly says?: RegExp;
 }
+
+/** What changes all rows of orders, its text, and what that begins with. */
+const BY_CODE: readonly (readonly [what: string, sql: string, begin?: string])[] = [
+  ['a DO block', "DO $$ BEGIN UPDATE orders SET status = 'x'; END $$"],
+  [
+    'a loop of a DO block',
+    'DO $$ BEGIN FOR n IN 1..2000 LOOP DELETE FROM orders WHERE id = n; END LOOP; END $$',
+  ],
+  ['a function', 'SELECT fill()'],
+  ['a procedure', 'CALL fill_all()'],
+  ['a CTE', "WITH x AS (UPDATE orders SET status = 'x' RETURNING 1) SELECT count(*) FROM x"],
+  ['an upsert', "INSERT INTO orders SELECT id, 1 FROM orders ON CONFLICT (id) DO UPDATE SET status = 'x'"],
+  [
+    'the second of two DO blocks in one transaction',
+    "BEGIN; DO $$ BEGIN PERFORM 1 FROM orders FOR UPDATE; END $$; DO $$ BEGIN UPDATE orders SET status = 'x'; END $$; COMMIT",
+    'DO $$ BEGIN UPDATE',
+  ],
+];
 
 const EXAMPLES: readonly Example[] = [
   {
@@ -165,6 +192,32 @@ const EXAMPLES: readonly Example[] = [
     sql: "ALTER TABLE orders ADD status_new text; UPDATE orders SET status_new = 'old'; ALTER TABLE orders DROP status; ALTER TABLE orders RENAME status_new TO status",
     ...{ told: ['COLUMN_DROPPED'], says: /which takes its name$/, statement: 'ALTER TABLE orders DROP' },
   },
+  ...BY_CODE.map(([what, sql, begin = sql]) => ({
+    what: `rows that ${what} changes`,
+    ...{ sql, told: ['BACKFILL_IN_ONE_TRANSACTION'], statement: begin, relation: 'orders' },
+    says: /^2,000 rows of known_\d+\.orders are changed in one transaction$/,
+  })),
+  {
+    what: 'batches that a procedure commits are no transaction of all rows',
+    sql: 'CALL fill_parts()',
+    never: ['BACKFILL_IN_ONE_TRANSACTION'],
+  },
+  {
+    what: 'batches that a DO block commits are no transaction of all rows',
+    sql: "DO $$ BEGIN FOR part IN 0..9 LOOP UPDATE orders SET status = 'x' WHERE id / 201 = part; COMMIT; END LOOP; END $$",
+    never: ['BACKFILL_IN_ONE_TRANSACTION'],
+  },
+  {
+    what: 'rows that a function changes while a table is locked',
+    sql: 'BEGIN; ALTER TABLE customers ADD note text; SELECT fill(); COMMIT',
+    ...{ told: ['BACKFILL_WITH_DDL'], statement: 'SELECT fill()', relation: 'orders' },
+  },
+  {
+    what: "a migration tool's lock is not what a backfill changes",
+    sql: "BEGIN; UPDATE tool_lock SET is_locked = 1; UPDATE orders SET status = 'x'; COMMIT",
+    ...{ told: ['BACKFILL_IN_ONE_TRANSACTION'], statement: 'UPDATE orders', relation: 'orders' },
+    says: /^2,000 rows of known_\d+\.orders are/,
+  },
 ];
 
 const schemaOf = (index: number) => `known_${index}`;
@@ -200,16 +253,18 @@ beforeAll(async () => {
 describe('what was told wrongly or not at all', () => {
   test.each(EXAMPLES.map((example, index) => ({ ...example, index })))(
     '$what',
-    ({ index, told = [], silent = [], statement, says }) => {
+    ({ index, told = [], silent = [], never = [], relation, statement, says }) => {
       const hazards = hazardsOf(index);
       expect(failuresOf(index)).toEqual([]);
       expect(hazards.map(({ code }) => code)).toEqual(expect.arrayContaining([...told]));
       const grave = hazards.filter(({ severity }) => severity !== 'notice').map(({ code }) => code);
       expect(grave.filter((code) => silent.includes(code))).toEqual([]);
+      expect(hazards.map(({ code }) => code).filter((code) => never.includes(code))).toEqual([]);
       const [code] = told;
       const own = hazards.filter((each) => each.code === code && (says?.test(each.message) ?? true));
       if (code)
         expect(own.map((each) => textOf(each)?.slice(0, statement?.length))).toContain(statement ?? '');
+      if (relation) expect(own.map((each) => each.relation)).toEqual([`${schemaOf(index)}.${relation}`]);
     },
   );
 });

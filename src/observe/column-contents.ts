@@ -1,0 +1,124 @@
+import { sqlstateOf } from '../errors.ts';
+import { formatDuration } from '../format.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { displayName, identifier } from '../postgres/sql/quote.ts';
+import type { ColumnContent } from './lost-data.ts';
+import { nameParts } from './name-parts.ts';
+
+/** The target must not feel it: larger tables are estimated from the statistics of their columns. */
+const COUNT_UP_TO_ROWS = 100_000;
+const COUNT_UP_TO_BYTES = 100 * 1024 * 1024;
+/** Of tables that were never analysed, so that their number of rows is not known. */
+const COUNT_UNKNOWN_UP_TO_BYTES = 8 * 1024 * 1024;
+const COUNT_BUDGET_MS = 3000;
+
+// Statistics of a partitioned table's columns are marked as inherited; rows and pages are those of its partitions.
+const CONTENT = `
+SELECT w.object, n.nspname AS schema, c.relname AS name, a.attname AS "column",
+  CASE WHEN leaves.tuples >= 0 THEN leaves.tuples END AS rows, leaves.bytes, s.null_frac AS "nullShare",
+  has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
+    AND NOT (c.relrowsecurity AND row_security_active(c.oid)) AS readable
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS w(object, schema, name, "column")
+  JOIN pg_namespace n ON n.nspname = w.schema
+  JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name
+  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = w."column" AND a.attnum > 0 AND NOT a.attisdropped
+ CROSS JOIN LATERAL (
+   SELECT CASE WHEN min(l.reltuples) < 0 THEN -1 ELSE sum(l.reltuples) END::float8 AS tuples,
+          sum(pg_relation_size(l.oid))::float8 AS bytes
+     FROM (SELECT t.relid FROM pg_partition_tree(c.oid) t WHERE t.isleaf AND c.relkind = 'p'
+           UNION ALL SELECT c.oid WHERE c.relkind <> 'p') leaf
+     JOIN pg_class l ON l.oid = leaf.relid) leaves
+  LEFT JOIN LATERAL (
+   SELECT x.null_frac FROM pg_stats x
+    WHERE x.schemaname = n.nspname AND x.tablename = c.relname AND x.attname = a.attname
+    ORDER BY x.inherited = (c.relkind = 'p') DESC LIMIT 1) s ON true`;
+
+interface ContentRow {
+  object: string;
+  schema: string;
+  name: string;
+  column: string;
+  rows: number | null;
+  bytes: number | null;
+  nullShare: number | null;
+  readable: boolean;
+}
+
+/** The names whole, and their parts, as parameters. */
+export function namedParts(objects: readonly string[]): string[][] {
+  const parts = objects.map(nameParts);
+  return [[...objects], ...[0, 1, 2].map((index) => parts.map((each) => each[index] ?? ''))];
+}
+
+/** What columns hold: counted in small tables, else estimated from their statistics. @param touched gets what was counted. */
+export async function contentOf(
+  session: Session,
+  objects: readonly string[],
+  casts: ReadonlyMap<string, string>,
+  touched: string[],
+): Promise<Map<string, ColumnContent>> {
+  if (objects.length === 0) return new Map();
+  const rows = await session.query<ContentRow>(CONTENT, namedParts(objects));
+  const deadline = performance.now() + COUNT_BUDGET_MS;
+  const contents = new Map<string, ColumnContent>();
+  for (const row of rows) {
+    if (contents.has(row.object)) continue;
+    const ofTable = rows.filter(({ schema, name }) => schema === row.schema && name === row.name);
+    const mayCount = ofTable.every(isSmall) && performance.now() < deadline;
+    const counted = mayCount ? await count(session, ofTable, casts, touched) : undefined;
+    for (const [index, column] of ofTable.entries())
+      contents.set(column.object, counted?.[index] ?? estimated(column));
+  }
+  return contents;
+}
+
+function isSmall({ rows, bytes, readable }: ContentRow): boolean {
+  if (!readable || bytes === null) return false;
+  return rows === null
+    ? bytes <= COUNT_UNKNOWN_UP_TO_BYTES
+    : rows <= COUNT_UP_TO_ROWS && bytes <= COUNT_UP_TO_BYTES;
+}
+
+function estimated({ rows, nullShare }: ContentRow): ColumnContent {
+  return {
+    rows: rows === null ? null : Math.round(rows),
+    rowsWithValue: rows === null || nullShare === null ? null : Math.round(rows * (1 - nullShare)),
+    rowsChanged: null,
+    exact: false,
+  };
+}
+
+/** Of columns of one table. @returns undefined where it took too long, or the table was locked. */
+async function count(
+  session: Session,
+  columns: readonly ContentRow[],
+  casts: ReadonlyMap<string, string>,
+  touched: string[],
+): Promise<ColumnContent[] | undefined> {
+  const [table] = columns;
+  if (!table) return [];
+  const started = performance.now();
+  const counts = columns.map(({ column }) => `count(${identifier(column)})::float8`).join(', ');
+  const changed = columns.map(({ object, column }) => {
+    const [name, cast] = [identifier(column), casts.get(object)];
+    return cast === undefined ? 'NULL' : `count(*) FILTER (WHERE ${name} IS DISTINCT FROM ${name}${cast})`;
+  });
+  try {
+    const [counted] = await session.query<{ rows: number; values: number[]; changed: (number | null)[] }>(
+      `SELECT count(*)::float8 AS rows, ARRAY[${counts}] AS values, ARRAY[${changed.join(', ')}]::float8[] AS changed
+         FROM ${identifier(table.schema)}.${identifier(table.name)}`,
+    );
+    return counted?.values.map((rowsWithValue, index) => ({
+      rows: counted.rows,
+      rowsWithValue,
+      rowsChanged: counted.changed[index] ?? null,
+      exact: true,
+    }));
+  } catch (error) {
+    if (sqlstateOf(error) === undefined) throw error;
+    return undefined;
+  } finally {
+    const took = formatDuration(performance.now() - started);
+    touched.push(`counted the rows of ${displayName(table.schema, table.name)} in ${took}`);
+  }
+}
