@@ -70,8 +70,3 @@ export const dataSection = z.object({
 
 export type DataSection = z.infer<typeof dataSection>;
 export type ConvertedColumn = NonNullable<DataSection['converted']>[number];
-
-/** Whether values are known to be gone, or to be others. */
-export function isReplaced({ becameNull, changed, distinctBefore, distinctAfter }: ConvertedColumn): boolean {
-  return becameNull > 0 || (changed ?? 0) > 0 || distinctAfter < distinctBefore;
-}

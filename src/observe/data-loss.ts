@@ -1,6 +1,6 @@
 import type { Target } from '../database/target.ts';
 import { messageOf } from '../errors.ts';
-import { isReplaced } from '../model/data-model.ts';
+import { isReplaced } from '../model/converted-column.ts';
 import type { Caveat, ConvertedColumn, DataSection, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';

@@ -1,6 +1,6 @@
 import { formatBytes, formatCount, formatDuration, formatTime, listed, plural } from '../format.ts';
 import { conversionCounts } from '../hazards/evidence.ts';
-import { isReplaced } from '../model/data-model.ts';
+import { isReplaced } from '../model/converted-column.ts';
 import type {
   ApplySection,
   CommandIsolation,

@@ -102,8 +102,11 @@ function verbOf(action: Action, subject: StableId): SchemaChange['verb'] {
   if (subject.kind === 'comment') return 'comment';
   if (subject.kind === 'acl' || subject.kind === 'defaultPrivilege')
     return /\bREVOKE\b/i.test(action.sql) ? 'revoke' : 'grant';
-  // OWNED BY comes after the table, and pg-delta counts it as a part of creating the sequence.
-  return action.sql.startsWith('ALTER SEQUENCE ') ? 'alter' : action.verb;
+  // OWNED BY and row-level security come after CREATE, and pg-delta counts them as a part of it.
+  const isLater =
+    action.sql.startsWith('ALTER SEQUENCE ') ||
+    (subject.kind === 'table' && action.verb === 'create' && action.sql.startsWith('ALTER TABLE '));
+  return isLater ? 'alter' : action.verb;
 }
 
 const KINDS: Partial<Record<StableId['kind'], string>> = {

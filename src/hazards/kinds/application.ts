@@ -4,6 +4,7 @@ import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { actionsOn, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage } from '../severity.ts';
+import { indexOfCode } from './dropped-objects.ts';
 import { bare, lastPart, withoutLastPart } from './names.ts';
 
 const JSON_TYPE = /^json(\[\])*$/;
@@ -74,7 +75,7 @@ export const APPLICATION: readonly HazardRecord[] = [
         const relation = withoutLastPart(object);
         const type = / TYPE (.*?)(?: USING .*| COLLATE .*)?$/s.exec(sql)?.[1] ?? '…';
         return {
-          statement: statements.get(object) ?? null,
+          statement: statements.get(object) ?? indexOfCode(context, relation, bare(lastPart(object))),
           relation,
           severity: milder(weighBreakage(context, relation)),
           message: `${object} becomes ${type}`,
@@ -145,7 +146,7 @@ export const APPLICATION: readonly HazardRecord[] = [
       return columnChanges(context, / DROP NOT NULL\b/).map(({ object }) => {
         const relation = withoutLastPart(object);
         return {
-          statement: statements.get(object) ?? null,
+          statement: statements.get(object) ?? indexOfCode(context, relation, bare(lastPart(object))),
           relation,
           severity: milder(weighBreakage(context, relation)),
           message: `${object} becomes nullable`,
@@ -218,7 +219,9 @@ function renamed(
           const relation = relationOf(from, to);
           const isTable = relation !== null && context.relation(relation) !== undefined;
           return {
-            statement: renamingStatement(context, from, to),
+            statement:
+              renamingStatement(context, from, to) ??
+              (relation === null ? null : indexOfCode(context, relation, bare(lastPart(from)))),
             relation,
             severity: isTable ? weighBreakage(context, relation) : ('warning' as const),
             message: `${from} is renamed to ${to}`,

@@ -52,6 +52,24 @@ function indexesOfDrops(context: HazardContext): ReadonlyMap<string, number> {
   return found;
 }
 
+/**
+ * The index of the statement whose code changed a relation, where no statement names the change: the one DO block, function or
+ * procedure that locked it exclusively, or of several the one whose text has the word.
+ * @param relation its name before the command, or after it.
+ */
+export function indexOfCode(context: HazardContext, relation: string, word: string): number | null {
+  const { facts } = context;
+  const now = facts.catalogue.renamed.get(relation) ?? relation;
+  const running = facts.statements.filter((statement) => {
+    const { effect = 'unknown' } = facts.parsed.get(statement.index) ?? {};
+    const isCode = statement.error === null && (effect === 'unknown' || effect === 'reads');
+    return isCode && context.held(statement, now)?.mode === 'ACCESS EXCLUSIVE';
+  });
+  const naming = running.filter(({ sql }) => sql.toLowerCase().includes(word.toLowerCase()));
+  const [found, ...others] = running.length > 1 ? naming : running;
+  return found && others.length === 0 ? found.index : null;
+}
+
 /** What else is known of a dropped object. */
 export function fateOf(
   { facts }: HazardContext,

@@ -1,5 +1,5 @@
 import { formatCount, listed, plural } from '../../format.ts';
-import { isReplaced } from '../../model/data-model.ts';
+import { isReplaced } from '../../model/converted-column.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { ConvertedColumn } from '../../model/report.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
@@ -7,7 +7,7 @@ import { conversionCounts, relationEvidence, rowCount } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage, weighLoss, worst } from '../severity.ts';
-import { droppedObjects, fateOf, gapOf, indexOfDrop } from './dropped-objects.ts';
+import { droppedObjects, fateOf, gapOf, indexOfCode, indexOfDrop } from './dropped-objects.ts';
 import { bare, lastPart, withoutLastPart } from './names.ts';
 
 /** Data and constraints that are gone afterwards, and that no rollback SQL restores. */
@@ -56,7 +56,8 @@ export const LOSSES: readonly HazardRecord[] = [
             lost && lost.rowsWithValue !== null && lost.rows !== null
               ? `${lost.exact ? '' : 'about '}${formatCount(lost.rowsWithValue)} of ${rowCount(lost.rows, true)} had a value`
               : relationEvidence(context, relation);
-          const statement = indexOfDrop(context, 'column', object);
+          const statement =
+            indexOfDrop(context, 'column', object) ?? indexOfCode(context, relation, bare(lastPart(object)));
           const copy = copyOf(context, object, statement);
           const isSame = context.facts.data?.copied?.includes(object) ?? false;
           return {
@@ -235,11 +236,8 @@ function statementOfConversion(context: HazardContext, relation: string, column:
       ),
   );
   const after = context.facts.catalogue.renamed.get(relation) ?? relation;
-  const found =
-    named[0] ??
-    rewriting.find(({ rewrote }) => rewrote.includes(after)) ??
-    rewriting.find((statement) => context.held(statement, after)?.mode === 'ACCESS EXCLUSIVE');
-  return found?.index ?? null;
+  const found = named[0] ?? rewriting.find(({ rewrote }) => rewrote.includes(after));
+  return found?.index ?? indexOfCode(context, relation, column);
 }
 
 /** The column that takes the name of a dropped one later. @param dropped the index of the statement that drops it. */

@@ -1,5 +1,5 @@
 import { formatBytes, formatBytesDelta, formatCount, plural } from '../../format.ts';
-import { isReplaced } from '../../model/data-model.ts';
+import { isReplaced } from '../../model/converted-column.ts';
 import type { DataSection, Report } from '../../model/report.ts';
 import { convertedWords, lostWords, writtenWords } from '../phrases.ts';
 import { layoutTable, marks, type TextRow, type TextStyle, tone } from '../text-layout.ts';

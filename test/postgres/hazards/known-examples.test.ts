@@ -192,6 +192,31 @@ const EXAMPLES: readonly Example[] = [
     sql: "ALTER TABLE orders ADD status_new text; UPDATE orders SET status_new = 'old'; ALTER TABLE orders DROP status; ALTER TABLE orders RENAME status_new TO status",
     ...{ told: ['COLUMN_DROPPED'], says: /which takes its name$/, statement: 'ALTER TABLE orders DROP' },
   },
+  {
+    what: 'a column that a DO block drops, after another block',
+    sql: 'BEGIN; DO $$ BEGIN LOCK orders; END $$; DO $$ BEGIN ALTER TABLE orders DROP COLUMN sales_channel; END $$; COMMIT',
+    ...{ told: ['COLUMN_DROPPED'], statement: 'DO $$ BEGIN ALTER', relation: 'orders' },
+  },
+  {
+    what: 'a column that a DO block renames',
+    sql: 'DO $$ BEGIN ALTER TABLE orders RENAME COLUMN sales_channel TO channel; END $$',
+    ...{ told: ['COLUMN_RENAMED'], statement: 'DO $$ BEGIN ALTER', relation: 'orders' },
+  },
+  {
+    what: 'values that USING replaces without a change of the type',
+    sql: 'ALTER TABLE orders ALTER sales_channel TYPE text USING NULL',
+    ...{ told: ['VALUES_CONVERTED'], statement: 'ALTER TABLE orders', relation: 'orders' },
+  },
+  {
+    what: 'values that a DO block converts',
+    sql: "DO $$ BEGIN EXECUTE 'ALTER TABLE orders ALTER status TYPE text USING NULL'; END $$",
+    ...{ told: ['VALUES_CONVERTED'], statement: 'DO $$ BEGIN EXECUTE', relation: 'orders' },
+  },
+  {
+    what: 'USING that leaves each value as it is',
+    sql: 'ALTER TABLE orders ALTER status TYPE varchar(20) USING trim(status)',
+    never: ['VALUES_CONVERTED'],
+  },
   ...BY_CODE.map(([what, sql, begin = sql]) => ({
     what: `rows that ${what} changes`,
     ...{ sql, told: ['BACKFILL_IN_ONE_TRANSACTION'], statement: begin, relation: 'orders' },

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { ServerVersion } from '../../../src/local-server/binaries.ts';
+import type { ConvertedColumn } from '../../../src/model/report.ts';
 import { measureDataLoss } from '../../../src/observe/data-loss.ts';
 import { nameParts } from '../../../src/observe/name-parts.ts';
 import { compareRelations, readRelations } from '../../../src/observe/relations.ts';
+import { withRewrites } from '../../../src/observe/rewritten-relations.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
 import { newRunId } from '../../../src/ownership/run-id.ts';
 import type { LockMode } from '../../../src/postgres/lock-modes.ts';
@@ -24,15 +26,17 @@ async function lossesOf(version: ServerVersion, made: string, sql: string) {
     const { section: schema, retyped } = await compareWith(snapshot, clone.session);
     const tables = new Set(schema.changes.map(({ object }) => nameParts(object).slice(0, 2).join('.')));
     const locks = [...tables].map((table): [string, LockMode, number] => [table, 'ACCESS EXCLUSIVE', 1]);
-    const statements = [statement(1, { sql, locks })];
+    const sent = [statement(1, { sql, locks })];
     const { section: data } = compareRelations(
       relations,
       await readRelations(clone.session, relations),
       QUIET,
     );
+    const parsed = await statementFacts(sent);
+    const statements = withRewrites(sent, parsed, data);
     const weights = await measureDataLoss(
       { target: { settings: target.settings }, clone: clone.settings, run: newRunId(), audit: () => {} },
-      { schema, data, retyped, transactions: [], statements, parsed: await statementFacts(statements) },
+      { schema, data, retyped, transactions: [], statements, parsed },
     );
     return { ...weights, lost: weights.data?.lost ?? [] };
   } finally {
@@ -331,4 +335,93 @@ test.each([
   ['public."Us.ers"."a ""b"""', ['public', 'Us.ers', 'a "b"']],
 ])('the name %s has the parts %j', (name, parts) => {
   expect(nameParts(name)).toEqual(parts);
+});
+
+/** A table of 100 rows with a text, a number and a short text in each; of a larger one 150,000. */
+const values = (rows: number, more = '') => `
+  CREATE TABLE t (id int PRIMARY KEY, v text, n numeric(10,2), short varchar(20));
+  INSERT INTO t SELECT g, 'Value ' || g, g, 'S' || g FROM generate_series(1, ${rows}) g; ${more}; ANALYZE t`;
+
+const figures = (column: Partial<ConvertedColumn>) => ({
+  ...{
+    rows: 100,
+    compared: 100,
+    values: 100,
+    becameNull: 0,
+    changed: 0,
+    distinctBefore: 100,
+    distinctAfter: 100,
+  },
+  ...{ exact: true, ...column },
+});
+
+describe.each(OLDEST_AND_NEWEST)('values that USING replaces, on %i', (version) => {
+  const convertedBy = async (made: string, sql: string) => {
+    const { data, schema, lost } = await lossesOf(version, made, sql);
+    return { converted: data?.converted, schema, lost };
+  };
+
+  test.each([
+    ['v TYPE text USING NULL', 'v', { becameNull: 100, distinctAfter: 0 }],
+    ['short TYPE text USING NULL', 'short', { becameNull: 100, distinctAfter: 0 }],
+    ['n TYPE numeric(20,2) USING 0', 'n', { changed: 100, distinctAfter: 1 }],
+    ['v TYPE text USING left(v, 1)', 'v', { changed: 100, distinctAfter: 1 }],
+    ['v TYPE text USING lower(v)', 'v', { changed: 100 }],
+    ['v TYPE int USING length(v)', 'v', { changed: null, distinctAfter: 3 }],
+  ])('%s', async (sql, column, expected) => {
+    const { converted, schema } = await convertedBy(values(100), `ALTER TABLE t ALTER ${sql}`);
+    expect(converted).toEqual([figures({ object: `public.t.${column}`, ...expected })]);
+    expect(schema?.changes.every(({ dataLoss }) => dataLoss)).toBe(true);
+    expect(schema?.rollbackLoses).not.toEqual([]);
+  });
+
+  test.each([
+    'v TYPE text USING trim(v)',
+    'n TYPE numeric(20,4) USING n + 0',
+    'short TYPE text USING short::text',
+  ])('%s replaces nothing', async (sql) => {
+    const { converted, lost, schema } = await convertedBy(values(100), `ALTER TABLE t ALTER ${sql}`);
+    expect({ converted, lost }).toEqual({ converted: undefined, lost: [] });
+    expect(schema?.changes.filter(({ dataLoss }) => dataLoss)).toEqual([]);
+  });
+
+  test('are found if a DO block does it, where rows that it updates are none of them', async () => {
+    const sql = (more: string) => `DO $$ BEGIN ALTER TABLE t ALTER v TYPE text USING NULL; ${more} END $$`;
+    const { converted } = await convertedBy(values(100), sql(''));
+    expect(converted).toEqual([figures({ object: 'public.t.v', becameNull: 100, distinctAfter: 0 })]);
+    const update = "UPDATE t SET short = 'x' WHERE id <= 50;";
+    const { converted: beside } = await convertedBy(values(100), sql(update));
+    expect(beside?.map(({ object }) => object)).toEqual(['public.t.v']);
+  });
+
+  test('of a table without a primary key are counted on both sides', async () => {
+    const keyless = values(100, 'ALTER TABLE t DROP CONSTRAINT t_pkey');
+    const { converted } = await convertedBy(
+      keyless,
+      'ALTER TABLE t ALTER v TYPE text USING NULL, ALTER n TYPE numeric(12,2) USING n + 0',
+    );
+    expect(converted).toMatchObject([
+      { object: 'public.t.v', becameNull: 100, distinctAfter: 0, exact: true },
+    ]);
+  });
+
+  test('of a partitioned table are found under new names', async () => {
+    const made = `CREATE TABLE p (id int, d int, v text, PRIMARY KEY (id, d)) PARTITION BY LIST (d);
+      CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2);
+      INSERT INTO p SELECT g, 1 + g % 2, 'V' || g FROM generate_series(1, 100) g; ANALYZE p`;
+    const { converted } = await convertedBy(made, 'ALTER TABLE p ALTER v TYPE text USING lower(v)');
+    expect(converted).toEqual([figures({ object: 'public.p.v', changed: 100 })]);
+  });
+
+  test('of a large table are compared in a sample', async () => {
+    const { converted } = await convertedBy(
+      values(150_000),
+      'ALTER TABLE t ALTER v TYPE text USING NULL, ALTER short TYPE text USING trim(short)',
+    );
+    const [v, short] = converted ?? [];
+    expect(v?.compared).toBeGreaterThan(1000);
+    expect(v?.compared).toBeLessThan(20_000);
+    expect(v).toMatchObject({ object: 'public.t.v', becameNull: v?.values, exact: false, rows: 150_000 });
+    expect(short).toMatchObject({ object: 'public.t.short', becameNull: 0, changed: 0, exact: false });
+  });
 });
