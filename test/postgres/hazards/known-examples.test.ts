@@ -199,7 +199,7 @@ const EXAMPLES: readonly Example[] = [
   },
   {
     what: 'a column that a DO block renames',
-    sql: 'DO $$ BEGIN ALTER TABLE orders RENAME COLUMN sales_channel TO channel; END $$',
+    sql: 'DO $$ BEGIN ALTER TABLE orders RENAME COLUMN sales_channel TO named_by_code; END $$',
     ...{ told: ['COLUMN_RENAMED'], statement: 'DO $$ BEGIN ALTER', relation: 'orders' },
   },
   {
