@@ -117,7 +117,7 @@ function timeTaken({ command, transactions, run, apply, swap }: Report): string 
 
 function howToName({ rewritten }: Report['command']): string {
   if (rewritten.length > 0)
-    return 'read what the command itself says: its connection was rewritten, and not used';
+    return 'read what the command itself says; if it reads a file, name that as {safemigrate:config FILE}';
   return 'name the clone: {safemigrate:url} in an argument or a variable, or {safemigrate:config FILE} for its file';
 }
 

@@ -63,7 +63,10 @@ test.each(PAGES)('every block of code in %s says what it is made of', (page) => 
 });
 
 /** Options that pages name, but that belong to other programs: Liquibase, vacuumdb. */
-const OTHERS = ['--username', '--analyze-in-stages'];
+const OTHERS = [
+  ...['--username', '--analyze-in-stages', '--pythonpath', '--settings'],
+  ...['--knexfile', '--config', '--overload'],
+];
 
 test.each(PAGES)('every option that the prose of %s names exists', (page) => {
   const tables = [RUN_OPTIONS, ...subcommands().map(([, { options }]) => options)];
