@@ -88,7 +88,10 @@ export async function findLogins(input: CommandInput, compare: Compare): Promise
 }
 
 /** Tells whether the command leads to the target by something that is rewritten; else it may take its connection from a file. */
-export function namesTarget({ argv }: Pick<CommandInput, 'argv'>, { mentions, variables }: Logins): boolean {
+export function namesTarget(
+  { argv }: Pick<CommandInput, 'argv'>,
+  { mentions, variables }: Pick<Logins, 'mentions' | 'variables'>,
+): boolean {
   return mentions.some(({ namesServer }) => namesServer) || hasPlaceholders(argv, variables);
 }
 

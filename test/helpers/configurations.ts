@@ -156,10 +156,10 @@ const IN_DOTENV: readonly Configuration[] = [
   ),
   {
     name: '../../.env of a monorepo',
-    files: { '.env': URL_ENV, 'packages/db/package.json': '{}' },
+    files: { '.env': URL_ENV.replace('DATABASE_URL', 'POSTGRES_URL'), 'packages/db/package.json': '{}' },
     folder: 'packages/db',
-    command: app('dotenv', '../../.env', 'DATABASE_URL'),
-    advised: app('dotenv', copy('../../.env'), 'DATABASE_URL'),
+    command: app('dotenv', '../../.env', 'POSTGRES_URL'),
+    advised: app('dotenv', copy('../../.env'), 'POSTGRES_URL'),
   },
 ];
 

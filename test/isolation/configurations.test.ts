@@ -65,7 +65,7 @@ describe.skipIf(skipReason(missing) || process.getuid?.() !== 0)('a command whos
       const project = makeProject(row, installed, target);
       const run = (words: readonly string[]) => {
         const given = words.map((word) => filled(word, target, project, installed));
-        const args = ['--clone', clone, '--sandbox', 'required', '--url', target, '--', ...given];
+        const args = ['--clone', clone, '--url', target, '--', ...given];
         return runProgram([...user, process.execPath, CLI, ...args], {
           folder: path.join(project, row.folder ?? ''),
           env: {

@@ -3,7 +3,10 @@ import { effective } from '../mention.ts';
 import { type CommandInput, type Logins, namesTarget } from '../rewrite.ts';
 
 /** Tells whether the user led the command to the clone; what safemigrate adds by itself does not count. */
-export function leadsToClone(input: Pick<CommandInput, 'argv' | 'urlVariable'>, logins: Logins): boolean {
+export function leadsToClone(
+  input: Pick<CommandInput, 'argv' | 'urlVariable'>,
+  logins: Pick<Logins, 'mentions' | 'variables'>,
+): boolean {
   const { argv, urlVariable } = input;
   return (
     namesTarget(input, logins) ||
