@@ -51,7 +51,7 @@ export interface ConvertedTable {
 
 /**
  * Lists the tables in which a change of type may have replaced values. Any USING but a plain cast rewrites the table, so that others are
- * out of question. A table that was filled anew was truncated, not converted.
+ * out of question. A table that was refilled was truncated, not converted.
  */
 export function convertedTables(
   data: DataSection,

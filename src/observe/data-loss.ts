@@ -20,7 +20,7 @@ export interface DataLossOptions {
   /** How to log in to the clone. */
   readonly clone: ConnectionSettings;
   readonly run: RunId;
-  /** The id of the target's next transaction before the clone was made; missing: nobody else wrote. */
+  /** The id of the target's next transaction before the clone was made; missing: no others wrote. */
   readonly since?: number;
   readonly audit: Audit;
   readonly signal?: AbortSignal;

@@ -8,7 +8,7 @@ const REFUSED_CONNECTION = '08004';
 const NOT_ENCRYPTED = 'N';
 
 /**
- * Closes a connection that the sandbox does not allow: a client of PostgreSQL is told why, any other one sees a reset.
+ * Closes a connection that the sandbox does not allow: a client of PostgreSQL gets an error that says why, any other one a reset.
  * @param onPostgres is called if it is a client of PostgreSQL.
  */
 export function closeWithWords(
