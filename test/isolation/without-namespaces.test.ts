@@ -163,11 +163,7 @@ describe('where there is no Landlock either', () => {
   test('one that is led to the clone is watched, and the first lines of the report and doctor say so', async () => {
     const { exitCode, stderr } = await run(before, [
       '--',
-      'psql',
-      '-X',
-      '-q',
-      '-c',
-      'CREATE TABLE made (id int)',
+      ...psqlCommand('-c', 'CREATE TABLE made (id int)'),
     ]);
     expect(exitCode, stderr).toBe(0);
     const first = stderr.slice(stderr.indexOf('PASSED')).split('\n').slice(0, 4).join(' ');
