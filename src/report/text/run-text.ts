@@ -24,7 +24,7 @@ export function runText(report: Report, style: TextStyle): string[] {
       ? [['', outcomeSpans(report, style)] satisfies [string, Span[]]]
       : []),
     ['', reachSpans(report, style)],
-    ...(style.verbose || command.isolation.kind !== 'watched'
+    ...(style.verbose || (command.isolation.kind !== 'watched' && !isPlainlySandboxed(command))
       ? [['', [messageText(style, isolationText(command.isolation))]] satisfies [string, Span[]]]
       : []),
     ...attemptLines(report, style),
@@ -113,7 +113,13 @@ function reachSpans({ command, statements }: Report, style: TextStyle): Span[] {
       ? offered(command)
       : ` through ${listed(command.rewritten, { atMost: style.verbose ? command.rewritten.length : LISTED_WAYS })}`;
   const sessions = new Set(statements.map((statement) => statement.session)).size;
-  return [`reached the clone${through}${sessions > 1 ? ` in ${sessions} sessions` : ''}`];
+  const held = isPlainlySandboxed(command) && !style.verbose ? `, sandboxed by ${command.isolation.by}` : '';
+  return [`reached the clone${through}${sessions > 1 ? ` in ${sessions} sessions` : ''}${held}`];
+}
+
+/** The usual case takes no line of its own: nothing but the proxy was allowed. */
+function isPlainlySandboxed({ isolation, reachedClone }: Report['command']): boolean {
+  return reachedClone && isolation.kind === 'sandboxed' && isolation.allowed.length === 0;
 }
 
 /** The variables by which safemigrate led a command that named nothing itself. */
