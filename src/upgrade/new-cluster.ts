@@ -42,6 +42,8 @@ export interface NewFacts {
   readonly icu: boolean;
   /** Libraries, of those that functions of the old cluster name, that it does not have. */
   readonly absentLibraries: ReadonlySet<string>;
+  /** Options that its own columns have: it knows them. */
+  readonly columnOptions: ReadonlySet<string>;
 }
 
 const SETTINGS = "SELECT name, coalesce(boot_val, '') AS value FROM pg_settings";
@@ -54,6 +56,8 @@ SELECT library FROM unnest($1::text[]) AS library, pg_config AS c,
  WHERE c.name = 'PKGLIBDIR' AND p.path LIKE '/%' AND NOT EXISTS (
    SELECT FROM unnest('{"",.so,.dylib}'::text[]) AS ending WHERE (pg_stat_file(p.path || ending, true)).size IS NOT NULL)`;
 const RESERVED = "SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')";
+const COLUMN_OPTIONS = `
+SELECT DISTINCT split_part(option, '=', 1) AS name FROM pg_attribute CROSS JOIN unnest(attoptions) AS option`;
 const EXTENSIONS = 'SELECT name::text, default_version AS value FROM pg_available_extensions';
 
 /**
@@ -148,6 +152,7 @@ async function readNewFacts(
       extensions: await session.query<Named>(EXTENSIONS),
       reserved: await session.query<{ word: string }>(RESERVED),
       icu: (await session.query<{ icu: boolean }>(ICU))[0]?.icu ?? false,
+      columnOptions: await session.query<{ name: string }>(COLUMN_OPTIONS),
       absent: await session.query<{ library: string }>(ABSENT, [libraries]),
     }),
   );
@@ -156,6 +161,7 @@ async function readNewFacts(
     icu: read.icu,
     absentLibraries: new Set(read.absent.map(({ library }) => library)),
     reserved: new Set(read.reserved.map(({ word }) => word)),
+    columnOptions: new Set(read.columnOptions.map(({ name }) => name)),
     settings: new Map(read.settings.map(({ name, value }) => [name, value])),
     extensions: new Map(read.extensions.map(({ name, value }) => [name, value])),
   };

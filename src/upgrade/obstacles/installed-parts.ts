@@ -41,6 +41,12 @@ UNION ALL
 SELECT current_database() || ': collation ' || oid::regcollation, NULL
   FROM pg_collation WHERE collprovider = 'i' AND oid >= 16384 ORDER BY 1`;
 
+/** Options of columns that pg_dump writes. Debian's 15.20 gives one of its own, pg_attver, to every column. */
+const COLUMN_OPTIONS = `
+SELECT DISTINCT split_part(option, '=', 1) AS object, NULL AS sql
+  FROM pg_attribute CROSS JOIN unnest(attoptions) AS option WHERE attrelid >= 16384 ORDER BY 1`;
+const COMMON_OPTIONS = ['n_distinct', 'n_distinct_inherited'];
+
 /** What the new installation lacks, or has in another version. */
 export const INSTALLED_PARTS: readonly ObstacleRule[] = [
   {
@@ -60,6 +66,19 @@ export const INSTALLED_PARTS: readonly ObstacleRule[] = [
     find: ({ releases: { from, to } }) => {
       const [old, fresh] = [roundOf(from), roundOf(to)];
       return old !== null && fresh !== null && fresh < old ? [{ object: `${from} → ${to}` }] : [];
+    },
+  },
+  {
+    code: 'COLUMN_OPTION_UNKNOWN',
+    severity: 'error',
+    message:
+      'columns of the old cluster have an option that the new installation does not know, so that it cannot restore their tables',
+    remedy: 'install the new version from the packages of the old one, in their newest release',
+    query: { of: 'each database', sql: COLUMN_OPTIONS },
+    find: ({ rows, installed }) => {
+      const names = (rows.get('COLUMN_OPTION_UNKNOWN') ?? []).map(({ object }) => object);
+      const unknown = [...new Set(names)].filter((name) => !COMMON_OPTIONS.includes(name));
+      return unknown.filter((name) => !installed.columnOptions.has(name)).map((object) => ({ object }));
     },
   },
   {
@@ -145,7 +164,6 @@ function extensionsIn(rows: UpgradeFacts['rows']): { name: string; version: stri
   });
 }
 
-/** Without those of extensions that are missing as a whole; and what pg_upgrade cannot load although it is there. */
 /**
  * The minor release of version 14 that came out on the same day as the first one of each version, or last before it. All versions
  * get their minor releases together: https://www.postgresql.org/docs/release/
@@ -159,6 +177,7 @@ function roundOf(version: string): number | null {
   return first === undefined || minor === undefined ? null : first + Number(minor);
 }
 
+/** Without those of extensions that are missing as a whole; and what pg_upgrade cannot load although it is there. */
 function librariesMissing({ missingLibraries, rows, files, installed }: UpgradeFacts): Found[] {
   const uses = (rows.get('LIBRARY_MISSING') ?? []).map(({ object, sql }) => ({ ...libraryUse(object), sql }));
   const functions = uses

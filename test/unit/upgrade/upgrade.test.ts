@@ -219,6 +219,7 @@ describe('the obstacles', () => {
       reserved: new Set(),
       settings: new Map(),
       extensions: new Map([['hstore', '1.8']]),
+      columnOptions: new Set(['new_own']),
     },
     rows: new Map(),
     ...{ files: new Map(), refusal: [], modes: [] },
@@ -254,6 +255,14 @@ describe('the obstacles', () => {
     const severity = (outcome: 'passed' | 'failed') =>
       findObstacles({ ...facts, releases, modes: [{ ...mode, outcome, reason: null }] })[0]?.severity;
     expect([severity('passed'), severity('failed')]).toEqual(['warning', 'error']);
+  });
+
+  test('name options of columns that the new version does not know, once', () => {
+    const names = ['n_distinct', 'new_own', 'pg_attver', 'pg_attver'];
+    const rows = new Map([['COLUMN_OPTION_UNKNOWN', names.map((object) => ({ object }))]]);
+    expect(findObstacles({ ...facts, rows })).toMatchObject([
+      { code: 'COLUMN_OPTION_UNKNOWN', severity: 'error', objects: ['pg_attver'] },
+    ]);
   });
 
   test('name extensions that are missing, and those with newer versions', () => {
