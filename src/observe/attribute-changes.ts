@@ -29,6 +29,8 @@ export interface SeenCommand extends Omit<Contacts, 'caveats' | 'dialled'> {
   readonly cloneChanges: readonly SchemaChange[];
   /** The clone is in the target's server, and code may have run there whose statements were not seen: functions, blocks. */
   readonly ranHiddenCode: boolean;
+  /** Its processes could connect to nothing but the proxy. */
+  readonly sandboxed: boolean;
   /** Neither it nor its clone could connect to the target's server: it was sandboxed, and the clone has no network. */
   readonly confined: boolean;
   /** Ids of the transactions of --after-clone, if the clone is in the target's server. */
@@ -143,12 +145,17 @@ function authorOfSharedChange(
 
 function authorOfSchemaChange(
   targetChanges: readonly SchemaChange[],
-  { targetConnections, reachedClone, cloneChanges, confined }: SeenCommand,
+  { targetConnections, reachedClone, cloneChanges, confined, sandboxed, ranHiddenCode }: SeenCommand,
   { others, othersInTarget }: Suspects,
 ): Omit<TargetChange, 'what'> {
   const connected = connectedAuthor(targetConnections);
   if (connected) return connected;
   if (confined) return CONFINED;
+  if (sandboxed && !ranHiddenCode)
+    return {
+      madeBy: 'others',
+      evidence: 'the command was sandboxed, and sent no statement that could do it',
+    };
   const isSame = targetChanges.some((change) =>
     cloneChanges.some(({ kind, object }) => kind === change.kind && object === change.object),
   );

@@ -69,6 +69,7 @@ const UNOBSERVED: SeenCommand = {
   cloneChanges: [],
   ranHiddenCode: true,
   confined: false,
+  sandboxed: false,
   afterClone: [],
 };
 

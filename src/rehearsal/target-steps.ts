@@ -61,12 +61,14 @@ function metOutside(
   runs: readonly CloneRun[],
   context: CloneSetup['context'],
   sandbox: CommandSandbox,
-): Omit<Contacts, 'caveats' | 'dialled'> & Pick<SeenCommand, 'mayHaveDialled' | 'mayReplicateUnseen'> {
+): Omit<Contacts, 'caveats' | 'dialled'> &
+  Pick<SeenCommand, 'mayHaveDialled' | 'mayReplicateUnseen' | 'sandboxed'> {
   const { dialled, caveats: _, ...contacts } = joinContacts(runs);
   if (sandbox.kind === 'sandboxed') {
     // What it was allowed may be a service that works for it.
-    const relayed = describeIsolation(sandbox).allowed.length === 0 ? [] : contacts.relayed;
-    return { ...contacts, relayed, stray: 0, mayHaveDialled: false, mayReplicateUnseen: false };
+    const sandboxed = describeIsolation(sandbox).allowed.length === 0;
+    const relayed = sandboxed ? [] : contacts.relayed;
+    return { ...contacts, relayed, stray: 0, mayHaveDialled: false, mayReplicateUnseen: false, sandboxed };
   }
   // A socket that is hidden is also found through /proc.
   const isHere = context.target.settings.hosts.some(({ host }) => isOwnHost(host));
@@ -74,6 +76,7 @@ function metOutside(
     ...contacts,
     mayHaveDialled: dialled || hasOpenSockets(context, sandbox),
     mayReplicateUnseen: isHere && context.target.role.mayReplicate,
+    sandboxed: false,
   };
 }
 

@@ -535,7 +535,7 @@ describe('the connection', () => {
     const { exitCode, stderr } = await rehearse(target.url, [
       'sh',
       '-c',
-      'psql -X "$DATABASE_URL&replication=database" -c IDENTIFY_SYSTEM',
+      'psql -X "$DATABASE_URL?replication=database" -c IDENTIFY_SYSTEM',
     ]);
     expect(exitCode).toBe(1);
     expect(stderr).toContain('no replication connections');

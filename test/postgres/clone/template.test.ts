@@ -220,7 +220,7 @@ describe('the role', () => {
     await withCloning(url, {}, async ({ make }) => {
       await expect(make()).rejects.toMatchObject({
         code: 'CLONE',
-        message: expect.stringContaining(`GRANT "postgres" TO "${ROLE}"`),
+        message: expect.stringContaining(`OWNER TO "${ROLE}"`),
       });
     });
   });

@@ -10,6 +10,7 @@ import { newRunId } from '../../../src/ownership/run-id.ts';
 import type { LockMode } from '../../../src/postgres/lock-modes.ts';
 import { compareWith } from '../../../src/schema/compare-schemas.ts';
 import { takeSnapshot } from '../../../src/schema/schema-facts.ts';
+import { until } from '../../helpers/cutting.ts';
 import { withClient } from '../../helpers/database.ts';
 import { statement } from '../../helpers/facts.ts';
 import { scratch } from '../../helpers/scratch.ts';
@@ -17,12 +18,22 @@ import { OLDEST_AND_NEWEST, serverUrl } from '../../helpers/servers.ts';
 
 const QUIET = { bytes: 0, shared: false };
 
-/** What `sql` destroys in a clone of a target that was made by `made`: both are scratch databases here. */
-async function lossesOf(version: ServerVersion, made: string, sql: string) {
+const UPDATED = "SELECT n_tup_upd::float8 AS rows FROM pg_stat_user_tables WHERE relname = 't'";
+
+/**
+ * Returns the losses that `sql` makes in a clone of a target that was made by `made`: both are scratch databases here.
+ * @param updated rows of `t`, which the server counts some time after it has changed them.
+ */
+async function lossesOf(version: ServerVersion, made: string, sql: string, updated = 0) {
   const [target, clone] = [await scratch(version, made), await scratch(version, made)];
   try {
     const [snapshot, relations] = [await takeSnapshot(clone.session), await readRelations(clone.session)];
     await clone.session.query(sql);
+    if (updated > 0)
+      await until('the updated rows are counted', async () => {
+        const [row] = await clone.session.query<{ rows: number }>(UPDATED);
+        return row !== undefined && row.rows >= updated;
+      });
     const { section: schema, retyped } = await compareWith(snapshot, clone.session);
     const tables = new Set(schema.changes.map(({ object }) => nameParts(object).slice(0, 2).join('.')));
     const locks = [...tables].map((table): [string, LockMode, number] => [table, 'ACCESS EXCLUSIVE', 1]);
@@ -164,12 +175,12 @@ describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
       ['text', 'jsonb USING $::jsonb', ["'{}'"]],
       ['text', 'jsonb USING $::jsonb', ['NULL']],
     ]);
+    // Of the first column, each value was compared, and is as it was.
     expect(lost.map(({ object, rowsChanged }) => [object, rowsChanged])).toEqual([
-      ['public.t.v0', null],
       ['public.t.v1', null],
       ['public.t.v2', null],
     ]);
-    expect(schema?.changes.filter(({ dataLoss }) => dataLoss)).toHaveLength(3);
+    expect(schema?.changes.filter(({ dataLoss }) => dataLoss)).toHaveLength(2);
   });
 
   test('a change of type that no statement tells may have lost values', async () => {
@@ -356,8 +367,8 @@ const figures = (column: Partial<ConvertedColumn>) => ({
 });
 
 describe.each(OLDEST_AND_NEWEST)('values that USING replaces, on %i', (version) => {
-  const convertedBy = async (made: string, sql: string) => {
-    const { data, schema, lost } = await lossesOf(version, made, sql);
+  const convertedBy = async (made: string, sql: string, updated = 0) => {
+    const { data, schema, lost } = await lossesOf(version, made, sql, updated);
     return { converted: data?.converted, schema, lost };
   };
 
@@ -390,7 +401,7 @@ describe.each(OLDEST_AND_NEWEST)('values that USING replaces, on %i', (version) 
     const { converted } = await convertedBy(values(100), sql(''));
     expect(converted).toEqual([figures({ object: 'public.t.v', becameNull: 100, distinctAfter: 0 })]);
     const update = "UPDATE t SET short = 'x' WHERE id <= 50;";
-    const { converted: beside } = await convertedBy(values(100), sql(update));
+    const { converted: beside } = await convertedBy(values(100), sql(update), 50);
     expect(beside?.map(({ object }) => object)).toEqual(['public.t.v']);
   });
 

@@ -65,7 +65,10 @@ describe('changed rows', () => {
   });
 
   test('of a trigger or a foreign key belong to the statement that locked their table', async () => {
-    const lines = [{ sql: 'DELETE FROM a', rows: 50, walBytes: 900, on: ['a', 'b'] }, { sql: 'SELECT 1', walBytes: 0 }];
+    const lines = [
+      { sql: 'DELETE FROM a', rows: 50, walBytes: 900, on: ['a', 'b'] },
+      { sql: 'SELECT 1', walBytes: 0 },
+    ];
     const written = [
       { relation: 'a', deleted: 50 },
       { relation: 'b', deleted: 200 },

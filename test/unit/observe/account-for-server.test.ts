@@ -48,7 +48,14 @@ const NOTHING: SeenCommand = {
   ...NO_CONTACTS,
   ...{ reachedClone: true, madeDatabases: false, ownDatabases: [], mayReplicateUnseen: false },
   ...{ mayHaveDialled: true, unreadCode: [], mayActUnseen: false, leftRunning: [] },
-  ...{ transactions: [], cloneChanges: [], ranHiddenCode: false, confined: false, afterClone: [] },
+  ...{
+    transactions: [],
+    cloneChanges: [],
+    ranHiddenCode: false,
+    confined: false,
+    sandboxed: false,
+    afterClone: [],
+  },
 };
 
 const account = (after: Given, seen: Partial<SeenCommand> = {}, start: Given = {}) => {

@@ -28,6 +28,7 @@ const plain: SeenCommand = {
     cloneChanges: [],
     ranHiddenCode: false,
     confined: false,
+    sandboxed: false,
     afterClone: [],
     unreadCode: [],
     mayHaveDialled: false,

@@ -115,7 +115,10 @@ describe('what to do next', () => {
       'Add a bigint column, fill it in batches, then swap the two columns in one short transaction.',
     ],
     ['target-changed', 'a person must look at the target now'],
-    ['unreached', 'read what the command itself says; if it reads a file, name that as {safemigrate:config FILE}'],
+    [
+      'unreached',
+      'read what the command itself says; if it reads a file, name that as {safemigrate:config FILE}',
+    ],
     ['failed-command', 'mend what the reasons name, and rehearse again'],
     ['swapped', undefined],
     ['half-applied', undefined],
