@@ -211,7 +211,7 @@ async function statementsOf(
   if (observe === 'off') return NOTHING_SEEN;
   const seen = log.section(cloneOid, namesOf(tree), made);
   const parsed = await statementFacts(seen);
-  const bodies = await readBodies(seen, parsed, procedures);
+  const bodies = await readBodies(seen, parsed, procedures, searchPath);
   const rules = { parsed, tree, made, searchPath, bodies };
   const section = withLocksByRule(seen, rules);
   const statements = withTables(withRewrites(section, parsed, data), tree);

@@ -1,4 +1,5 @@
 import type * as Tree from 'libpg-query';
+import { SearchPaths } from '../model/search-paths.ts';
 import type { Action, Name, StatementFacts } from '../model/statement-actions.ts';
 import type { StatementSection } from '../model/statement-model.ts';
 import type { Session } from '../postgres/connection/session.ts';
@@ -55,11 +56,13 @@ interface Procedure {
 /**
  * Reads the bodies of the statements that may commit within, by the statement's index.
  * @param procedures the CREATE PROCEDURE of those that the database has after the command.
+ * @param searchPath with which sessions begin.
  */
 export async function readBodies(
   statements: readonly StatementSection[],
   parsed: ReadonlyMap<number, StatementFacts>,
   procedures: readonly string[],
+  searchPath: readonly string[] = ['public'],
 ): Promise<Map<number, BodyLocks>> {
   const calling = statements.filter(mayCommitWithin);
   if (calling.length === 0) return new Map();
@@ -70,8 +73,12 @@ export async function readBodies(
     if (creates && error === null) known.push(...(await proceduresIn(sql, index)));
   }
   const bodies = new Map<number, BodyLocks>();
-  for (const { index, sql } of calling)
-    bodies.set(index, await locksOfNodes(await nodesIn(sql), sql, { known, at: index, depth: 0 }));
+  const paths = new SearchPaths(statements, parsed, searchPath);
+  for (const statement of calling) {
+    const { index, sql } = statement;
+    const place = { known, at: index, path: paths.at(statement), depth: 0 };
+    bodies.set(index, await locksOfNodes(await nodesIn(sql), sql, place));
+  }
   return bodies;
 }
 
@@ -112,6 +119,8 @@ interface Place {
   readonly known: readonly Procedure[];
   /** Index of the statement that calls. */
   readonly at: number;
+  /** The schemas in which an unqualified name is looked up. */
+  readonly path: readonly string[];
   readonly depth: number;
 }
 
@@ -137,11 +146,7 @@ async function locksOfNodes(nodes: readonly Node[], sql: string, place: Place): 
 
 async function locksOfCall({ funcname, args = [] }: Tree.FuncCall, place: Place): Promise<BodyLocks> {
   const name = nameOfParts(funcname);
-  const alike = place.known.filter(
-    (each) =>
-      each.name.name === name.name &&
-      (each.name.schema === name.schema || each.name.schema === null || name.schema === null),
-  );
+  const alike = proceduresNamed(name, place);
   const last = alike.findLast(({ since }) => since < place.at);
   // One that was replaced later is not in the catalogue as it was.
   const isOther = alike.some(
@@ -159,6 +164,15 @@ async function locksOfCall({ funcname, args = [] }: Tree.FuncCall, place: Place)
     alike.map(({ sql, language }) => locksOfBody(sql, language, { ...place, depth: DEEPEST })),
   );
   return { ...NONE, unread, mayCommit: bodies.some(({ mayCommit }) => mayCommit) };
+}
+
+/** The procedures that the name may mean; an unqualified one means those of the first schema of the path that has any. */
+function proceduresNamed({ schema, name }: Name, { known, path }: Place): Procedure[] {
+  const named = known.filter((each) => each.name.name === name);
+  const wanted = schema ?? path.find((first) => named.some((each) => each.name.schema === first)) ?? null;
+  return wanted === null
+    ? named
+    : named.filter((each) => each.name.schema === wanted || each.name.schema === null);
 }
 
 async function locksOfBody(sql: string, language: string, place: Place): Promise<BodyLocks> {

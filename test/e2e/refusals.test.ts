@@ -269,7 +269,7 @@ describe('what cannot be rehearsed is exit code 3', () => {
     test('copy this one: its owner is named', async () => {
       const { exitCode, stderr } = await refused(MIGRATION, { env: as('maker') });
       expect(exitCode).toBe(3);
-      expect(stderr).toContain('GRANT "postgres" TO "maker"');
+      expect(stderr).toContain('ALTER DATABASE "shop" OWNER TO "maker"');
     });
   });
 });
