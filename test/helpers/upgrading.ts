@@ -39,8 +39,9 @@ export async function serverToUpgrade(
   diskBytes = 2048 * MB,
 ): Promise<ServerToUpgrade> {
   const disk = await loopFileSystem('xfs', diskBytes);
-  const programs =
-    placing.programs === undefined ? OLD.programs : await reachable(placing.programs, disk.folder);
+  const { programs: wanted = OLD.programs } = placing;
+  const isOfAll = wanted === OLD.programs || wanted.startsWith('/usr/');
+  const programs = isOfAll ? wanted : await reachable(wanted, disk.folder);
   const settings = { max_wal_size: '100MB', ...placing.settings };
   const server = await placedServer(15, { parent: disk.folder, ...placing, programs, settings });
   const url = changedUrl(server.url, { database: 'app' });

@@ -192,7 +192,24 @@ describe.skipIf(cannotUpgrade)('an upgrade to an installation without ICU', () =
   }, 60_000);
 });
 
+const OPTIONS = `SELECT DISTINCT split_part(option, '=', 1) AS name
+  FROM pg_attribute CROSS JOIN unnest(attoptions) AS option WHERE attrelid = 'orders'::regclass`;
+
 describe.skipIf(cannotUpgrade)('an upgrade to 18', () => {
+  test('names options of columns that only the packages of the old version know, as in 15.20 of Debian', async () => {
+    const old = await serverToUpgrade({ programs: CLIENTS.programs });
+    try {
+      await send(old.url, 'CREATE TABLE orders (id int, price numeric)');
+      const { rows } = await withClient(old.url, (client) => client.query<{ name: string }>(OPTIONS));
+      const { report, exitCode, stderr } = await rehearseUpgradeOf(old.url, 18, fast);
+      expect(exitCode, stderr).toBe(rows.length > 0 ? 1 : 0);
+      const found = byCode(report).get('COLUMN_OPTION_UNKNOWN')?.objects ?? [];
+      expect(found).toEqual(rows.map(({ name }) => name));
+    } finally {
+      await old.stop();
+    }
+  }, 120_000);
+
   test('passes for a cluster with data checksums, as after pg_checksums --enable, and names its standby', async () => {
     const old = await serverToUpgrade({
       make: async (folder, initdb) => {
