@@ -1,6 +1,7 @@
 import type { Report } from '../model/report.ts';
 import { atOnceWords } from './at-once-phrases.ts';
-import { sizesWords, unprovedWords, watchedWords } from './phrases.ts';
+import { watchedWords } from './isolation-phrases.ts';
+import { sizesWords, unprovedWords } from './phrases.ts';
 import { visible } from './visible.ts';
 import { xmlText } from './xml.ts';
 

@@ -3,18 +3,17 @@ import { isolatedFrom } from '../hazards/attempt-words.ts';
 import { sentStatements } from '../model/repeated.ts';
 import type { Report } from '../model/report.ts';
 import { firstAnswers } from './first-answers.ts';
+import { containmentText, watchedWords } from './isolation-phrases.ts';
 import { code, prose } from './markdown/escape-markdown.ts';
 import type { Part } from './markdown/markdown-part.ts';
 import { parts } from './markdown/parts-markdown.ts';
 import {
   applyWords,
-  containmentText,
   isAppliedInPart,
   losingChanges,
   sizesWords,
   swapWords,
   unprovedWords,
-  watchedWords,
 } from './phrases.ts';
 
 /** GitHub refuses a comment of 65,536 characters and more. */

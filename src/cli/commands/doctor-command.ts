@@ -3,7 +3,7 @@ import type { MethodId } from '../../clone/method-id.ts';
 import type { Privilege } from '../../database/privileges.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
-import { restrictionText } from '../../report/phrases.ts';
+import { restrictionText } from '../../report/isolation-phrases.ts';
 import { flow, type Span, type TextStyle, tone } from '../../report/text-layout.ts';
 import { auditTo } from '../audit-file.ts';
 import { type Diagnosis, diagnose } from '../doctor/examine.ts';

@@ -3,7 +3,7 @@ import { describeStatements, type PlannedStatements } from '../../rehearsal/desc
 import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
 import { performRehearsal } from '../../rehearsal/rehearse.ts';
 import type { RehearseOptions } from '../../rehearsal/run-options.ts';
-import { isolationText } from '../../report/phrases.ts';
+import { isolationText } from '../../report/isolation-phrases.ts';
 import { auditTo } from '../audit-file.ts';
 import { refuseUnasked } from '../confirm.ts';
 import { confirmApply, confirmSwap } from '../confirm-change.ts';

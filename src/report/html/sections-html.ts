@@ -6,16 +6,15 @@ import { atOnceWords } from '../at-once-phrases.ts';
 import { sizeOfClone } from '../clone-size.ts';
 import { firstAnswers } from '../first-answers.ts';
 import { hazardsInOrder } from '../hazard-blocks.ts';
+import { containmentText, watchedWords } from '../isolation-phrases.ts';
 import {
   alarmingChanges,
-  containmentText,
   convertedWords,
   costWords,
   cutWords,
   losingChanges,
   sizesWords,
   unprovedWords,
-  watchedWords,
   writtenWords,
 } from '../phrases.ts';
 import { saferFormHint } from '../proposal-phrases.ts';

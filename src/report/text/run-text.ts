@@ -1,7 +1,8 @@
 import { formatBytes, formatDuration, listed, plural } from '../../format.ts';
 import { isolatedFrom } from '../../hazards/attempt-words.ts';
 import type { Report } from '../../model/report.ts';
-import { containmentText, isolationText, unprovedWords } from '../phrases.ts';
+import { containmentText, isolationText } from '../isolation-phrases.ts';
+import { unprovedWords } from '../phrases.ts';
 import { marks, type Span, type TextStyle, tone } from '../text-layout.ts';
 import { fact, messageText } from './parts-text.ts';
 import { outcome } from './verdict-text.ts';

@@ -2,7 +2,8 @@ import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
 import { firstAnswers } from '../first-answers.ts';
-import { alarmingChanges, losingChanges, sizesWords, unprovedWords, watchedWords } from '../phrases.ts';
+import { watchedWords } from '../isolation-phrases.ts';
+import { alarmingChanges, losingChanges, sizesWords, unprovedWords } from '../phrases.ts';
 import { flow, marks, type TextStyle, tone } from '../text-layout.ts';
 import { andMore, bullet, fact, messageText } from './parts-text.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { keptEnvironment } from '../../../src/command/sandbox/restricted-words.ts';
 import { leadsToClone } from '../../../src/command/sandbox/unnamed-target.ts';
-import { isolationText, watchedWords } from '../../../src/report/phrases.ts';
+import { isolationText, watchedWords } from '../../../src/report/isolation-phrases.ts';
 import { sampleReports } from '../../helpers/reports.ts';
 
 describe('whether the user led the command to the clone', () => {
