@@ -6,6 +6,7 @@ type Shared = Pick<
   RehearsalSettings,
   | ('url' | 'urlEnv' | 'source' | 'checkpoint' | 'cloneDir' | 'cloneTtlMs' | 'maxCopyBytes')
   | ('allowExternalAccess' | 'queries' | 'check' | 'timeoutMs' | 'allowClusterStatements')
+  | ('sandbox' | 'sandboxAllow')
 >;
 
 /** What a user can set for the rehearsal of a major upgrade. */
@@ -25,11 +26,14 @@ export interface UpgradeSettings extends Shared {
 
 const { url, urlEnv, source, checkpoint, cloneDir, cloneTtlMs, maxCopyBytes } = REHEARSAL_DEFAULTS;
 const { allowExternalAccess, queries, check, timeoutMs, allowClusterStatements } = REHEARSAL_DEFAULTS;
+const { sandbox, sandboxAllow } = REHEARSAL_DEFAULTS;
 
 /** The one place of these defaults; null: nothing is set. */
 export const UPGRADE_DEFAULTS = {
   ...{ url, urlEnv, source, checkpoint, cloneDir, cloneTtlMs, maxCopyBytes },
   ...{ allowExternalAccess, queries, check, timeoutMs, allowClusterStatements },
+  sandbox,
+  sandboxAllow,
   to: null,
   newBin: null,
   oldBin: null,

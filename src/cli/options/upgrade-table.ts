@@ -29,6 +29,7 @@ const MODES: ValueType<readonly UpgradeMode[]> = {
 
 const { url, urlEnv, source, checkpoint, cloneDir, cloneTtlMs, maxCopyBytes } = REHEARSAL_TABLE;
 const { allowExternalAccess, queries, check, timeoutMs, allowClusterStatements } = REHEARSAL_TABLE;
+const { sandbox, sandboxAllow } = REHEARSAL_TABLE;
 
 /** How a major upgrade is rehearsed. */
 export const UPGRADE_TABLE = declareOptions<UpgradeSettings>(UPGRADE_DEFAULTS, {
@@ -80,6 +81,8 @@ export const UPGRADE_TABLE = declareOptions<UpgradeSettings>(UPGRADE_DEFAULTS, {
   },
   check: { ...check, summary: 'query that must return the same rows on both versions; repeatable' },
   ...{ timeoutMs, allowClusterStatements },
+  sandbox,
+  sandboxAllow,
 });
 
 const UPGRADE_FILE: ValueType<string> = {
