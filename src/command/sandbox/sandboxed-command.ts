@@ -44,7 +44,21 @@ export async function openSandbox(
   launcher.on('message', (message: LauncherMessage) => {
     if ('host' in message) attempts.add(message);
   });
-  const [listener, ...others] = await receiveListeners(launcher, inside.addresses.length);
+  // A run may end before anybody takes the listener, which would keep our process alive.
+  let isOver = false;
+  const servers = await scope.own<Server[]>(
+    'listeners of the sandbox',
+    async () => [],
+    async (made) => {
+      isOver = true;
+      for (const server of made ?? []) server?.close();
+    },
+  );
+  launcher.on('message', ({ type }: LauncherMessage, handle) => {
+    if (isOver && type === 'listening') (handle as Server).close();
+  });
+  await receiveListeners(launcher, inside.addresses.length, servers);
+  const [listener, ...others] = servers;
   if (!listener) throw new Error('the sandbox has no listener');
   attempts.proxyPort = portOf(listener);
   removeMadeFiles(words);
@@ -90,8 +104,8 @@ async function endLauncher(launcher: ChildProcess): Promise<void> {
   await ended;
 }
 
-async function receiveListeners(launcher: ChildProcess, count: number): Promise<Server[]> {
-  const servers: Server[] = [];
+/** @param servers gets each as it arrives. */
+async function receiveListeners(launcher: ChildProcess, count: number, servers: Server[]): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const fail = (why: string) =>
       reject(
@@ -107,7 +121,6 @@ async function receiveListeners(launcher: ChildProcess, count: number): Promise<
       if (servers.filter(Boolean).length === count) resolve();
     });
   });
-  return servers;
 }
 
 /** bubblewrap makes an empty file under a cover if what it should cover was removed right before. */
