@@ -58,6 +58,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'npm install --global ../safemigrate/safemigrate-0.2.0.tgz': 'the same; soak/packed.test.ts, too',
   'npm test': 'this is a part of it',
   'npm run check': 'a step of .ci/run',
+  '# Programs that read a file only:':
+    'needs Synapse and listmonk; isolation/configurations.test.ts has such files',
   'npx vitest run test/unit': 'a part of npm test',
   'npm run test:faults': 'a step of .ci/run',
   'npm run test:isolation': 'a step of .ci/run',

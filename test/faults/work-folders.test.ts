@@ -192,7 +192,7 @@ describe.skipIf(skip)('where the guard of a folder is killed as well', () => {
     const { stdout } = await safemigrate(['clean'], { env });
     for (const { folder } of entries) {
       expect(existsSync(folder), stdout).toBe(false);
-      expect(processesIn(folder)).toEqual([]);
+      await expect.poll(() => processesIn(folder), { timeout: 60_000 }).toEqual([]);
     }
     expect(entriesIn(env)).toEqual([]);
   });
