@@ -57,7 +57,11 @@ for (const [program = '', ...args] of plan.preparing) {
 const servers = plan.addresses.map(({ host, port }, index) => {
   const server = createServer();
   server.once('error', ({ message }) => void send({ type: 'failed', message }));
-  server.listen({ host, port }, () => void send({ type: 'listening', index }, server));
+  // One that was closed before it listened would keep us alive.
+  server.listen({ host, port }, () => {
+    if (process.connected) void send({ type: 'listening', index }, server);
+    else server.close();
+  });
   return server;
 });
 

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { SafemigrateError } from '../../errors.ts';
 import { builtFile } from '../../package.ts';
 import type { Scope } from '../../scope.ts';
+import { ProcessFamily, signalProcess } from '../process-tree.ts';
 import type { StartCommand } from '../run-command.ts';
 import { type CommandSandbox, wordsOf } from './command-sandbox.ts';
 import { guardedRelay } from './guarded-relay.ts';
@@ -97,10 +98,15 @@ function launch(
   });
 }
 
+/** Ends all of it: while bubblewrap is still at work, its first process inside outlives it, and waits for it for ever. */
 async function endLauncher(launcher: ChildProcess): Promise<void> {
-  if (launcher.exitCode !== null || launcher.signalCode !== null) return;
+  const { pid } = launcher;
+  if (pid === undefined || launcher.exitCode !== null || launcher.signalCode !== null) return;
   const ended = once(launcher, 'exit');
+  const family = new ProcessFamily(pid);
+  await family.pids();
   launcher.kill('SIGKILL');
+  for (const each of await family.pids()) signalProcess(each, 'SIGKILL');
   await ended;
 }
 
