@@ -33,7 +33,8 @@ function variations(context: HazardContext): Finding[] {
   return statements.flatMap((statement) => {
     const varied = context.actionsIn(statement, 'vary').map(({ action }) => action);
     const first = varied.find(({ as }) => as === 'time') ?? varied[0];
-    if (!first || statement.error !== null) return [];
+    // An apply compares neither what concerns a session only, SAVEPOINT for example, nor the names in it.
+    if (!first || statement.error !== null || beginsAsIncidental(statement.sql)) return [];
     const { value, as } = first;
     // The second run has shown that it is written in the migration.
     if (as !== 'time' && again.has(plainOf(statement.sql))) return [];

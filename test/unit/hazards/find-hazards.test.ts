@@ -22,6 +22,15 @@ describe('a definition that differs in every run', () => {
     ).filter(({ code }) => code === 'DIFFERS_EVERY_RUN');
   const rerunWith = (...texts: string[]) => varying(create, {}, texts);
 
+  test.each([
+    ['a definition', 'CREATE TABLE t_139872714632064 (id int)', 1],
+    ['no savepoint', 'SAVEPOINT "s139872714632064_x1"', 0],
+    ['no end of one', 'RELEASE SAVEPOINT "s139872714632064_x1"', 0],
+  ])('is %s with an address of the process in its name', (_what, sql, count) => {
+    const actions: Action[] = [{ does: 'vary', value: '139872714632064', as: 'address' }];
+    expect(varying(sql, { actions }, null)).toHaveLength(count);
+  });
+
   test('is found if --rerun sent it with another name', () => {
     expect(rerunWith('CREATE TABLE x_77aa01 (id int)')).toMatchObject([
       { severity: 'warning', statement: 1 },
