@@ -9,13 +9,13 @@ import type { ConnectionSettings } from '../postgres/connection/connection-setti
 import type { Session } from '../postgres/connection/session.ts';
 import { settingsAtStart } from '../postgres/protocol/startup-settings.ts';
 import { parseText } from '../postgres/sql/parse.ts';
+import { OwnTransactions } from '../proof/own-transactions.ts';
 import type { Gate, Observe, Observed, Observer } from '../proxy/observed.ts';
 import { type ProxyOptions, startProxy, type WireProxy } from '../proxy/proxy.ts';
 import type { Scope } from '../scope.ts';
 import { LockReader } from './locks.ts';
 import { releasedCaveats, withLocksByRule } from './locks-by-rule.ts';
 import { readBodies, withBodies } from './locks-in-bodies.ts';
-import { OwnTransactions } from './own-transactions.ts';
 import { namesOf, type RelationTree, tablesOfIndexes } from './relation-names.ts';
 import { withRewrites } from './rewritten-relations.ts';
 import { Sampler } from './sampler.ts';

@@ -1,7 +1,7 @@
 import type { Report } from '../model/report.ts';
 import { redactReport } from '../observe/redact-report.ts';
-import type { TargetState } from '../observe/target-state.ts';
 import { toolVersion } from '../package.ts';
+import type { TargetState } from '../proof/target-state.ts';
 import type { Cleanup } from '../scope.ts';
 import type { RehearsalSections } from './judge-rehearsal.ts';
 import type { RehearsalPlan } from './plan.ts';

@@ -1,6 +1,6 @@
+import type { RehearsalGate } from '../boundary/rehearsal-gate.ts';
 import { type Script, shortenedScript } from '../clone/after-clone.ts';
 import { SafemigrateError } from '../errors.ts';
-import type { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
 import { type ParsedStatement, parseText } from '../postgres/sql/parse.ts';
 
 /**

@@ -1,15 +1,15 @@
-import type { Clone, CloneContext } from '../clone/method.ts';
-import { forOwnSessions } from '../clone/own-sessions.ts';
-import type { ActingObject } from '../model/hazard-facts.ts';
-import { ExternalAccessGate } from '../observe/clone-boundary/external-access-gate.ts';
+import { ExternalAccessGate } from '../boundary/external-access-gate.ts';
 import {
   type Learned,
   type RunningObjects,
   readServerCalls,
   unknownAmong,
-} from '../observe/clone-boundary/read-server-calls.ts';
-import { RehearsalGate, type RehearsalGateOptions } from '../observe/clone-boundary/rehearsal-gate.ts';
-import type { Names } from '../observe/clone-boundary/statement-scope.ts';
+} from '../boundary/read-server-calls.ts';
+import { RehearsalGate, type RehearsalGateOptions } from '../boundary/rehearsal-gate.ts';
+import type { Names } from '../boundary/statement-scope.ts';
+import type { Clone, CloneContext } from '../clone/method.ts';
+import { forOwnSessions } from '../clone/own-sessions.ts';
+import type { ActingObject } from '../model/hazard-facts.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';

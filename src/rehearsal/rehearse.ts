@@ -1,5 +1,5 @@
 import type { Report } from '../model/report.ts';
-import { throwIfLost, untouched } from '../observe/lost-connection.ts';
+import { throwIfLost, untouched } from '../proof/lost-connection.ts';
 import { assembleReport, type Remembered, redactIfAsked } from './assemble-report.ts';
 import { makeClone, readAfter, readBefore } from './clone-steps.ts';
 import { runFurther } from './further-runs.ts';

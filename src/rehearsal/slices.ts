@@ -1,3 +1,5 @@
+import type { RehearsalGateOptions } from '../boundary/rehearsal-gate.ts';
+import { writingFunction } from '../boundary/writing-function.ts';
 import type { Clone, CloneContext } from '../clone/method.ts';
 import type { Logins, Rewritten } from '../command/rewrite.ts';
 import type { Route } from '../command/route.ts';
@@ -7,10 +9,8 @@ import { keptEnvironment } from '../command/sandbox/restricted-words.ts';
 import { coverWords, restoringWords } from '../command/sandbox/sandbox-words.ts';
 import { type OpenSandbox, openSandbox } from '../command/sandbox/sandboxed-command.ts';
 import { restrictedWords } from '../command/sandbox/try-sandbox.ts';
-import type { RehearsalGateOptions } from '../observe/clone-boundary/rehearsal-gate.ts';
-import { writingFunction } from '../observe/clone-boundary/writing-function.ts';
 import type { CommandWatchOptions } from '../observe/command-watch.ts';
-import type { WatchOptions } from '../observe/target-state.ts';
+import type { WatchOptions } from '../proof/target-state.ts';
 import type { Gate } from '../proxy/observed.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';

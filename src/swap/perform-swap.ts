@@ -1,7 +1,7 @@
 import type { Report, SwapSection } from '../model/report.ts';
-import type { TargetState } from '../observe/target-state.ts';
 import type { ChangeLock } from '../ownership/change-lock.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
+import type { TargetState } from '../proof/target-state.ts';
 import { redactIfAsked } from '../rehearsal/assemble-report.ts';
 import { inTurn } from '../rehearsal/in-turn.ts';
 import { prepare } from '../rehearsal/prepare.ts';

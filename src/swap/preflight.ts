@@ -2,9 +2,9 @@ import { ownershipStatements } from '../database/privileges.ts';
 import type { Target } from '../database/target.ts';
 import { formatDuration, plural } from '../format.ts';
 import type { Report } from '../model/report.ts';
-import { type TargetState, targetChangesBetween } from '../observe/target-state.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
+import { type TargetState, targetChangesBetween } from '../proof/target-state.ts';
 import type { RehearsalContext } from '../rehearsal/prepare.ts';
 import type { SwapPlan } from './swap-plan.ts';
 

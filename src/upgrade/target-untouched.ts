@@ -1,8 +1,8 @@
 import type { CloneContext } from '../clone/method.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { Caveat } from '../model/report.ts';
-import { compareTarget } from '../observe/compare-target.ts';
-import type { TargetState } from '../observe/target-state.ts';
+import { compareTarget } from '../proof/compare-target.ts';
+import type { TargetState } from '../proof/target-state.ts';
 import type { CloneRun, CloneSetup } from '../rehearsal/run-on-clone.ts';
 import { uninterrupted } from '../rehearsal/slices.ts';
 import { seenOnOwnServer } from '../rehearsal/target-steps.ts';

@@ -4,7 +4,7 @@
  * its own backends. With `sandbox` as the third word it lets everything pass, as for a clone in a sandbox.
  */
 import { type AddressInfo, createConnection, createServer } from 'node:net';
-import { RehearsalGate } from '../../src/observe/clone-boundary/rehearsal-gate.ts';
+import { RehearsalGate } from '../../src/boundary/rehearsal-gate.ts';
 import { watchCommand } from '../../src/observe/command-watch.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { type Figures, type FiguresByFile, renderFigures } from './render-figures.ts';
 
-const DOCS = fileURLToPath(new URL('../../docs/', import.meta.url));
+const DOCS = fileURLToPath(new URL('../../docs', import.meta.url));
 const JSON_FILE = path.join(DOCS, 'benchmarks.json');
 
 /** Prints the rows, and stores them in place of what the same title had before. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { compareRelations, readRelations } from '../../src/observe/relations.ts';
-import { catalogueDigest } from '../../src/schema/catalogue-digest.ts';
+import { catalogueDigest } from '../../src/proof/catalogue-digest.ts';
 import { openSchemaWatch } from '../../src/schema/schema-watch.ts';
 import { type Scratch, scratch } from '../helpers/scratch.ts';
 import { recordRatios } from './figures.ts';

@@ -6,7 +6,7 @@ import { stampOf } from '../../src/ownership/process-stamp.ts';
 import { newRunId } from '../../src/ownership/run-id.ts';
 import { runProgram, safemigrate, temporaryFolder } from '../helpers/cli.ts';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(path.join(ROOT, file), 'utf8');
 
 describe('a config file that comes with the code under test', () => {

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Kind } from './hazard-fixtures.ts';
 
-const FOLDER = fileURLToPath(new URL('../../fixtures/corpus/', import.meta.url));
+const FOLDER = fileURLToPath(new URL('../../fixtures/corpus', import.meta.url));
 
 export const CORPUS_SETUP = readFileSync(path.join(FOLDER, 'setup.sql'), 'utf8');
 

@@ -7,7 +7,7 @@ import { VERSIONS } from './servers.ts';
 
 /** The ways out of a rehearsal in fixtures/escapes: each is a program or SQL file with a header. */
 
-const FOLDER = fileURLToPath(new URL('../../fixtures/escapes/', import.meta.url));
+const FOLDER = fileURLToPath(new URL('../../fixtures/escapes', import.meta.url));
 
 export const CLONES = ['template', 'dump', 'cluster'] as const;
 export type CloneKind = (typeof CLONES)[number];

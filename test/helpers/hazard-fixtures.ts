@@ -3,7 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ServerVersion } from '../../src/local-server/binaries.ts';
 
-const FOLDER = fileURLToPath(new URL('../../fixtures/hazards/', import.meta.url));
+const FOLDER = fileURLToPath(new URL('../../fixtures/hazards', import.meta.url));
 
 export type Kind = 'bad' | 'good';
 

@@ -10,7 +10,7 @@ export const HAZARDS_PAGE = 'docs/hazards.md';
 /** The folder of one page for each hazard, from the top of the project. All files in it are written by `npm run docs`. */
 export const HAZARDS_FOLDER = 'docs/hazards';
 
-const EXAMPLES = fileURLToPath(new URL('../../fixtures/hazards/', import.meta.url));
+const EXAMPLES = fileURLToPath(new URL('../../fixtures/hazards', import.meta.url));
 
 /** The list of all hazards as Markdown, each with a link to its page. */
 export function hazardTable(): string {

@@ -7,7 +7,7 @@ import { parseSync } from 'rolldown/utils';
 export const REPORT_BLOCK = 'paths';
 export const REPORT_PAGE = 'docs/report.md';
 
-const MODEL = fileURLToPath(new URL('../../src/model/', import.meta.url));
+const MODEL = fileURLToPath(new URL('../../src/model', import.meta.url));
 
 /** As much of a syntax tree as is read here. */
 interface Node {

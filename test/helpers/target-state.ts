@@ -4,7 +4,7 @@ import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../src/postgres/connection/environment.ts';
 import type { Session } from '../../src/postgres/connection/session.ts';
 import { identifier } from '../../src/postgres/sql/quote.ts';
-import { catalogueDigest } from '../../src/schema/catalogue-digest.ts';
+import { catalogueDigest } from '../../src/proof/catalogue-digest.ts';
 import { fingerprint } from '../../src/schema/compare-schemas.ts';
 import { takeSnapshot } from '../../src/schema/schema-facts.ts';
 import { withClient } from './client.ts';

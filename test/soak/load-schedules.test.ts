@@ -13,7 +13,7 @@ import { useOwnServers } from '../helpers/servers.ts';
  * Twenty migrations under pgbench, on a database and rehearsed by --load with shapes: those that deadlock or make sessions wait a second
  * are to be warned of, and no other. LOAD_SCHEDULES: names to run.
  */
-const FOLDER = fileURLToPath(new URL('../../fixtures/load-schedules/', import.meta.url));
+const FOLDER = fileURLToPath(new URL('../../fixtures/load-schedules', import.meta.url));
 const WANTED = new RegExp(process.env.LOAD_SCHEDULES ?? '');
 const VERSION = 18;
 const ROWS = 300_000;

@@ -14,7 +14,7 @@ import { skipReason } from '../helpers/requirements.ts';
  * no git, no PostgreSQL, no compiler and nothing of this project but the tarball.
  */
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 /** Where the machine has a copy of them that its own package ca-certificates does not overwrite. */
 const COPIED_CERTIFICATES = '/usr/local/lib/certificates.crt';

@@ -14,7 +14,7 @@ import { toolchain } from '../helpers/toolchains.ts';
  * the built program. The machine is built once, which takes ten minutes.
  */
 const run = promisify(execFile);
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PARTS = path.join(ROOT, 'test/soak/zfs-kernel');
 const LAYOUTS = 5;
 const SIZED = 2;

@@ -12,7 +12,7 @@ import { fingerprintOf } from '../helpers/target-state.ts';
 import { toolchain } from '../helpers/toolchains.ts';
 import { PYTHON } from '../helpers/tools.ts';
 
-const PROGRAMS = fileURLToPath(new URL('../../fixtures/made-up-names/', import.meta.url));
+const PROGRAMS = fileURLToPath(new URL('../../fixtures/made-up-names', import.meta.url));
 const installed = await toolchain('made-up-names', PROGRAMS, {
   ...PYTHON,
   pins: ['requirements.txt', 'package.json'],

@@ -5,7 +5,7 @@ import { execa } from 'execa';
 import { expect, test } from 'vitest';
 import { plainEnvironment, temporaryFolder } from '../helpers/cli.ts';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** A program of a user's: everything that it names must be there for one who has installed the package, and TypeScript. */
 const PROGRAM = `

@@ -23,6 +23,8 @@ const LAYERS = [
   'command',
   'proxy',
   'schema',
+  'proof',
+  'boundary',
   'observe',
   'load',
   'hazards',
@@ -46,7 +48,7 @@ const IMPURE_WORDS =
 const EXPORTED =
   /^export (?:declare )?(?:abstract )?(?:async )?(?:function\*?|class|const|let|interface|type|enum) (\w+)/gm;
 
-const src = fileURLToPath(new URL('../../src/', import.meta.url));
+const src = fileURLToPath(new URL('../../src', import.meta.url));
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts'))
   .map((file) => file.replaceAll(path.sep, '/'));

@@ -1,7 +1,7 @@
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { FurtherRunSection, SchemaChange, SchemaSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { catalogueDigest, compareDigests } from '../../schema/catalogue-digest.ts';
+import { catalogueDigest, compareDigests } from '../../proof/catalogue-digest.ts';
 import type { SchemaWatch } from '../../schema/schema-watch.ts';
 
 export type SchemaResult = Pick<FurtherRunSection, 'schemaEqual' | 'differences'>;

@@ -1,6 +1,6 @@
 import { messageOf } from '../../errors.ts';
-import { NO_CONTACTS } from '../../observe/new-sessions.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
+import { NO_CONTACTS } from '../../proof/new-sessions.ts';
 import type { CloneRun, CloneSetup, OpenWire } from '../run-on-clone.ts';
 
 /** As a session of psql begins. */

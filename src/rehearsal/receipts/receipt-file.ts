@@ -5,7 +5,7 @@ import type { Target } from '../../database/target.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import type { Report } from '../../model/report.ts';
 import { redactReport } from '../../observe/redact-report.ts';
-import type { TargetState } from '../../observe/target-state.ts';
+import type { TargetState } from '../../proof/target-state.ts';
 import type { CommandPlan, RehearsalPlan } from '../plan.ts';
 import { commandHash, type Receipt, type ReceiptIdentity, readReceipt, writeReceipt } from './receipt.ts';
 

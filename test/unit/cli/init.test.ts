@@ -16,7 +16,7 @@ import { detectTools } from '../../../src/cli/init/detect-tool.ts';
 import { firstCommand, planInit } from '../../../src/cli/init/init-files.ts';
 import type { ProjectFiles } from '../../../src/cli/init/project-files.ts';
 
-const FIXTURES = fileURLToPath(new URL('../../../fixtures/projects/', import.meta.url));
+const FIXTURES = fileURLToPath(new URL('../../../fixtures/projects', import.meta.url));
 
 let made: string | undefined;
 afterEach(() => {

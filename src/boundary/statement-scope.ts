@@ -1,12 +1,7 @@
 import type * as Tree from 'libpg-query';
-import type { Name } from '../../model/statement-actions.ts';
-import {
-  fieldsIf,
-  isStatementKind,
-  nameOfStatement,
-  reachOf,
-} from '../../postgres/sql/classify-statement.ts';
-import type { KindsReaching } from '../../postgres/sql/statement-kinds.ts';
+import type { Name } from '../model/statement-actions.ts';
+import { fieldsIf, isStatementKind, nameOfStatement, reachOf } from '../postgres/sql/classify-statement.ts';
+import type { KindsReaching } from '../postgres/sql/statement-kinds.ts';
 import {
   type FieldsOf,
   itemsOf,
@@ -15,7 +10,7 @@ import {
   nameOf,
   optionOf,
   strings,
-} from '../../postgres/sql/tree.ts';
+} from '../postgres/sql/tree.ts';
 import { ACTS_ON_SERVER, SHARED_CATALOGUES, TOUCHES_FILES } from './server-functions.ts';
 
 /**

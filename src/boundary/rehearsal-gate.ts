@@ -1,10 +1,10 @@
-import type { MadeDatabases } from '../../ownership/made-databases.ts';
-import type { PostgresError } from '../../postgres/protocol/messages.ts';
-import { fieldsIf, isHarmlessElsewhere, nameOfStatement } from '../../postgres/sql/classify-statement.ts';
-import type { ParsedStatement } from '../../postgres/sql/parse.ts';
+import type { MadeDatabases } from '../ownership/made-databases.ts';
+import type { PostgresError } from '../postgres/protocol/messages.ts';
+import { fieldsIf, isHarmlessElsewhere, nameOfStatement } from '../postgres/sql/classify-statement.ts';
+import type { ParsedStatement } from '../postgres/sql/parse.ts';
 
-import { calledFunctions, optionOf } from '../../postgres/sql/tree.ts';
-import type { Gate, GateAnswer, Intent } from '../../proxy/observed.ts';
+import { calledFunctions, optionOf } from '../postgres/sql/tree.ts';
+import type { Gate, GateAnswer, Intent } from '../proxy/observed.ts';
 import { findNamedCall, findServerCall, type Known } from './find-server-call.ts';
 import { isPlainStatement } from './plain-statement.ts';
 import { type Replacement, redirectTargetName } from './redirect-target-name.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { cataloguesOf } from '../../../src/schema/catalogues.ts';
+import { cataloguesOf } from '../../../src/proof/catalogues.ts';
 import { withClient } from '../../helpers/client.ts';
 import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
 
@@ -13,15 +13,15 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
   pg_subscription_rel: 'progress of the workers that copy tables, who write it at any time',
   pg_user_mapping: 'holds passwords: read as far as the role may (catalogue-digest.ts)',
   // Those of the whole server.
-  pg_authid: 'shared: compared by shared.ts',
-  pg_auth_members: 'shared: compared by shared.ts',
-  pg_database: 'shared: compared by shared.ts',
-  pg_db_role_setting: 'shared: compared by shared.ts',
-  pg_parameter_acl: 'shared: compared by shared.ts',
-  pg_replication_origin: 'shared: compared by shared.ts',
-  pg_shdescription: 'shared: compared by shared.ts',
-  pg_subscription: 'shared: compared by shared.ts',
-  pg_tablespace: 'shared: compared by shared.ts',
+  pg_authid: 'shared: compared by shared-objects.ts',
+  pg_auth_members: 'shared: compared by shared-objects.ts',
+  pg_database: 'shared: compared by shared-objects.ts',
+  pg_db_role_setting: 'shared: compared by shared-objects.ts',
+  pg_parameter_acl: 'shared: compared by shared-objects.ts',
+  pg_replication_origin: 'shared: compared by shared-objects.ts',
+  pg_shdescription: 'shared: compared by shared-objects.ts',
+  pg_subscription: 'shared: compared by shared-objects.ts',
+  pg_tablespace: 'shared: compared by shared-objects.ts',
   pg_shdepend: 'shared: follows the objects of all databases, which change by others’ work at any time',
   pg_shseclabel: 'shared: written only with a module that provides labels',
 };

@@ -1,4 +1,4 @@
-import type { Session } from '../../postgres/connection/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 
 /** Built-in functions that PostgreSQL marks as volatile, and that change nothing for others. */
 const HARMLESS = [

@@ -8,9 +8,9 @@ import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/catalogue-digest.ts';
-import { type SharedCatalogues, sharedCatalogues } from '../schema/shared.ts';
+import { type CatalogueDigest, catalogueDigest, compareDigests } from './catalogue-digest.ts';
 import { readServerFiles, type ServerFiles } from './server-files.ts';
+import { type SharedCatalogues, sharedCatalogues } from './shared-objects.ts';
 
 /** Everything about the target that a rehearsal must not change, at one moment; and what the target is used for. */
 export interface TargetState {

@@ -1,5 +1,5 @@
-import { loadParser } from '../../postgres/sql/load-parser.ts';
-import { identifier } from '../../postgres/sql/quote.ts';
+import { loadParser } from '../postgres/sql/load-parser.ts';
+import { identifier } from '../postgres/sql/quote.ts';
 import type { Names } from './statement-scope.ts';
 
 /** A change to one statement of a text; positions are bytes. */

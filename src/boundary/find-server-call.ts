@@ -1,6 +1,6 @@
 import type * as Tree from 'libpg-query';
-import type { Name } from '../../model/statement-actions.ts';
-import { evaluatesExpressions, fieldsIf } from '../../postgres/sql/classify-statement.ts';
+import type { Name } from '../model/statement-actions.ts';
+import { evaluatesExpressions, fieldsIf } from '../postgres/sql/classify-statement.ts';
 import {
   type Code,
   languageOf,
@@ -9,8 +9,8 @@ import {
   sqlBody,
   sqlCode,
   UNREADABLE,
-} from '../../postgres/sql/code-texts.ts';
-import { itemsOf, kindOf, type Node, nameOf, nameOfParts, walkTree } from '../../postgres/sql/tree.ts';
+} from '../postgres/sql/code-texts.ts';
+import { itemsOf, kindOf, type Node, nameOf, nameOfParts, walkTree } from '../postgres/sql/tree.ts';
 import { ANY_ARGUMENTS, type ServerCall, type ServerCalls, throughName } from './server-calls.ts';
 import { classifyScope, type Names } from './statement-scope.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
-import { catalogueDigest, compareDigests } from '../../../src/schema/catalogue-digest.ts';
+import { catalogueDigest, compareDigests } from '../../../src/proof/catalogue-digest.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 

@@ -1,7 +1,7 @@
 import type { SchemaChange, TargetConnection, TargetSection } from '../model/report.ts';
-import { compareShared, type SharedChange } from '../schema/shared.ts';
 import type { Contacts } from './new-sessions.ts';
 import type { Author, OwnTransactions } from './own-transactions.ts';
+import { compareShared, type SharedChange } from './shared-objects.ts';
 import { type TargetState, writtenCatalogues } from './target-state.ts';
 
 export type TargetChange = TargetSection['changes'][number];

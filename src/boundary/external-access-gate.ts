@@ -1,16 +1,16 @@
-import { externalAccessObjects, givesExternalAccess } from '../../database/external-access.ts';
-import type { Session } from '../../postgres/connection/session.ts';
-import type { PostgresError } from '../../postgres/protocol/messages.ts';
+import { externalAccessObjects, givesExternalAccess } from '../database/external-access.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import type { PostgresError } from '../postgres/protocol/messages.ts';
 import {
   evaluatesExpressions,
   fieldsIf,
   isDml,
   nameOfStatement,
-} from '../../postgres/sql/classify-statement.ts';
-import type { ParsedStatement } from '../../postgres/sql/parse.ts';
-import { isSystemFunction } from '../../postgres/sql/system-functions.ts';
-import { calledFunctions, type Node } from '../../postgres/sql/tree.ts';
-import type { Gate, GateAnswer, Intent } from '../../proxy/observed.ts';
+} from '../postgres/sql/classify-statement.ts';
+import type { ParsedStatement } from '../postgres/sql/parse.ts';
+import { isSystemFunction } from '../postgres/sql/system-functions.ts';
+import { calledFunctions, type Node } from '../postgres/sql/tree.ts';
+import type { Gate, GateAnswer, Intent } from '../proxy/observed.ts';
 import type { RehearsalGate } from './rehearsal-gate.ts';
 
 const SQLSTATE = '42501';

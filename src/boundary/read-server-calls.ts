@@ -1,8 +1,8 @@
-import type { ActingObject } from '../../model/hazard-facts.ts';
-import type { Session } from '../../postgres/connection/session.ts';
-import { fieldsIf } from '../../postgres/sql/classify-statement.ts';
-import { parseText } from '../../postgres/sql/parse.ts';
-import { displayName } from '../../postgres/sql/quote.ts';
+import type { ActingObject } from '../model/hazard-facts.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { fieldsIf } from '../postgres/sql/classify-statement.ts';
+import { parseText } from '../postgres/sql/parse.ts';
+import { displayName } from '../postgres/sql/quote.ts';
 import { callOfFunction, type Known } from './find-server-call.ts';
 import { ANY_ARGUMENTS, type KnownFunction, type ServerCall, ServerCalls } from './server-calls.ts';
 import { SERVER_FUNCTIONS } from './server-functions.ts';

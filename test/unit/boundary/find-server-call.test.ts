@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { findNamedCall, findServerCall } from '../../../src/observe/clone-boundary/find-server-call.ts';
-import { type ServerCall, ServerCalls } from '../../../src/observe/clone-boundary/server-calls.ts';
+import { findNamedCall, findServerCall } from '../../../src/boundary/find-server-call.ts';
+import { type ServerCall, ServerCalls } from '../../../src/boundary/server-calls.ts';
 import { parseText, textOf } from '../../../src/postgres/sql/parse.ts';
 
 const NAMES = { target: 'shop', clone: 'shop_rehearsal_1' };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { attributeChanges, type SeenCommand, type Suspects } from '../../../src/observe/attribute-changes.ts';
-import { NO_CONTACTS } from '../../../src/observe/new-sessions.ts';
-import type { TargetState } from '../../../src/observe/target-state.ts';
+import { attributeChanges, type SeenCommand, type Suspects } from '../../../src/proof/attribute-changes.ts';
+import { NO_CONTACTS } from '../../../src/proof/new-sessions.ts';
+import type { TargetState } from '../../../src/proof/target-state.ts';
 
 const state = (roles: Record<string, number>): TargetState => ({
   ...{

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { RehearsalGate } from '../../../src/observe/clone-boundary/rehearsal-gate.ts';
+import { RehearsalGate } from '../../../src/boundary/rehearsal-gate.ts';
 import { parseText, textOf } from '../../../src/postgres/sql/parse.ts';
 
 const MARKING = `COMMENT ON DATABASE "shop_rehearsal_1" IS 'ours'`;

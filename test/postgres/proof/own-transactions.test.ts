@@ -1,13 +1,13 @@
 import type { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Server } from '../../../src/local-server/embedded.ts';
-import { type Author, OwnTransactions } from '../../../src/observe/own-transactions.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
+import { type Author, OwnTransactions } from '../../../src/proof/own-transactions.ts';
+import { compareShared, sharedCatalogues } from '../../../src/proof/shared-objects.ts';
 import type { Observed } from '../../../src/proxy/observed.ts';
-import { compareShared, sharedCatalogues } from '../../../src/schema/shared.ts';
 import { withClient } from '../../helpers/client.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { withProxy } from '../../helpers/proxy.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { ServerAccounts, Visitor } from '../../../src/database/read-accounts.ts';
 import type { TargetConnection } from '../../../src/model/report.ts';
-import { accountForServer } from '../../../src/observe/account-for-server.ts';
-import type { SeenCommand } from '../../../src/observe/attribute-changes.ts';
-import { NO_CONTACTS, type SessionElsewhere } from '../../../src/observe/new-sessions.ts';
-import type { TargetState } from '../../../src/observe/target-state.ts';
+import { accountForServer } from '../../../src/proof/account-for-server.ts';
+import type { SeenCommand } from '../../../src/proof/attribute-changes.ts';
+import { NO_CONTACTS, type SessionElsewhere } from '../../../src/proof/new-sessions.ts';
+import type { TargetState } from '../../../src/proof/target-state.ts';
 
 const TARGET = 16_384;
 const OTHER = 5;

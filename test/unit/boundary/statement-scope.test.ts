@@ -1,6 +1,6 @@
 import { parse } from 'libpg-query';
 import { describe, expect, test } from 'vitest';
-import { classifyScope, type StatementScope } from '../../../src/observe/clone-boundary/statement-scope.ts';
+import { classifyScope, type StatementScope } from '../../../src/boundary/statement-scope.ts';
 import type { Node } from '../../../src/postgres/sql/tree.ts';
 
 const NAMES = { target: 'shop', clone: 'shop_rehearsal_1' };

@@ -1,5 +1,5 @@
 import type { Observed } from '../proxy/observed.ts';
-import type { SharedChange } from '../schema/shared.ts';
+import type { SharedChange } from './shared-objects.ts';
 
 export interface Author {
   readonly madeBy: 'command' | 'unknown';

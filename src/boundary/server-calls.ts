@@ -1,4 +1,4 @@
-import type { Name } from '../../model/statement-actions.ts';
+import type { Name } from '../model/statement-actions.ts';
 import { SERVER_FUNCTIONS, SHARED_CATALOGUES } from './server-functions.ts';
 
 /** Something that acts beyond the clone, in words for a refusal. */

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import type { ServerAccounts, Visitor } from '../../../src/database/read-accounts.ts';
 import type { RelationCounters, TrafficReading } from '../../../src/database/traffic.ts';
 import type { TargetConnection } from '../../../src/model/report.ts';
-import { accountForSessions } from '../../../src/observe/account-for-sessions.ts';
-import { type Contacts, NO_CONTACTS } from '../../../src/observe/new-sessions.ts';
-import type { TargetState } from '../../../src/observe/target-state.ts';
+import { accountForSessions } from '../../../src/proof/account-for-sessions.ts';
+import { type Contacts, NO_CONTACTS } from '../../../src/proof/new-sessions.ts';
+import type { TargetState } from '../../../src/proof/target-state.ts';
 
 const TARGET = 16_384;
 const OTHER = 5;
