@@ -101,7 +101,9 @@ export function withApply(
     run: {
       ...report.run,
       ...(run === undefined ? {} : { id: run }),
-      ...{ startedAt: startedAt.toISOString(), finishedAt: new Date().toISOString(), mode: 'apply' },
+      startedAt: startedAt.toISOString(),
+      finishedAt: new Date().toISOString(),
+      mode: 'apply',
     },
     caveats: [...report.caveats, ...caveats],
     apply: section,

@@ -40,7 +40,12 @@ export async function enterTarget(scope: Scope, stop: Stop, plan: RehearsalPlan)
       'session in the target',
       () =>
         openSession(target.settings, {
-          ...{ purpose: 'apply', run, audit, signal, readOnly: true, statementTimeoutMs: 0 },
+          purpose: 'apply',
+          run,
+          audit,
+          signal,
+          readOnly: true,
+          statementTimeoutMs: 0,
         }),
       async (session) => session?.close(),
     );

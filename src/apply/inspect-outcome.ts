@@ -81,7 +81,12 @@ function factsOf(
 ): ApplyFacts {
   const expected = new Set(rehearsedSchema?.leftovers.map(({ kind, object }) => `${kind} ${object}`));
   return {
-    ...{ command, committed, stillRunning, aborted, moved, unreadable },
+    command,
+    committed,
+    stillRunning,
+    aborted,
+    moved,
+    unreadable,
     reached: proxy.reached(),
     failedOnlyHere: failedOnlyHere(
       rehearsed,

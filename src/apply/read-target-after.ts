@@ -57,7 +57,9 @@ export async function readTargetAfter(reading: TargetReading): Promise<TargetAft
     ...effects,
     statements: seen.statements,
     schema: compared && schemaWithoutSecrets(compared.section),
-    ...{ stillRunning, moved, unreadable: reader.problem },
+    stillRunning,
+    moved,
+    unreadable: reader.problem,
     caveats: [...seen.caveats, ...(compared?.caveats ?? [])],
   };
 }

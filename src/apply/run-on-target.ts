@@ -50,7 +50,11 @@ export async function runOnTarget(
   const proxy = await startProxy(scope, stop, locked, { rehearsed, plan, transactions, journal });
   const rewritten = await placeConfigCopies(scope, rewriteCommand(locked.input, locked.logins, proxy.routes));
   const { command, after, attempts, notAgain } = await runAttempts({
-    ...{ retries, retryOn: plan.guardrails.retryOn, timeoutMs: plan.command.timeoutMs, proxy, emit },
+    retries,
+    retryOn: plan.guardrails.retryOn,
+    timeoutMs: plan.command.timeoutMs,
+    proxy,
+    emit,
     signal: AbortSignal.any([stop.signal, signal]),
     run: (limitMs) =>
       inPhase(emit, 'command', () =>
@@ -59,19 +63,17 @@ export async function runOnTarget(
     inspect: (command, earlier) =>
       inPhase(emit, 'after', () =>
         inspectOutcome({
-          ...{
-            schema,
-            fingerprint,
-            target,
-            run,
-            audit,
-            proxy,
-            transactions,
-            server,
-            rehearsed,
-            command,
-            earlier,
-          },
+          schema,
+          fingerprint,
+          target,
+          run,
+          audit,
+          proxy,
+          transactions,
+          server,
+          rehearsed,
+          command,
+          earlier,
           rehearsedSchema: report.schema,
           // A lost connection did not end a command that had succeeded by then.
           aborted: proxy.abortReason() ?? (command.exitCode === 0 ? null : (stop.lost?.message ?? null)),
@@ -90,7 +92,9 @@ export async function runOnTarget(
 }
 
 const UNKNOWN_SYSTEM: Caveat = {
-  ...{ path: 'apply.outcome', kind: 'estimate', reason: 'the role may not read the system identifier' },
+  path: 'apply.outcome',
+  kind: 'estimate',
+  reason: 'the role may not read the system identifier',
 };
 
 /** Without a journal the command runs all the same: it only helps after a kill. */
@@ -130,8 +134,16 @@ function startProxy(
 ): Promise<GuardedWatch> {
   const { emit, audit, redact, guardrails, proxy, command } = plan;
   return startGuardedProxy(scope, {
-    ...{ target, run, logins, rehearsed, audit, emit },
-    ...{ guardrails, redact, listen: proxy.listen, env: command.env },
+    target,
+    run,
+    logins,
+    rehearsed,
+    audit,
+    emit,
+    guardrails,
+    redact,
+    listen: proxy.listen,
+    env: command.env,
     connect: (purpose) => openMaintenanceSession(target, { purpose, run, audit }),
     observer: (event) => {
       journal?.observe(event);

@@ -65,7 +65,9 @@ export class ServerCalls {
     const why = 'all databases of the server share it';
     for (const name of SHARED_CATALOGUES)
       this.setRelation({
-        ...{ schema: FIRST, name, on: 'write' },
+        schema: FIRST,
+        name,
+        on: 'write',
         call: { what: `a change of ${name}`, why, leaves: 'database' },
       });
   }

@@ -62,8 +62,12 @@ export function notificationOf({ run, target, verdict, hazards, apply, swap }: R
   const words = outcome ?? (verdict.pass ? 'passed' : 'did not pass');
   const notification: Notification = {
     text: `safemigrate ${run.mode} of ${target.database}: ${words}`,
-    ...{ tool: `safemigrate ${run.tool.version}`, run: run.id, mode: run.mode, database: target.database },
-    ...{ pass: verdict.pass, outcome },
+    tool: `safemigrate ${run.tool.version}`,
+    run: run.id,
+    mode: run.mode,
+    database: target.database,
+    pass: verdict.pass,
+    outcome,
     durationMs: Date.parse(run.finishedAt) - Date.parse(run.startedAt),
     hazards: { errors: counted('error'), warnings: counted('warning'), notices: counted('notice') },
     reasons: verdict.reasons

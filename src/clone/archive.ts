@@ -29,22 +29,22 @@ async function assess(context: CloneContext): Promise<Assessment> {
     const contained = await assessContainment(context, base);
     if ('possible' in contained) return contained;
     return {
-      ...{
-        possible: true,
-        strategy: 'recovery',
-        stallMs: 0,
-        bytes: base.bytes,
-        endsSessions: false,
-        asked: true,
-      },
+      possible: true,
+      strategy: 'recovery',
+      stallMs: 0,
+      bytes: base.bytes,
+      endsSessions: false,
+      asked: true,
       readyMs: Math.round(FIXED_MS + PER_FILE_MS * base.files + base.bytes / COPY_BYTES_PER_MS),
-      ...{ isolation: 'own-cluster', ...contained },
+      isolation: 'own-cluster',
+      ...contained,
       reason: `the base backup ${base.folder}, recovered to ${base.at.time} from archived WAL`,
     };
   } catch (error) {
     if (error instanceof CopyObstacle)
       return {
-        ...{ possible: false, reason: error.message },
+        possible: false,
+        reason: error.message,
         ...(error.enable === undefined ? {} : { enable: error.enable }),
       };
     throw error;
@@ -58,7 +58,12 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
   return startPrivateCluster(
     context,
     {
-      ...{ method: 'archive', assessment, folder, owner, programs, files },
+      method: 'archive',
+      assessment,
+      folder,
+      owner,
+      programs,
+      files,
       ...(zfs && whereabouts(context, zfs, folder)),
       prepare: async () => () => fill(context, base, folder),
     },
@@ -103,7 +108,9 @@ async function fill(context: CloneContext, base: BaseBackup, folder: string): Pr
 async function copyFiles(context: CloneContext, base: BaseBackup, folder: string): Promise<void> {
   const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
   const copier = new Copier({
-    ...{ share: base.shares, reflinker, signal: context.signal },
+    share: base.shares,
+    reflinker,
+    signal: context.signal,
     owner: process.getuid?.() === 0 ? base.owner : null,
     maxCopyBytes: Math.max(context.options.maxCopyBytes, base.bytes),
   });
@@ -142,8 +149,12 @@ async function cloneSnapshot(
 
 function layoutOf({ folder, tablespaces }: BaseBackup, wal: string) {
   return {
-    ...{ data: folder, wal, tablespaces, logFolder: 'log' },
-    ...{ replaced: new Set<string>(), databases: new Set<string>() },
+    data: folder,
+    wal,
+    tablespaces,
+    logFolder: 'log',
+    replaced: new Set<string>(),
+    databases: new Set<string>(),
   };
 }
 

@@ -14,7 +14,9 @@ import { startPrivateCluster } from './private-cluster.ts';
 /** Clones the whole cluster over a replication connection, and starts the copy here as a private server. */
 export const basebackup: CloneMethod = {
   id: 'basebackup',
-  ...{ assess: assessBaseBackup, create, describe },
+  assess: assessBaseBackup,
+  create,
+  describe,
 };
 
 async function create(context: CloneContext, assessment: Possible, scope: Scope): Promise<Clone> {
@@ -23,7 +25,11 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
   return startPrivateCluster(
     context,
     {
-      ...{ method: 'basebackup', assessment, folder, owner, programs },
+      method: 'basebackup',
+      assessment,
+      folder,
+      owner,
+      programs,
       prepare: async () => (place) => fill(context, found, place),
     },
     scope,

@@ -29,18 +29,16 @@ export function describeClone(
   const uniqueBytes = typeof unique === 'object' ? null : unique;
   return {
     clone: {
-      ...{
-        method,
-        strategy,
-        isolation,
-        containment,
-        database,
-        durationMs,
-        sizeBytes,
-        uniqueBytes,
-        reason,
-        kept,
-      },
+      method,
+      strategy,
+      isolation,
+      containment,
+      database,
+      durationMs,
+      sizeBytes,
+      uniqueBytes,
+      reason,
+      kept,
       exposure: containment === 'target-server' ? exposureOf(role) : null,
       considered: choice.considered.map(({ method: { id }, assessment }) => ({
         method: id,

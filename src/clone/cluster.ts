@@ -64,7 +64,8 @@ export async function copyOfCluster(
 ): Promise<PrivateServer> {
   const found = await survey(context, assessment);
   return {
-    ...{ method: 'cluster', assessment },
+    method: 'cluster',
+    assessment,
     ...whereabouts(context, found),
     prepare: () =>
       refusing(async () => {

@@ -34,7 +34,9 @@ import { carryingStatements, carryProperties, readProperties } from './propertie
 /** Clones by pg_dump and pg_restore: this works with any login, disturbs no session, and is the slowest method. */
 export const dump: CloneMethod = {
   id: 'dump',
-  ...{ assess: assessDump, create, describe },
+  assess: assessDump,
+  create,
+  describe,
 };
 
 const DATABASE_SIZE = 'SELECT pg_database_size($1::name)::int8 AS bytes';
@@ -109,7 +111,9 @@ async function makeEmpty(context: CloneContext, there: Destination, scope: Scope
     'creating',
     () =>
       createEmpty(control, there.target.server.versionNum, {
-        ...{ name: cloneName(making), locale, clauses: closedAtBirth(context) },
+        name: cloneName(making),
+        locale,
+        clauses: closedAtBirth(context),
       }),
     scope,
   );
@@ -137,7 +141,9 @@ async function makeOnOwnServer(
     [name],
   );
   return {
-    ...{ name, sameLocale, oid: Number(row?.oid) },
+    name,
+    sameLocale,
+    oid: Number(row?.oid),
     marking: () => null,
     ready: async () => {},
     record: async () => {},
@@ -169,7 +175,11 @@ async function restoreInto(
   const watcher = await openMaintenanceSession(there.target, { run, audit, purpose: 'progress' });
   try {
     const transferred = await transfer({
-      ...{ programs, options, sizeBytes, withoutRoles, signal },
+      programs,
+      options,
+      sizeBytes,
+      withoutRoles,
+      signal,
       place: await makeWorkFolder(workFolder(context), 'dump', nameTarget(context.target)),
       from: {
         environment: clientEnvironment((context.source ?? target).settings, named),
@@ -236,7 +246,9 @@ async function describe(context: CloneContext, { strategy }: Possible): Promise<
   const making = { ...context, ...ground, target: { ...ground.target, database: target.database } };
   const name = kind === 'embedded-server' ? target.database.name : cloneName(making);
   const order = {
-    ...{ programs, options: context.options, withoutTablespaces: kind !== 'same-server' },
+    programs,
+    options: context.options,
+    withoutTablespaces: kind !== 'same-server',
     from: { environment: {}, database: target.database.name },
     to: { environment: {}, database: name },
     withoutRoles:

@@ -129,7 +129,12 @@ async function newEntry({ run, target }: CloneContext, destroy: string): Promise
   const [place] = target.settings.hosts;
   return {
     version: 1,
-    ...{ run, destroy, folder: process.cwd(), url: '', kept: false, owner: await ourStamp() },
+    run,
+    destroy,
+    folder: process.cwd(),
+    url: '',
+    kept: false,
+    owner: await ourStamp(),
     target: { host: place?.host ?? '', port: String(place?.port ?? ''), database: target.database.name },
   };
 }
@@ -142,7 +147,9 @@ async function runCreate(
 ): Promise<string> {
   emit({ type: 'phase', phase: 'clone', detail: 'by the command of --clone-create' });
   const { stdout, failure } = await runShell({
-    ...{ command, folder: entry.folder, signal },
+    command,
+    folder: entry.folder,
+    signal,
     variables: externalVariables(entry),
     timeoutMs: CREATE_TIMEOUT_MS,
   });

@@ -95,14 +95,21 @@ export async function startOnCopy(
   if (obstacle) throw new SafemigrateError('CLONE', `${obstacle.reason}.`, { hint: obstacle.enable });
 
   const settings = await serverSettings(original, {
-    ...{ ...place, folder, programs, run, versionNum: found.server.versionNum },
+    ...place,
+    folder,
+    programs,
+    run,
+    versionNum: found.server.versionNum,
   });
   const launched = (further: Record<string, string> = {}) =>
     scope.own(
       'server of the clone',
       () =>
         launchCopied({
-          ...{ folder, programs, user: sandbox.user, signal },
+          folder,
+          programs,
+          user: sandbox.user,
+          signal,
           settings: { ...settings.fixed, ...further },
           through: sandbox.through({ folder, socketFolder: place.socketFolder, places: cluster.places }),
         }),
@@ -171,11 +178,9 @@ export async function startPrivateCluster(
       keepResettable(
         { context, cluster, lease, server, control },
         ({ folder: own, socketFolder }) => ({
-          ...{
-            owner,
-            programs,
-            through: sandbox.through({ folder: own, socketFolder, places: placesOf(own) }),
-          },
+          owner,
+          programs,
+          through: sandbox.through({ folder: own, socketFolder, places: placesOf(own) }),
           ...(cluster.rollback ? { rollback: cluster.rollback } : {}),
           ...(sandbox.user ? { user: sandbox.user } : {}),
           settings: { ...settings.fixed, ...placeSettings({ folder: own, socketFolder }) },
@@ -195,7 +200,11 @@ export function cloneOn(
 ): Omit<Clone, 'durationMs' | 'caveats'> {
   const target = targetThere(found, place, original.superuser);
   return {
-    ...{ method, strategy, reason, isolation: 'own-cluster', containment: sandbox.containment },
+    method,
+    strategy,
+    reason,
+    isolation: 'own-cluster',
+    containment: sandbox.containment,
     database: target.database.name,
     oid: target.database.oid,
     connect: loginThere(found.settings, place),

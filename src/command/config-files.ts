@@ -103,7 +103,10 @@ function mention(
 ): Mention {
   const { settings, namesServer, lacksPassword } = connection;
   return {
-    ...{ label, settings, namesServer, lacksPassword },
+    label,
+    settings,
+    namesServer,
+    lacksPassword,
     apply: (child, entry) => {
       const led = keptDatabase === null ? entry : { ...entry, database: keptDatabase };
       child.edits.set(file, [...(child.edits.get(file) ?? []), ...connection.edits(led)]);

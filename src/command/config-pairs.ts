@@ -133,7 +133,11 @@ function pairsOf(
     if (index === 3 && /^[{[]/.test(text.slice(start, end))) return [];
     return [
       {
-        ...{ key, value: text.slice(start, end), start, end, quoted: index < 3 },
+        key,
+        value: text.slice(start, end),
+        start,
+        end,
+        quoted: index < 3,
         from: match.index,
         to: match.index + match[0].length,
         scope: places[at]?.[1] ?? -1,

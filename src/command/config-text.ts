@@ -103,13 +103,11 @@ function findTexts({ text, environment, target, doubled, read }: Place): FileCon
     }
     return [
       {
-        ...{
-          line: lineOf(text, start),
-          span: [start, end] as const,
-          settings,
-          isDatabase: true,
-          namesServer: true,
-        },
+        line: lineOf(text, start),
+        span: [start, end] as const,
+        settings,
+        isDatabase: true,
+        namesServer: true,
         lacksPassword: false,
         edits: (entry) => {
           const apart = login.get('password') ?? [];

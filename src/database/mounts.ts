@@ -34,7 +34,10 @@ function parseMount(line: string): Mount | undefined {
   if (folder === undefined || device === undefined || root === undefined || type === undefined)
     return undefined;
   return {
-    ...{ device, root: unescaped(root), folder: unescaped(folder), source: unescaped(source) },
+    device,
+    root: unescaped(root),
+    folder: unescaped(folder),
+    source: unescaped(source),
     type: type === 'fuse.zfs' ? 'zfs' : type,
   };
 }

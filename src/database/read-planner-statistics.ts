@@ -57,7 +57,8 @@ export async function readPlannerStatistics(
     const own = columns.get(relation);
     if (hidden || !own) continue;
     relations.set(relation, {
-      ...{ pages, visiblePages: visible },
+      pages,
+      visiblePages: visible,
       indexes: indexes.map((each) => ({ ...each, index: displayName(each.index) })),
       columns: own.map((each) => ({ ...each, column: displayName(each.column) })),
     });

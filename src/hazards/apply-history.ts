@@ -25,6 +25,8 @@ export function applyHistoryOf(past: readonly EarlierApply[]): ForecastSection['
   return {
     applies: applies.length,
     statements: ratios.length,
-    ...{ low: at(0.1), median: at(0.5), high: at(0.9) },
+    low: at(0.1),
+    median: at(0.5),
+    high: at(0.9),
   };
 }

@@ -195,7 +195,8 @@ function diskForecast(measured: ForecastInput): ForecastSection['disk'] {
   const { diskSpace, unsharedBytes } = measured;
   const { freeBytes = null, compressRatio = 1 } = diskSpace ?? {};
   return {
-    ...{ neededBytes: neededBytes(measured, compressRatio), freeBytes },
+    neededBytes: neededBytes(measured, compressRatio),
+    freeBytes,
     ...(compressRatio > 1 ? { compressRatio } : {}),
     ...(unsharedBytes === null ? {} : { unsharedBytes }),
   };

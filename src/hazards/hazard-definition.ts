@@ -91,7 +91,9 @@ export function lockFinding(
   momentary = false,
 ): Finding {
   const lock = context.held(statement, relation) ?? {
-    ...{ relation, mode: 'ACCESS EXCLUSIVE' as const, heldMs: statement.durationMs },
+    relation,
+    mode: 'ACCESS EXCLUSIVE' as const,
+    heldMs: statement.durationMs,
   };
   const other = severityElsewhen(context, lock, !momentary);
   const near = other === undefined ? '' : `; near a limit: another run may find ${WITH_ARTICLE[other]}`;

@@ -68,7 +68,9 @@ export function reachJudgement(
   const caveats = [...evidence.caveats, ...(sized?.caveats ?? []), ...expected.caveats];
   const findings = { ...evidence, hazards, forecast: expected.section, caveats };
   return {
-    ...{ hazards, forecast: expected.section, caveats },
+    hazards,
+    forecast: expected.section,
+    caveats,
     verdict: judge(findings, policy, today),
     statements: sized?.statements ?? measured.statements,
     missing: sized?.missing ?? [],

@@ -135,7 +135,8 @@ function blocked({ blocked: found, before, pool }: LoadedRunSection): Hazard[] {
     return [
       hazard(BLOCKED, {
         severity: longestMs >= ERROR_MS ? 'error' : longestMs >= WARNING_MS || full ? 'warning' : 'notice',
-        ...{ statement, relation },
+        statement,
+        relation,
         message: `${plural(sessions, 'session')} waited for ${relation ?? 'what the command had locked'}, up to ${formatDuration(longestMs)}.`,
         evidence:
           `${formatDuration(blockedMs)} of waiting in all, under ${rateOf(before)} transactions a second` +

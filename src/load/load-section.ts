@@ -53,7 +53,8 @@ export function describeLoad(run: LoadedRun): LoadedRunSection {
     startedAt: new Date(performance.timeOrigin + log.startedMs).toISOString(),
     clients,
     command: { exitCode, startedMs: sinceStart(startedMs), endedMs: sinceStart(endedMs), schemaEqual },
-    ...{ before, during },
+    before,
+    during,
     after: log.phase('after', endedMs, end),
     recoveryMs: recoveredMs === null ? null : Math.max(recoveredMs - endedMs, 0),
     seconds: log.seconds((fromMs, toMs) => monitor.waitingBetween(fromMs, toMs)),
@@ -62,7 +63,8 @@ export function describeLoad(run: LoadedRun): LoadedRunSection {
     deadlocks: deadlocksOf(run),
     connections: monitor.connections,
     pool: poolOf({ before, during }, monitor, run.sessions),
-    ...{ statements, transactions },
+    statements,
+    transactions,
   };
 }
 
@@ -88,7 +90,8 @@ function blockedOf(
   return {
     blockedMs: entries.reduce((sum, { blockedMs }) => sum + blockedMs, 0),
     longestWaitMs: longestMs,
-    ...{ mostWaiting, someWaitedMs },
+    mostWaiting,
+    someWaitedMs,
     blocked: entries.map(({ relation, statement, blockedMs, longestMs: longest, sessions }) => ({
       relation: relation === null ? null : (names.get(relation) ?? null),
       statement: statement?.id ?? null,
@@ -104,11 +107,9 @@ function deadlocksOf({ commandDeadlocks, log, monitor, names }: LoadedRun): Load
   return [
     ...commandDeadlocks.map(({ statement, detail }) => ({
       victim: 'command' as const,
-      ...{
-        statement: statement.id,
-        sql: statement.sql,
-        detail: withNames(monitor.withParties(detail), names),
-      },
+      statement: statement.id,
+      sql: statement.sql,
+      detail: withNames(monitor.withParties(detail), names),
     })),
     ...log.deadlocks
       .filter(({ detail }) => detail === '' || monitor.isCommands(detail))
@@ -116,7 +117,8 @@ function deadlocksOf({ commandDeadlocks, log, monitor, names }: LoadedRun): Load
         const statement = monitor.statementAt(endedMs);
         return {
           victim: 'load' as const,
-          ...{ statement: statement?.id ?? null, sql: statement?.sql ?? null },
+          statement: statement?.id ?? null,
+          sql: statement?.sql ?? null,
           detail: withNames(monitor.withParties(detail), names),
         };
       }),

@@ -8,7 +8,9 @@ export function shapesForProfile(recorded: RecordedTraffic): ProfiledShapes | nu
   if (shapes.length === 0) return null;
   const nameOf = (oid: number) => names.get(oid) ?? String(oid);
   return {
-    ...{ windowMs, readings, clients },
+    windowMs,
+    readings,
+    clients,
     perSecond: rounded(perSecond),
     kinds: shapes.map(({ steps, perSecond, holdMs, unordered }) => ({
       steps: steps.map(({ relation, mode, rows }) => ({
@@ -34,7 +36,8 @@ export function trafficOfProfile(profiled: ProfiledShapes): RecordedTraffic {
       const known = LOCK_MODES.find((each) => each === mode);
       return known === undefined ? [] : [{ relation: numberOf(relation), mode: known, rows }];
     }),
-    ...{ perSecond, holdMs },
+    perSecond,
+    holdMs,
     unordered: unordered.map(([one, other]): [number, number] => [numberOf(one), numberOf(other)]),
   }));
   return { shapes, names, windowMs, readings, clients, perSecond, uncounted: null };

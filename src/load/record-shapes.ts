@@ -163,11 +163,14 @@ function countedBetween(
     const { changed, written, scans } = first.tables.get(relation) ?? NOTHING;
     return {
       relation,
-      ...{ changed: now.changed - changed, written: now.written - written, scans: now.scans - scans },
+      changed: now.changed - changed,
+      written: now.written - written,
+      scans: now.scans - scans,
     };
   });
   return {
-    ...{ readings, windowMs },
+    readings,
+    windowMs,
     transactions: Math.max(last.transactions - first.transactions - own, 0),
     changedRows: new Map(tables.map(({ relation, changed }) => [relation, changed])),
     called: [...called, ...tables.flatMap((table) => unexplainedUses(table, windowMs, called))],

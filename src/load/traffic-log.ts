@@ -82,7 +82,10 @@ export class TrafficLog {
   seconds(waiting: (fromMs: number, toMs: number) => number): LoadedRunSection['seconds'] {
     const durationMs = this.#partMs;
     return this.#parts.map(({ latencies, failures }, index) => ({
-      ...{ atMs: index * durationMs, durationMs, transactions: latencies.count, failures },
+      atMs: index * durationMs,
+      durationMs,
+      transactions: latencies.count,
+      failures,
       ...latenciesOf(latencies),
       waiting: waiting(index * durationMs, (index + 1) * durationMs),
     }));

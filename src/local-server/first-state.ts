@@ -70,8 +70,14 @@ export async function resetClone(entry: FolderEntry, signal: AbortSignal): Promi
 /** The reaper knows how to end a server and what it has started. */
 async function endServer({ folder, run, socketFolder }: FolderEntry): Promise<void> {
   const reaper = await startCloneReaper({
-    ...{ folder, run, socketFolder, entry: entryFile(run), ttlMs: 0, floorBytes: 0 },
-    ...{ release: null, stopsOnly: true },
+    folder,
+    run,
+    socketFolder,
+    entry: entryFile(run),
+    ttlMs: 0,
+    floorBytes: 0,
+    release: null,
+    stopsOnly: true,
   });
   if ((await reaper.end('gone')) !== 'gone')
     throw new SafemigrateError('CLONE', `The server in ${folder} could not be ended.`);

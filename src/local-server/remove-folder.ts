@@ -19,8 +19,13 @@ export async function endFolder(entry: FolderEntry): Promise<void> {
   }
   // The one that ends what runs and removes what is there is the watchdog; this one's time is up from the start.
   const watchdog = await startCloneReaper({
-    ...{ folder, run, entry: entryFile(run), ttlMs: 0, floorBytes: 0 },
-    ...{ socketFolder, release },
+    folder,
+    run,
+    entry: entryFile(run),
+    ttlMs: 0,
+    floorBytes: 0,
+    socketFolder,
+    release,
   });
   if ((await watchdog.end('gone')) !== 'gone') {
     throw new SafemigrateError('CLONE', `${folder} could not be removed.`, {

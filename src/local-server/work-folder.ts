@@ -24,7 +24,9 @@ export async function makeWorkFolder(
   const folder = path.join(await realpath(parent).catch(() => parent), `safemigrate_${run}`);
   const entry: FolderEntry = {
     version: 1,
-    ...{ run, holds, folder },
+    run,
+    holds,
+    folder,
     socketFolder: path.join(folder, 'socket'),
     target: of,
     endsAt: null,

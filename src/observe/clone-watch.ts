@@ -234,7 +234,7 @@ class CloneReader implements CloneWatch {
     more: { readonly statementTimeoutMs?: number } = {},
   ): Promise<T> {
     const { run, audit, signal, target } = this.#options;
-    const options = { ...{ purpose: 'clone', run, audit, signal, readOnly: true }, ...more };
+    const options = { purpose: 'clone', run, audit, signal, readOnly: true, ...more };
     const session = await openSession(forOwnSessions(this.#clone, target), options);
     try {
       return await read(session);

@@ -174,7 +174,11 @@ async function openObservers(
     close,
   );
   return {
-    ...{ log, reader, transactions, sessions, close },
+    log,
+    reader,
+    transactions,
+    sessions,
+    close,
     observe: (event) => {
       transactions.observe(event);
       log.observe(event);
@@ -192,7 +196,10 @@ function proxyOptions(
   secret: string,
 ): ProxyOptions {
   return {
-    ...{ routes, secret, observe, gate: guard },
+    routes,
+    secret,
+    observe,
+    gate: guard,
     observer: seen.observe,
     readLocks: seen.reader.read,
     ...(settings === undefined ? {} : { settings }),
@@ -221,7 +228,8 @@ async function statementsOf(
     parsed: withBodies(parsed, bodies),
     sessionsWithLockTimeout: thoseWith(sessions, asksForLockTimeout),
     sessionsOfPsql: thoseWith(sessions, isPsql),
-    ...{ sent: log.sent(), sessions },
+    sent: log.sent(),
+    sessions,
     caveats: [
       ...(statements.length > 0 ? STATEMENT_CAVEATS : []),
       ...(statements.some(({ exactness }) => exactness === 'sampled') ? [SAMPLED_CAVEAT] : []),
@@ -256,7 +264,8 @@ const NOTHING_SEEN: SeenStatements = {
   parsed: new Map(),
   sessionsWithLockTimeout: new Set(),
   sessionsOfPsql: new Set(),
-  ...{ sent: new Map(), sessions: new Map() },
+  sent: new Map(),
+  sessions: new Map(),
   caveats: [NOT_OBSERVED],
 };
 

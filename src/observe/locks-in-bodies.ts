@@ -188,7 +188,8 @@ async function locksOfBody(sql: string, language: string, place: Place): Promise
   const locks = {
     certain: certain.certain,
     possible: [...certain.possible, ...possible.certain, ...possible.possible],
-    ...{ unread, setsLockTimeout: setsLockTimeout(sql) || certain.setsLockTimeout },
+    unread,
+    setsLockTimeout: setsLockTimeout(sql) || certain.setsLockTimeout,
     mayCommit: path.commits || certain.mayCommit || possible.mayCommit,
   };
   // Which relation a name means is known only when it runs.

@@ -73,7 +73,8 @@ export async function redactReport(report: Report): Promise<Report> {
       checks.map(async (check) => ({
         ...hideIn(check),
         name: hideIn(/\s/.test(check.name) ? await withoutLiterals(check.name) : check.name),
-        ...{ missing: [], added: [] },
+        missing: [],
+        added: [],
       })),
     ),
     rerun: await ofFurther(rerun, argv.join(' ')),
@@ -142,7 +143,8 @@ async function redactedSchema(schema: SchemaSection, hideIn: HideIn): Promise<Sc
       ...(objects ? { objects: await Promise.all(objects) } : {}),
       rollbackSql: rollbackSql && (await withoutStrings(rollbackSql)),
     }),
-    ...{ before, after },
+    before,
+    after,
   };
 }
 
@@ -162,7 +164,12 @@ async function redactedApply(apply: ApplySection, shownOf: ShownOf, hideIn: Hide
   const { rehearsal, receipt, fingerprints } = apply;
   const during = hidden.during && redactedDuring(hidden.during);
   return {
-    ...{ ...hidden, rehearsal, receipt, fingerprints, statements, during },
+    ...hidden,
+    rehearsal,
+    receipt,
+    fingerprints,
+    statements,
+    during,
     committed: hidden.committed.map((each) => ({ ...each, sql: shown.get(each.statement) ?? each.sql })),
     rolledBack: hidden.rolledBack.map((each) => ({ ...each, sql: shown.get(each.statement) ?? each.sql })),
     comparedTimes: hidden.comparedTimes.map((each) => ({

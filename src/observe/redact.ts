@@ -107,6 +107,8 @@ function withoutValues(error: StatementError): StatementError {
     ...error,
     message: raised ? HIDDEN : messageWithoutValues(error),
     hint: raised ? null : error.hint,
-    ...{ detail: null, where: null, internalQuery: null },
+    detail: null,
+    where: null,
+    internalQuery: null,
   };
 }

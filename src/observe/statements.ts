@@ -136,7 +136,8 @@ export class StatementLog {
       const { transaction, session, startedAt, end } = entry;
       return [
         {
-          ...{ transaction, session },
+          transaction,
+          session,
           startedAt: startedAt.toISOString(),
           endedAt: end?.at.toISOString() ?? null,
           outcome: end?.outcome ?? 'unknown',

@@ -42,7 +42,9 @@ export async function compareTarget(
   } catch (error) {
     const reason = `the target could not be read again: ${messageOf(error)}`;
     return {
-      ...{ changes: [], unchanged: null, sessions: null },
+      changes: [],
+      unchanged: null,
+      sessions: null,
       traffic: { unmeasured: reason },
       caveats: [{ path: 'target.changes', kind: 'unmeasured', reason }],
     };

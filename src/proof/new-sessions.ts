@@ -48,8 +48,15 @@ export interface SessionElsewhere {
 }
 
 export const NO_CONTACTS: Contacts = {
-  ...{ targetConnections: [], others: [], relayed: [], doubtful: [], walsenders: [], elsewhere: [] },
-  ...{ dialled: false, stray: 0, caveats: [] },
+  targetConnections: [],
+  others: [],
+  relayed: [],
+  doubtful: [],
+  walsenders: [],
+  elsewhere: [],
+  dialled: false,
+  stray: 0,
+  caveats: [],
 };
 
 /** Puts together what was seen in several runs. */

@@ -237,7 +237,9 @@ export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedC
     if (!b.objects.has(object))
       found.push({
         what: `${object} dropped`,
-        ...{ ofDatabases: isDatabase(object), markedBy: null, xmin: null },
+        ofDatabases: isDatabase(object),
+        markedBy: null,
+        xmin: null,
         uncounted: isSlot(object) && !OF_A_SUBSCRIPTION.test(object) ? 'dropped slot' : uncountedWay(object),
       });
   for (const [object, now] of b.objects) {

@@ -147,7 +147,10 @@ function readStatementOf(
 ): ReadStatement {
   const relation: ReadStatement['relation'] = (range) => context.resolve(nameOf(range), section);
   return {
-    ...{ ...read, codes, relation, rows: section.rows ?? 0 },
+    ...read,
+    codes,
+    relation,
+    rows: section.rows ?? 0,
     newlyNotNull: (range) => newlyNotNull(context.facts.schema, relation(range)).map(unquoted),
   };
 }

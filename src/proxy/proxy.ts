@@ -189,7 +189,10 @@ class ObservingProxy implements WireProxy {
     const { observe = 'exact', gate = OPEN } = this.#options;
     const parts = {
       client: socket,
-      ...{ reader, upstream, observe, gate },
+      reader,
+      upstream,
+      observe,
+      gate,
       state: this.#state,
       lockTimeoutGiven: given.has('lock_timeout'),
       who: { session: number, user, database },

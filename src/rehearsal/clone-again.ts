@@ -25,7 +25,11 @@ export async function cloneAgain(setup: CloneSetup, prepared: RehearsalContext):
   const made = await choice.method.create(context, choice.assessment, scope);
   const clone = await withScripts(made, context, afterClone, plan);
   return {
-    ...{ life, context, clone, schema: setup.schema, sandbox: setup.sandbox },
+    life,
+    context,
+    clone,
+    schema: setup.schema,
+    sandbox: setup.sandbox,
     // Standard output is that of the first run.
     plan: {
       ...plan,
@@ -76,7 +80,11 @@ export function contentsOf(
 ): Promise<Contents> {
   const { run, audit, signal, target } = context;
   const session = openSession(forOwnSessions(clone, target), {
-    ...{ run, audit, signal, purpose: 'clone', readOnly: true },
+    run,
+    audit,
+    signal,
+    purpose: 'clone',
+    readOnly: true,
     statementTimeoutMs: CONTENTS_TIMEOUT_MS,
   });
   return withSession(session, (opened) => readContents(opened, options));

@@ -106,12 +106,16 @@ export function readAfter(
   const { signal: interrupt } = plan;
   return inPhase(context.emit, 'after', async () => {
     const observed = await before.watch.after(wire.lockedRelations(), {
-      ...{ interrupt, procedures: wire.ranCode() },
+      interrupt,
+      procedures: wire.ranCode(),
       unseen: (session) => actsUnseen(context, clone, gate, session),
     });
     const seen = await wire.statements({
-      ...{ tree: observed.tree, data: observed.data, made: observed.made },
-      ...{ searchPath: observed.catalogue.searchPath, procedures: observed.procedures },
+      tree: observed.tree,
+      data: observed.data,
+      made: observed.made,
+      searchPath: observed.catalogue.searchPath,
+      procedures: observed.procedures,
     });
     const options = { ...context, ...questions };
     const checked = await runChecksAfter(clone, options, before.checks, observed.schema, interrupt);

@@ -44,8 +44,11 @@ export async function runFurther(
   const script = await recordScript(setup, prepared, { ...after, exitCode });
   const together = await runAtOnce(setup, prepared, { before: before.beforeOneRun, schema });
   const proposal = await proposeSaferForm(setup, prepared, {
-    ...{ ...after, setup, before: before.beforeProposal },
-    ...{ exitCode, durationMs },
+    ...after,
+    setup,
+    before: before.beforeProposal,
+    exitCode,
+    durationMs,
   });
   const again = await runAgain(setup, prepared, before.contents, { ...ran, schema });
   const { statements } = after.seen;

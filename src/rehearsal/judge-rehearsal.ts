@@ -77,8 +77,12 @@ export async function judgeRehearsal(
     transactions: seen.transactions,
     schema: loss.schema && schemaWithoutSecrets(loss.schema),
     data: loss.data,
-    ...{ queries: checked.queries, checks: checked.checks, rerun: again.rerun, down: again.down },
-    ...{ atOnce: together.section, load: loaded.section },
+    queries: checked.queries,
+    checks: checked.checks,
+    rerun: again.rerun,
+    down: again.down,
+    atOnce: together.section,
+    load: loaded.section,
     targetConnections: runs.flatMap(({ targetConnections }) => targetConnections),
   };
   const caveats = [
@@ -121,7 +125,10 @@ export async function judgeRehearsal(
   const remembered = { run: context.run, before: prepared.stateBefore, identity };
   const profile = prepared.profile && profileSection(prepared.profile, missing);
   return {
-    ...{ ...remembered, clone: made.clone, ...sections, ...judgement },
+    ...remembered,
+    clone: made.clone,
+    ...sections,
+    ...judgement,
     statements: [...judgement.statements],
     ...(profile && { profile }),
     ...(proposed.section && { proposal: proposed.section }),

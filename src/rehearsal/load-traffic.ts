@@ -100,7 +100,10 @@ async function openClients({ life, clone, context }: CloneSetup, count: number):
   const { run, target } = context;
   const open = () =>
     openSession(forOwnSessions(clone, target), {
-      ...{ run, purpose: 'load', statementTimeoutMs: 0, lockTimeoutMs: 0 },
+      run,
+      purpose: 'load',
+      statementTimeoutMs: 0,
+      lockTimeoutMs: 0,
     });
   return life.scope.own(
     'sessions of the load',

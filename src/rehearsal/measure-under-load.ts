@@ -88,9 +88,17 @@ export async function measureUnderLoad<Way extends OpenWire>(
   const times: LoadTimes = { startedMs, endedMs, recoveredMs };
   const { statements, transactions: ofCommand } = await run.wire.statements({ tree });
   const section = describeLoad({
-    ...{ clients: traffic.clients, exitCode: run.result.exitCode, times, monitor, log, commandDeadlocks },
+    clients: traffic.clients,
+    exitCode: run.result.exitCode,
+    times,
+    monitor,
+    log,
+    commandDeadlocks,
     schemaEqual: run.result.exitCode === 0 ? await hasSameSchema(loaded, quiet) : null,
-    ...{ names: namesOf(tree), statements, transactions: ofCommand, sessions: sessionsOf(prepared) },
+    names: namesOf(tree),
+    statements,
+    transactions: ofCommand,
+    sessions: sessionsOf(prepared),
   });
   return { section, opened };
 }

@@ -58,7 +58,11 @@ export async function openAccessGate(
   if (options.allowExternalAccess || !UNSANDBOXED.includes(clone.containment)) return null;
   const connect = () =>
     openSession(forOwnSessions(clone, target), {
-      ...{ run, audit, signal, purpose: 'catalogue', readOnly: true },
+      run,
+      audit,
+      signal,
+      purpose: 'catalogue',
+      readOnly: true,
     });
   return scope.own(
     'session that guards the clone',

@@ -251,8 +251,21 @@ function makeClonePlan(
   return {
     // No session is at work on a server that was made for this run.
     method: given.clone ?? (settings.from === null ? settings.clone : 'template'),
-    ...{ disconnect, waitMs, maxStallMs, maxCopyBytes, ttlMs, checkpoint, folder, schemaOnly },
-    ...{ excludeTableData, databases, allowExternalAccess, keep, rehearsalUrl, source, afterClone },
+    disconnect,
+    waitMs,
+    maxStallMs,
+    maxCopyBytes,
+    ttlMs,
+    checkpoint,
+    folder,
+    schemaOnly,
+    excludeTableData,
+    databases,
+    allowExternalAccess,
+    keep,
+    rehearsalUrl,
+    source,
+    afterClone,
     at: makePointInTime(settings),
     external: create === null || destroy === null ? null : { create, destroy },
   };

@@ -138,7 +138,11 @@ async function inspect(
   const claim = await claimRun(target, scope, { run, audit, signal });
   claim.control.onLost((reason) => stop.now(lostControl(reason)));
   const context: CloneContext = {
-    ...{ target, ...claim, emit, signal, audit },
+    target,
+    ...claim,
+    emit,
+    signal,
+    audit,
     ...(await otherServers(plan.clone, target, run, environment, { scope, stop, audit })),
     options: plan.clone,
     fail: (reason: SafemigrateError) => stop.now(reason),
@@ -163,7 +167,7 @@ async function inspect(
     required ?? sandboxByDefault(plan, [command, ...(down ? [down] : [])], target.settings, claim.control),
     readOnServer(),
   ]);
-  return { ...{ context, settings: located.settings, command, down, profile, afterClone, sandbox }, ...read };
+  return { context, settings: located.settings, command, down, profile, afterClone, sandbox, ...read };
 }
 
 /** Load on a clone in the target's server would slow the target down. @throws SafemigrateError `CLONE` */
@@ -186,7 +190,9 @@ export async function sandboxByDefault(
   control: Session,
 ): Promise<CommandSandbox> {
   return chooseSandbox({
-    ...{ plan: plan.command.sandbox, settings, control },
+    plan: plan.command.sandbox,
+    settings,
+    control,
     needsSockets: commands.some(({ logins }) => logins.undecided.length > 0),
     mayBeWatched: (reason) => {
       if (commands.every(({ input, logins }) => leadsToClone(input, logins))) return;

@@ -35,7 +35,12 @@ export async function makeResettableClones(plan: RehearsalPlan, count: number): 
     const claim = await claimRun(target, scope, { audit, signal });
     claim.control.onLost((reason) => stop.now(lostControl(reason)));
     const context: CloneContext = {
-      ...{ target, ...claim, options, emit, signal, audit },
+      target,
+      ...claim,
+      options,
+      emit,
+      signal,
+      audit,
       ...(await otherServers(options, target, claim.run, environment, { scope, stop, audit })),
       fail: (reason) => stop.now(reason),
     };

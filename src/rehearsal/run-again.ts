@@ -232,7 +232,9 @@ async function inCloneForContents<T>(
   read: (session: Session) => Promise<T>,
 ): Promise<T> {
   const session = await openSession(forOwnSessions(clone, target), {
-    ...{ run, audit, signal },
+    run,
+    audit,
+    signal,
     purpose: 'clone',
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     readOnly: true,

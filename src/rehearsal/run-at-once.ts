@@ -90,7 +90,10 @@ async function runTogether(
   );
   return {
     runs: runs.map(({ result: { exitCode, signal, durationMs } }) => ({ exitCode, signal, durationMs })),
-    ...{ deadlocks, schemaEqual, dataDifferences: differences, ...compared },
+    deadlocks,
+    schemaEqual,
+    dataDifferences: differences,
+    ...compared,
     passed:
       runs.every(({ result }) => result.exitCode === 0) &&
       schemaEqual !== false &&

@@ -88,8 +88,13 @@ export function seenOnOwnServer({ plan, context, clone, sandbox }: CloneSetup, r
     reachedClone: run.wire.reached(),
     mayActUnseen: exposureOf(context.target.role) !== null,
     confined: isConfined(plan, clone, sandbox),
-    ...{ madeDatabases: false, ranHiddenCode: false },
-    ...{ ownDatabases: [], unreadCode: [], transactions: [], cloneChanges: [], afterClone: [] },
+    madeDatabases: false,
+    ranHiddenCode: false,
+    ownDatabases: [],
+    unreadCode: [],
+    transactions: [],
+    cloneChanges: [],
+    afterClone: [],
   };
 }
 

@@ -143,7 +143,8 @@ function checkCases({ checks, queries, atOnce, rerun, down }: Report): JunitCase
     ...(atOnce
       ? [
           {
-            ...{ name: 'safe to start several times at once', seconds: 0 },
+            name: 'safe to start several times at once',
+            seconds: 0,
             ...(atOnce.passed ? {} : { failure: linesOf(atOnceWords(atOnce)) }),
           },
         ]

@@ -58,7 +58,8 @@ function objectOf({ before, after }: Pair, then: FactBase, now: FactBase, owner:
   const { kind, object } = described((after ?? before)?.id ?? NOTHING);
   return {
     verb: before === undefined ? 'create' : after === undefined ? 'drop' : 'alter',
-    ...{ kind, object },
+    kind,
+    object,
     formerly: formerly === object ? null : formerly,
     before: before ? bounded(definition(then, before, { owner: implied })) : null,
     after: after ? bounded(definition(now, after, { owner: implied, other: before })) : null,

@@ -120,8 +120,13 @@ export class MaintenanceWindow {
       'reopen agent',
       () =>
         startReopenAgent({
-          ...{ settings, database: closed.database.name, server: closed.server, run, lockDatabaseOid },
-          ...{ pgbouncer: consoles, port: this.#port },
+          settings,
+          database: closed.database.name,
+          server: closed.server,
+          run,
+          lockDatabaseOid,
+          pgbouncer: consoles,
+          port: this.#port,
         }),
       // If the target is still closed, the agent outlives us and keeps trying to reopen it.
       async (agent) => (this.#state === 'closed' ? undefined : agent?.dismiss()),
@@ -147,7 +152,8 @@ export class MaintenanceWindow {
     if (Number.isFinite(this.#plan.maxClosedMs))
       this.#timeLimit = setTimeout(() => fail(this.#closedTooLong()), this.#plan.maxClosedMs);
     const mark = this.#mark({
-      ...{ state: 'fenced', at: { database: name, oid } },
+      state: 'fenced',
+      at: { database: name, oid },
       ...(consoles.length === 0 ? {} : { pgbouncer: consoles.map(nameConsole) }),
     });
     const original = await this.#scope.own(
@@ -176,7 +182,9 @@ export class MaintenanceWindow {
     const keptAs = ownedName(name, 'before', run);
     const keepUntil = this.#keepUntil();
     const originalMark = this.#mark({
-      ...{ state: 'renamed', at: { database: keptAs, oid }, successor: successor.fence.oid },
+      state: 'renamed',
+      at: { database: keptAs, oid },
+      successor: successor.fence.oid,
       ...(successor.written.counted ? { writes: String(successor.written.rows) } : {}),
       properties: propertyDigests(
         await readClusterProperties(this.#subject.control, successor.fence.oid),
@@ -187,8 +195,13 @@ export class MaintenanceWindow {
     });
     await this.step('rename', () =>
       commitRename(this.#subject, closed, {
-        ...{ server: closed.server, original, successor: successor.fence, keptAs, originalMark },
-        ...{ comment: successor.comment, timeoutMs: LOCK_TIMEOUT_MS },
+        server: closed.server,
+        original,
+        successor: successor.fence,
+        keptAs,
+        originalMark,
+        comment: successor.comment,
+        timeoutMs: LOCK_TIMEOUT_MS,
       }),
     );
     this.#state = 'swapped';
@@ -252,7 +265,11 @@ export class MaintenanceWindow {
   ): string {
     const { run, lockDatabaseOid, target } = this.#subject;
     return formatMark({
-      ...{ version: 1, run, role: 'original', targetOid: target.database.oid, lockDatabaseOid },
+      version: 1,
+      run,
+      role: 'original',
+      targetOid: target.database.oid,
+      lockDatabaseOid,
       ...(this.comment === null ? {} : { comment: this.comment }),
       ...more,
     });

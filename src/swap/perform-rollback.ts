@@ -60,7 +60,11 @@ async function exchangeBack(
   if (!(await plan.confirm(name, original.name)))
     return { ...refusedSwap(['it was not confirmed']), target: name };
   const inside = await openSession(target.settings, {
-    ...{ run, audit, signal, purpose: 'counters', readOnly: true },
+    run,
+    audit,
+    signal,
+    purpose: 'counters',
+    readOnly: true,
   });
   lock.requireHeld();
   const ofAnalyze = await rowsOfAnalyze(inside).finally(() => inside.close());

@@ -119,7 +119,11 @@ export async function sealClone(
       `the command leaves ${plural(prepared.length, 'prepared transaction')} (${prepared.map(({ gid }) => gid).join(', ')}), whose locks and rows would have no owner; let it COMMIT PREPARED or ROLLBACK PREPARED`,
     );
   const inside = await openSession(forOwnSessions(clone, target), {
-    ...{ run, audit, signal, purpose: 'counters', readOnly: true },
+    run,
+    audit,
+    signal,
+    purpose: 'counters',
+    readOnly: true,
   });
   const ofAnalyze = await rowsOfAnalyze(inside).finally(() => inside.close());
   const enter = (name: string) =>

@@ -50,7 +50,9 @@ export function makeSwapPlan(options: SwapOptions): SwapPlan {
   return {
     ...asOfNow(makeRehearsalPlan(options)),
     window: { pgbouncer, keepOriginalMs, maxClosedMs: options.maxClosedMs ?? Number.POSITIVE_INFINITY },
-    ...{ verify, allowStandbys, confirm: options.confirm },
+    verify,
+    allowStandbys,
+    confirm: options.confirm,
   };
 }
 
@@ -65,6 +67,7 @@ export function makeRollbackPlan(options: RollbackOptions): RollbackPlan {
     window: { pgbouncer, maxClosedMs, keepOriginalMs: null },
     allowStandbys: options.allowStandbys ?? SWAP_DEFAULTS.allowStandbys,
     discardWrites: options.discardWrites ?? false,
-    ...{ run, confirm },
+    run,
+    confirm,
   };
 }

@@ -90,13 +90,20 @@ export async function makeNewCluster(
   // It starts with its own defaults first, since it may not know all settings of the old one.
   const bare = await serverSettings({ ...original, settings: new Map() }, { ...inPlace, ...shape });
   const facts = await readNewFacts(context, old, {
-    ...{ folder: newPrograms.folder, data, settings: bare.fixed, libraries },
+    folder: newPrograms.folder,
+    data,
+    settings: bare.fixed,
+    libraries,
   });
   const known = [...original.settings].filter(([name]) => name.includes('.') || facts.settings.has(name));
   const own = await serverSettings({ ...original, settings: new Map(known) }, { ...inPlace, ...shape });
   await addSettings(data, own.file + settingsText(own.fixed));
   return {
-    ...{ data, settings: { ...own.fixed, data_directory: '' }, initdbMs: initdb.durationMs, refusal, facts },
+    data,
+    settings: { ...own.fixed, data_directory: '' },
+    initdbMs: initdb.durationMs,
+    refusal,
+    facts,
     missingLibraries: own.missingLibraries,
     caveats: own.caveats.map((caveat) => ({ ...caveat, path: 'modes' })),
   };

@@ -118,7 +118,9 @@ async function readOldFacts(session: Session): Promise<OldFacts> {
     keys.map((key) => facts[key]).find((value) => typeof value === 'string');
   const databases = await session.query<{ name: string; open: boolean; bytes: string }>(DATABASES);
   return {
-    ...{ superuser, checksums: facts.checksums === true, walSegmentBytes: Number(facts.segment) },
+    superuser,
+    checksums: facts.checksums === true,
+    walSegmentBytes: Number(facts.segment),
     encoding: String(text('name')),
     provider: String(text('datlocprovider') ?? 'c'),
     collate: String(text('datcollate')),

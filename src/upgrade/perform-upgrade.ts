@@ -78,17 +78,26 @@ async function upgradeWithin(life: Lifetime, plan: UpgradePlan): Promise<Section
   const modes = tried.map(({ section }) => section);
   const { command, application, rows, caveats } = summarize(tried);
   const obstacles = findObstacles({
-    ...{ ...versions, target: prepared.facts, installed: fresh.facts, application },
+    ...versions,
+    target: prepared.facts,
+    installed: fresh.facts,
+    application,
     releases: { from: prepared.context.target.server.version, to: prepared.newPrograms.version },
     rows: new Map([...read.ruled.rows, ...rows]),
-    ...{ files: check?.files ?? new Map(), refusal: check?.refusal ?? [], modes },
+    files: check?.files ?? new Map(),
+    refusal: check?.refusal ?? [],
+    modes,
     initdbRefusal: fresh.refusal,
     ownSettings: [...old.copy.original.settings.keys()],
     missingLibraries: fresh.missingLibraries,
   });
   return {
     ...describeUpgrade(prepared, old),
-    ...{ check: check && withoutFiles(check), modes, obstacles, command, application },
+    check: check && withoutFiles(check),
+    modes,
+    obstacles,
+    command,
+    application,
     carriesStatistics: carriesStatistics(plan.to),
     ...judgeUpgrade({ check, modes, obstacles }, plan),
     caveats: [

@@ -91,7 +91,11 @@ async function inClone<T>(
   read: (session: Session) => Promise<T>,
 ): Promise<T> {
   const session = await openSession(forOwnSessions(clone, target), {
-    ...{ purpose: 'clone', run, audit, signal, readOnly: true },
+    purpose: 'clone',
+    run,
+    audit,
+    signal,
+    readOnly: true,
   });
   try {
     return await read(session);

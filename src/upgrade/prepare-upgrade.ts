@@ -94,7 +94,10 @@ async function inspectForUpgrade(
   const oldPrograms = await findOldPrograms(major, plan.oldBin, found.programs);
   const libraries = [...(await foldersOf(newPrograms)), ...(await foldersOf(oldPrograms))];
   return {
-    ...{ context, assessment, oldPrograms, newPrograms },
+    context,
+    assessment,
+    oldPrograms,
+    newPrograms,
     copy: { ...found, libraries },
     ...(await locateCommand(context, environment, plan)),
     questions: await askTarget(session, given, target.database.oid, plan.checks),
@@ -144,7 +147,11 @@ async function makeContext(
   const environment = readEnvironment(process.env, process.cwd());
   const databases = await session.query<{ name: string }>(DATABASES);
   return {
-    ...{ target, ...claim, emit, signal, audit },
+    target,
+    ...claim,
+    emit,
+    signal,
+    audit,
     ...(await otherServers({ rehearsalUrl: null, source: clone.source }, target, run, environment, {
       scope,
       stop,

@@ -27,7 +27,9 @@ export async function proveUntouched(
       { hint: 'Look at the target. The command has to take its URL from the environment.' },
     );
   const compared = await compareTarget(uninterrupted(target), {
-    ...{ before: start, start, command: seenOnOwnServer(setup, run) },
+    before: start,
+    start,
+    command: seenOnOwnServer(setup, run),
     describeTarget: async () => [],
   });
   if (compared.unchanged === false) {

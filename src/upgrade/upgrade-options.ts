@@ -30,8 +30,18 @@ const { sandbox, sandboxAllow } = REHEARSAL_DEFAULTS;
 
 /** The one place of these defaults; null: nothing is set. */
 export const UPGRADE_DEFAULTS = {
-  ...{ url, urlEnv, source, checkpoint, cloneDir, cloneTtlMs, maxCopyBytes },
-  ...{ allowExternalAccess, queries, check, timeoutMs, allowClusterStatements },
+  url,
+  urlEnv,
+  source,
+  checkpoint,
+  cloneDir,
+  cloneTtlMs,
+  maxCopyBytes,
+  allowExternalAccess,
+  queries,
+  check,
+  timeoutMs,
+  allowClusterStatements,
   sandbox,
   sandboxAllow,
   to: null,

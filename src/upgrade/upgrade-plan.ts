@@ -32,6 +32,11 @@ export function makeUpgradePlan(options: UpgradeOptions): UpgradePlan {
     });
   return {
     ...makeRehearsalPlan(options),
-    ...{ to, newBin, oldBin, modes, jobs: Math.max(1, jobs), maxDowntimeMs },
+    to,
+    newBin,
+    oldBin,
+    modes,
+    jobs: Math.max(1, jobs),
+    maxDowntimeMs,
   };
 }

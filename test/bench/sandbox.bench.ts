@@ -29,7 +29,9 @@ test('what the sandbox of the command costs', async () => {
   const more = auto.map((ms, round) => ms - (off[round] ?? 0));
   recordFigures('what the wrapper itself takes with --sandbox', [
     {
-      ...{ rounds: ROUNDS, 'off, ms': Math.round(median(off)), 'auto, ms': Math.round(median(auto)) },
+      rounds: ROUNDS,
+      'off, ms': Math.round(median(off)),
+      'auto, ms': Math.round(median(auto)),
       'auto / off': median(auto.map((ms, round) => ms / (off[round] ?? 1))).toFixed(2),
       'auto - off, ms (median)': Math.round(median(more)),
     },

@@ -96,7 +96,9 @@ describe('a command that does not get its lock within its transaction', () => {
       ],
     });
     expect(run.apply, run.stderr).toMatchObject({
-      ...{ outcome: 'applied', reasons: [], schemaEqual: true },
+      outcome: 'applied',
+      reasons: [],
+      schemaEqual: true,
       attempts: [
         { exitCode: 7, failure: LOCKED, firstStatement: 1, committed: [] },
         { exitCode: 0, failure: null, pausedMs: null },
@@ -140,7 +142,9 @@ describe('a command that does not get its lock within its transaction', () => {
       ],
     });
     expect(run.apply, run.stderr).toMatchObject({
-      ...{ outcome: 'failed', committed: [], wayBack: null },
+      outcome: 'failed',
+      committed: [],
+      wayBack: null,
       attempts: [{ failure: LOCKED }, { failure: LOCKED, pausedMs: null }],
     });
     expect(run.apply.reasons.join()).toContain('run 2 times, the maximum with --retries 1');
@@ -295,7 +299,8 @@ describe.skipIf(skipReason(available === true ? null : available))(
       const { comes, goes } = passingReader('customers');
       const waiting = ['sh', '-c', 'echo ready >&2; read line; exec "$@"', 'sh', ...dbmate.command];
       const run = await apply(target.url, waiting, {
-        ...{ folder, env },
+        folder,
+        env,
         args: QUICK,
         typed: [
           [/ready/, '\n'],
@@ -304,7 +309,9 @@ describe.skipIf(skipReason(available === true ? null : available))(
         ],
       });
       expect(run.apply, run.stderr).toMatchObject({
-        ...{ outcome: 'applied', reasons: [], schemaEqual: true },
+        outcome: 'applied',
+        reasons: [],
+        schemaEqual: true,
         attempts: [{ exitCode: 0, failure: null }],
         during: { retries: [{ sql: alter, outcome: 'went on' }] },
       });

@@ -110,7 +110,9 @@ describe('a target in use, on XFS', async () => {
     const { report } = await rehearse(url, MIGRATION, { env: AS_A_USER });
     const reason = 'preferred to template, which would be ready sooner, because it is isolated';
     expect(report.clone).toMatchObject({
-      ...{ method: 'cluster', containment: 'sandbox', exposure: null },
+      method: 'cluster',
+      containment: 'sandbox',
+      exposure: null,
       reason: expect.stringContaining(reason),
     });
     const plan = await safemigrate(['--plan', '--', ...MIGRATION], {
@@ -133,7 +135,9 @@ describe('a target in use, on XFS', async () => {
         },
       );
       expect(report.clone).toMatchObject({
-        ...{ method: 'template', containment: 'target-server', exposure: null },
+        method: 'template',
+        containment: 'target-server',
+        exposure: null,
         reason: expect.stringMatching(
           /nothing isolated was chosen, because cluster is impossible: the role keeper/,
         ),
@@ -158,7 +162,9 @@ describe('a target in use, on XFS', async () => {
         expect(exitCode, stderr).toBe(0);
         const report = readReport(stdout);
         expect(report.clone).toMatchObject({
-          ...{ method: 'cluster', strategy: 'reflink', containment: 'sandbox' },
+          method: 'cluster',
+          strategy: 'reflink',
+          containment: 'sandbox',
         });
       } finally {
         await rm(home, { recursive: true, force: true });

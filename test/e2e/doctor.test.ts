@@ -31,7 +31,10 @@ const diagnosis = z.object({
   taken: z.enum(METHOD_IDS).nullable(),
   privileges: z.array(
     z.object({
-      ...{ right: z.string(), held: z.boolean(), grant: z.string(), revoke: z.string() },
+      right: z.string(),
+      held: z.boolean(),
+      grant: z.string(),
+      revoke: z.string(),
       methods: z.array(z.string()),
     }),
   ),
@@ -233,8 +236,10 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
     for (const role of ['postgres', 'reader', 'nobody'])
       await runProgram([process.execPath, CLI, 'doctor'], {
         env: {
-          ...{ DATABASE_URL: changedUrl(url, { user: role }), TMPDIR: temporary },
-          ...{ HOME: path.join(home, 'root'), XDG_STATE_HOME: path.join(home, 'root') },
+          DATABASE_URL: changedUrl(url, { user: role }),
+          TMPDIR: temporary,
+          HOME: path.join(home, 'root'),
+          XDG_STATE_HOME: path.join(home, 'root'),
         },
       });
     expect(await look()).toEqual(before);

@@ -412,15 +412,26 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
         ],
         objects: [
           {
-            ...{ verb: 'create', kind: 'table', object: 'public.coupons', formerly: null, before: null },
+            verb: 'create',
+            kind: 'table',
+            object: 'public.coupons',
+            formerly: null,
+            before: null,
             after: 'CREATE TABLE public.coupons ();',
           },
           {
-            ...{ verb: 'drop', kind: 'table', object: 'public.old', formerly: null, after: null },
+            verb: 'drop',
+            kind: 'table',
+            object: 'public.old',
+            formerly: null,
+            after: null,
             before: 'CREATE TABLE public.old ();',
           },
           {
-            ...{ verb: 'alter', kind: 'table', object: 'public.orders', formerly: 'public.bills' },
+            verb: 'alter',
+            kind: 'table',
+            object: 'public.orders',
+            formerly: 'public.bills',
             before: orders('total int'),
             after: orders(`total bigint NOT NULL,\n  ${'very_'.repeat(30)}long text`),
           },
@@ -532,7 +543,11 @@ describe.skipIf(needed)('a page with hours of load', () => {
     const run = {
       seconds: log.seconds((fromMs) => (fromMs > totalMs / 2 ? 0 : 12)),
       command: { exitCode: 0, startedMs: 5000, endedMs: totalMs / 2, schemaEqual: true },
-      ...{ statements, mostWaiting: 12, someWaitedMs: totalMs / 2, longestWaitMs: 5000, blockedMs: 60_000 },
+      statements,
+      mostWaiting: 12,
+      someWaitedMs: totalMs / 2,
+      longestWaitMs: 5000,
+      blockedMs: 60_000,
     };
     const { source: _, origin: __, guarded: ___, ...guarded } = sampleLoad(run);
     return sampleLoad({ ...run, guarded: { ...guarded, guardrails: null } });

@@ -60,11 +60,14 @@ describe.each<ServerVersion>([14, 18])('a profile of a database on %d', (version
     });
     const relation = (name: string) => profile.relations.find((each) => each.relation === name);
     expect(relation('public.orders')).toMatchObject({
-      ...{ kind: 'table', rows: 2000, grants: [{ role: 'watcher', privileges: ['SELECT'] }] },
+      kind: 'table',
+      rows: 2000,
+      grants: [{ role: 'watcher', privileges: ['SELECT'] }],
       indexBytes: expect.any(Number),
     });
     expect(relation('public.events')).toMatchObject({
-      ...{ kind: 'partitioned table', rows: 2000 },
+      kind: 'partitioned table',
+      rows: 2000,
       sizeBytes:
         (relation('public.events_1')?.sizeBytes ?? 0) + (relation('public.events_2')?.sizeBytes ?? 0),
     });
@@ -103,7 +106,10 @@ describe('a rehearsal with a profile', () => {
       rows: (each.rows ?? 0) * 1000,
     }));
     const statements = {
-      ...{ countedSince: null, utility: 0, hidden: 0, withLiterals: 0 },
+      countedSince: null,
+      utility: 0,
+      hidden: 0,
+      withLiterals: 0,
       texts: [{ sql: 'SELECT customer FROM orders WHERE id = $1', calls: 9, callsPerSecond: 1 }],
     };
     writeFileSync(file, JSON.stringify(sampleProfile(relations, { statements, takenAt: profile.takenAt })));
@@ -122,7 +128,8 @@ describe('a rehearsal with a profile', () => {
     expect(report.profile).toMatchObject({ database: 'shop', signed: false, missing: [] });
     expect(report.hazards).toContainEqual(
       expect.objectContaining({
-        ...{ code: 'TYPE_CHANGE_REWRITES', severity: 'error' },
+        code: 'TYPE_CHANGE_REWRITES',
+        severity: 'error',
         evidence: expect.stringMatching(/for ≈ .*–.* at production's size/),
       }),
     );
@@ -150,7 +157,9 @@ describe('a rehearsal with a profile', () => {
     };
     expect(await grants('CREATE TABLE invoices (id int)')).toEqual([
       expect.objectContaining({
-        ...{ relation: 'public.invoices', severity: 'warning', statement: 1 },
+        relation: 'public.invoices',
+        severity: 'warning',
+        statement: 1,
         evidence: expect.stringMatching(
           /^lacks SELECT in production, by the profile; default privileges for it exist only for what migrator creates/,
         ),

@@ -77,7 +77,10 @@ describe.skipIf(skip).each<ServerVersion>([15, 18])(
 
     const profileFile = ({ relations, settings, takenAt }: Profile) => {
       const statements = {
-        ...{ countedSince: null, utility: 0, hidden: 0, withLiterals: 0 },
+        countedSince: null,
+        utility: 0,
+        hidden: 0,
+        withLiterals: 0,
         texts: TEXTS.map((sql) => ({ sql, calls: 9, callsPerSecond: 1 })),
       };
       const place = path.join(temporaryFolder(), 'production.profile.json');
@@ -115,7 +118,8 @@ describe.skipIf(skip).each<ServerVersion>([15, 18])(
       }
       expect(report.hazards).toContainEqual(
         expect.objectContaining({
-          ...{ code: 'QUERY_SLOWER', severity: 'warning' },
+          code: 'QUERY_SLOWER',
+          severity: 'warning',
           evidence: expect.stringMatching(
             /command at production's size and with its statistics; from profile/,
           ),
@@ -143,7 +147,8 @@ describe.skipIf(skip).each<ServerVersion>([15, 18])(
       });
       expect(report.queries?.slower).toEqual([]);
       expect(report.caveats).toContainEqual({
-        ...{ path: 'queries.slower', kind: 'unmeasured' },
+        path: 'queries.slower',
+        kind: 'unmeasured',
         reason: expect.stringMatching(/by the sizes of this database: the clone's server has no folder/),
       });
     });
@@ -158,7 +163,10 @@ describe.skipIf(skip).each<ServerVersion>([15, 18])(
       expect(profile.unread.map(({ what }) => what)).not.toContain('relations[].planner');
       const orders = profile.relations.find(({ relation }) => relation === 'public.orders')?.planner;
       expect(orders?.columns).toContainEqual({
-        ...{ column: 'state', nullFraction: 0, width: 4, distinct: 20 },
+        column: 'state',
+        nullFraction: 0,
+        width: 4,
+        distinct: 20,
         correlation: expect.any(Number),
       });
       expect(orders?.indexes.map(({ index }) => index)).toEqual([

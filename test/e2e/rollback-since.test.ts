@@ -126,8 +126,13 @@ describe('a prepared transaction', { timeout: 60_000 }, () => {
     );
     const at = { database: name, oid: oid ?? 0 };
     const mark = formatMark({
-      ...{ version: 1, run, role: 'clone', state: 'migrated', at },
-      ...{ targetOid: targetOid ?? 0, lockDatabaseOid: lockDatabaseOid ?? 0 },
+      version: 1,
+      run,
+      role: 'clone',
+      state: 'migrated',
+      at,
+      targetOid: targetOid ?? 0,
+      lockDatabaseOid: lockDatabaseOid ?? 0,
     });
     await onServer(`COMMENT ON DATABASE ${identifier(name)} IS ${literal(mark)}`);
     await onServer(`ALTER DATABASE ${identifier(name)} ALLOW_CONNECTIONS false`);

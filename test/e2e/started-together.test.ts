@@ -16,7 +16,9 @@ test('what is done once for each of several runs at once is reported, and the ta
   expect(exitCode).toBe(1);
   expect(report.atOnce?.runs.map((run) => run.exitCode)).toEqual([0, 0, 0]);
   expect(report.atOnce).toMatchObject({
-    ...{ schemaEqual: true, passed: false, deadlocks: 0 },
+    schemaEqual: true,
+    passed: false,
+    deadlocks: 0,
     dataDifferences: [{ relation: 'public.settings', what: '1 → 3 rows', bookkeeping: false }],
   });
   expect(report.target.changes).toEqual([]);

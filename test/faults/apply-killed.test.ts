@@ -85,7 +85,9 @@ test('where nothing was committed, it says that the schema is as before', async 
   await withClient(target.url, (client) => client.query('DROP TABLE first'));
   const [row] = JSON.parse(await list('--format', 'json'));
   expect(row).toMatchObject({
-    ...{ role: 'apply', owning: 'dead', schema: 'as before' },
+    role: 'apply',
+    owning: 'dead',
+    schema: 'as before',
     committed: expect.arrayContaining(['CREATE TABLE first (id int)']),
     open: [],
   });

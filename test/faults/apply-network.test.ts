@@ -100,7 +100,9 @@ describe.skipIf(skipReason(networkObstacle()))('an apply whose network is cut', 
       ]);
       network.restore();
       expect(run.apply, run.stderr).toMatchObject({
-        ...{ outcome: 'partly', rolledBack: [], schemaEqual: null },
+        outcome: 'partly',
+        rolledBack: [],
+        schemaEqual: null,
       });
       const sent = run.apply.committed.find(({ sql }) => sql === 'CREATE TABLE made (id int)');
       expect(sent?.outcome).toBe('unknown');

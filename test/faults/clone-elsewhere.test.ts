@@ -65,7 +65,8 @@ test('a clone that was made elsewhere is removed by clean after the run was kill
     return '';
   };
   const killed = await safemigrate([...args, '--', 'sh', '-c', 'echo READY; sleep 1'], {
-    ...{ env, started: (child: number) => (pid = child) },
+    env,
+    started: (child: number) => (pid = child),
     typed: [[/READY/, kill]],
   });
   expect(killed.signal).toBe('SIGKILL');

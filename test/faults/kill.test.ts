@@ -146,7 +146,9 @@ test.each(['SIGTERM', 'SIGKILL'] as const)(
     const args = ['--clone', 'template', '--propose', path.join(folder, 'safer.sql'), '--'];
     const command = sqlCommand(`UPDATE filled SET v = v + 1; ${slow}`);
     const run = execa(process.execPath, [CLI, ...args, ...command], {
-      ...{ env: { ...plainEnvironment(), DATABASE_URL: url }, extendEnv: false, reject: false },
+      env: { ...plainEnvironment(), DATABASE_URL: url },
+      extendEnv: false,
+      reject: false,
     });
     const sleeping =
       "SELECT FROM pg_stat_activity WHERE application_name LIKE '% proposal' AND wait_event = 'PgSleep' AND query LIKE 'DO %'";

@@ -33,7 +33,10 @@ function fromFile(
   more: Partial<Configuration> = {},
 ): Configuration {
   return {
-    ...{ name, files: { [file]: text }, command: command(file), advised: command(copy(file)) },
+    name,
+    files: { [file]: text },
+    command: command(file),
+    advised: command(copy(file)),
     ...more,
   };
 }
@@ -61,16 +64,22 @@ const IN_ENVIRONMENT: readonly Configuration[] = [
   {
     name: 'split variables',
     env: {
-      ...{ DB_HOST: '{host}', DB_PORT: '{port}', DB_USER: '{user}' },
-      ...{ DB_PASSWORD: '{password}', DB_NAME: '{database}' },
+      DB_HOST: '{host}',
+      DB_PORT: '{port}',
+      DB_USER: '{user}',
+      DB_PASSWORD: '{password}',
+      DB_NAME: '{database}',
     },
     command: app('split', 'DB_'),
   },
   {
     name: 'PG* variables',
     env: {
-      ...{ PGHOST: '{host}', PGPORT: '{port}', PGUSER: '{user}' },
-      ...{ PGPASSWORD: '{password}', PGDATABASE: '{database}' },
+      PGHOST: '{host}',
+      PGPORT: '{port}',
+      PGUSER: '{user}',
+      PGPASSWORD: '{password}',
+      PGDATABASE: '{database}',
     },
     command: ['sh', '-c', `${PSQL} -c '${SQL}'`],
   },

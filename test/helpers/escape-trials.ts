@@ -409,26 +409,20 @@ function placeholders(
     `host=127.0.0.1 port=${port} user=${user} password=${password} dbname=${database}`;
   const { pid, segment } = postmasterOf(server);
   return {
-    ...{
-      conninfo: conninfo('shop'),
-      crm_conninfo: conninfo('crm'),
-      port: String(port),
-      user,
-      password,
-      files,
-    },
-    ...{
-      socket: server.socketFolder,
-      data: path.join(server.folder, 'data'),
-      postmaster: String(pid),
-      segment,
-    },
-    ...{
-      memory: memoryOf(server).join(' '),
-      relay: String(more.relay),
-      service: String(more.service),
-      listener: String(more.listener),
-    },
+    conninfo: conninfo('shop'),
+    crm_conninfo: conninfo('crm'),
+    port: String(port),
+    user,
+    password,
+    files,
+    socket: server.socketFolder,
+    data: path.join(server.folder, 'data'),
+    postmaster: String(pid),
+    segment,
+    memory: memoryOf(server).join(' '),
+    relay: String(more.relay),
+    service: String(more.service),
+    listener: String(more.listener),
   };
 }
 

@@ -48,7 +48,9 @@ export async function withGuarded<T>(
       logins: [place],
       rehearsed: rehearsedOf(rehearsed.map((sql, at) => ({ index: at + 1, sql, durationMs: 1 }))),
       guardrails: { ...GUARDRAIL_DEFAULTS, ...settings },
-      ...{ redact, env, listen: '127.0.0.1' },
+      redact,
+      env,
+      listen: '127.0.0.1',
       emit: (event) => {
         if (event.type === 'notice') notices.push(event.message);
       },

@@ -9,8 +9,16 @@ export function profiled(
   more: Partial<ProfiledRelation> = {},
 ): ProfiledRelation {
   return {
-    ...{ relation, sizeBytes, rows, kind: 'table', indexBytes: 0, owner: 'shop', grants: [] },
-    ...{ readsPerSecond: 0, insertsPerSecond: 0, writesPerSecond: 0 },
+    relation,
+    sizeBytes,
+    rows,
+    kind: 'table',
+    indexBytes: 0,
+    owner: 'shop',
+    grants: [],
+    readsPerSecond: 0,
+    insertsPerSecond: 0,
+    writesPerSecond: 0,
     ...more,
   };
 }
@@ -25,10 +33,17 @@ export function sampleProfile(relations: ProfiledRelation[], more: Partial<Profi
     database: { name: 'shop', sizeBytes: 2 ** 40 },
     relations,
     traffic: {
-      ...{ sampledMs: 10_000, averagedMs: null, transactionsPerSecond: 100 },
-      ...{ sessions: { open: 40, max: 100, reserved: 3 }, standbys: [], inactiveSlots: [] },
+      sampledMs: 10_000,
+      averagedMs: null,
+      transactionsPerSecond: 100,
+      sessions: { open: 40, max: 100, reserved: 3 },
+      standbys: [],
+      inactiveSlots: [],
     },
-    ...{ statements: null, settings: {}, freeBytes: null, unread: [] },
+    statements: null,
+    settings: {},
+    freeBytes: null,
+    unread: [],
     ...more,
   };
   return { ...content, seal: sealOf(content, undefined) };

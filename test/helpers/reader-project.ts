@@ -7,7 +7,8 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 const FILES: Readonly<Record<string, string>> = {
   'package.json': JSON.stringify({
-    ...{ private: true, type: 'module' },
+    private: true,
+    type: 'module',
     scripts: { migrate: 'knex migrate:latest' },
     devDependencies: { knex: '3.3.0' },
   }),

@@ -52,12 +52,13 @@ export async function makeReader(): Promise<Reader> {
   const url = changedUrl(old.url, { database: 'shop' });
   const { hostname, port, username } = new URL(url);
   const env = {
-    ...{
-      DATABASE_URL: url,
-      APP_DATABASE_URL: url,
-      XDG_STATE_HOME: path.join(project, '..', `${path.basename(project)}-state`),
-    },
-    ...{ PGHOST: hostname, PGPORT: port, PGUSER: username, PGDATABASE: 'shop' },
+    DATABASE_URL: url,
+    APP_DATABASE_URL: url,
+    XDG_STATE_HOME: path.join(project, '..', `${path.basename(project)}-state`),
+    PGHOST: hostname,
+    PGPORT: port,
+    PGUSER: username,
+    PGDATABASE: 'shop',
     PATH: [path.join(project, 'bin'), process.env.PATH].join(path.delimiter),
   };
   const refill = async () => {
@@ -72,7 +73,12 @@ export async function makeReader(): Promise<Reader> {
       env: { ...env, ...options?.env },
     });
   return {
-    ...{ url, backup, archive, moment, refill, run: shell },
+    url,
+    backup,
+    archive,
+    moment,
+    refill,
+    run: shell,
     stop: async () => {
       // Clones that a page keeps would outlive the server, and hold its file system.
       await shell('safemigrate clean --kept');

@@ -65,7 +65,13 @@ export interface Walk {
 export async function walkSteps(servers: readonly Server[], walk: Walk): Promise<StepFigures> {
   const { back, wanted = () => true } = walk;
   const figures = {
-    ...{ steps: 0, trials: 0, done: 0, notDone: 0, notReached: 0, acknowledged: 0, whileStopped: 0 },
+    steps: 0,
+    trials: 0,
+    done: 0,
+    notDone: 0,
+    notReached: 0,
+    acknowledged: 0,
+    whileStopped: 0,
   };
   const targets = await Promise.all(servers.map(makeTrialTarget));
   await Promise.all(targets.map((target) => (back ? undisturbed(target, false) : undefined)));

@@ -59,7 +59,10 @@ export async function zfsPool(sizeBytes: number): Promise<Pool> {
   const zfs = async (...words: string[]) => (await run('zfs', words)).stdout.trim();
   let count = 0;
   return {
-    ...{ name, shared, strategy: 'zfs snapshot', zfs },
+    name,
+    shared,
+    strategy: 'zfs snapshot',
+    zfs,
     zpool: async (...words) => (await run('zpool', [...words, name])).stdout.trim(),
     together: await zfs('version').then(
       () => true,

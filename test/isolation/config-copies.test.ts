@@ -17,7 +17,10 @@ beforeEach(async () => {
   writeFileSync(
     path.join(project, 'db.json'),
     JSON.stringify({
-      ...{ host: hostname, port: Number(port), username, password: decodeURIComponent(password) },
+      host: hostname,
+      port: Number(port),
+      username,
+      password: decodeURIComponent(password),
       database: pathname.slice(1),
     }),
   );

@@ -75,8 +75,10 @@ describe.skipIf(skipReason(missing) || process.getuid?.() !== 0)('a command whos
                 filled(value, target, project, installed),
               ]),
             ),
-            ...{ HOME: project, XDG_STATE_HOME: path.join(project, 'state') },
-            ...{ PYTHONPATH: path.join(installed, 'site-packages'), PYTHONDONTWRITEBYTECODE: '1' },
+            HOME: project,
+            XDG_STATE_HOME: path.join(project, 'state'),
+            PYTHONPATH: path.join(installed, 'site-packages'),
+            PYTHONDONTWRITEBYTECODE: '1',
           },
           commandTellsPasswords: true,
         });
@@ -143,9 +145,15 @@ function makeProject({ files = {} }: Configuration, installed: string, target: s
 function filled(text: string, target: string, project: string, installed: string): string {
   const { hostname, port, username, password, pathname } = new URL(target);
   const parts: Record<string, string> = {
-    ...{ url: target, host: hostname, port, user: decodeURIComponent(username) },
-    ...{ password: decodeURIComponent(password), database: pathname.slice(1) },
-    ...{ project, python: pythonProgram(), go: path.join(installed, 'migrate') },
+    url: target,
+    host: hostname,
+    port,
+    user: decodeURIComponent(username),
+    password: decodeURIComponent(password),
+    database: pathname.slice(1),
+    project,
+    python: pythonProgram(),
+    go: path.join(installed, 'migrate'),
   };
   return text.replace(/\{(\w+)\}/g, (all, name: string) => parts[name] ?? all);
 }

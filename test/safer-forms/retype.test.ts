@@ -40,7 +40,8 @@ describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
     const { url, env, file, report } = await propose(SETUP, ALTER, 'all', true);
     expect(report.proposal?.reasons).toEqual([]);
     expect(report.proposal).toMatchObject({
-      ...{ outcome: 'proved', left: [] },
+      outcome: 'proved',
+      left: [],
       changes: [{ codes: ['TYPE_CHANGE_REWRITES'] }],
       tolerated: [],
     });

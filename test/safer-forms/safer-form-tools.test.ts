@@ -64,7 +64,8 @@ describe.each(Object.keys(ADD) as ProjectId[])('%s', (id) => {
         const file = path.join(folder, 'safer.sql');
         const { report } = await rehearse(target.url, command, { folder, env, args: ['--propose', file] });
         expect(report.proposal, JSON.stringify(report.proposal?.reasons)).toMatchObject({
-          ...{ outcome: 'proved', left: [] },
+          outcome: 'proved',
+          left: [],
         });
         const codes = report.proposal?.changes.flatMap((change) => change.codes);
         expect(codes).toEqual(expect.arrayContaining(CODES));

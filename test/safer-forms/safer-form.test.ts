@@ -29,7 +29,12 @@ test('a safer form is written if a second clone proves it, and psql runs it with
   expect(exitCode).toBe(0);
   const { proposal } = report;
   expect(proposal, JSON.stringify(proposal?.reasons)).toMatchObject({
-    ...{ outcome: 'proved', file, reasons: [], left: [], tablesCompared: 2, tablesSkipped: 0 },
+    outcome: 'proved',
+    file,
+    reasons: [],
+    left: [],
+    tablesCompared: 2,
+    tablesSkipped: 0,
     tolerated: ['public.orders: other values in at'],
   });
   expect(proposal?.safer?.readsBlockedMs).toBeLessThan(proposal?.original.readsBlockedMs ?? 0);
@@ -140,10 +145,12 @@ test('a form that fails is left out with the reason, and the rest is proved', as
     { args: ['--propose', file] },
   );
   expect(report.proposal, JSON.stringify(report.proposal?.reasons)).toMatchObject({
-    ...{ outcome: 'proved', changes: [{ statement: 1 }] },
+    outcome: 'proved',
+    changes: [{ statement: 1 }],
     left: [
       {
-        ...{ statement: 2, codes: ['CONSTRAINT_BUILDS_INDEX'] },
+        statement: 2,
+        codes: ['CONSTRAINT_BUILDS_INDEX'],
         words: expect.stringMatching(/^its safer form failed: .*customers_id_key.*already exists/),
       },
     ],
@@ -234,7 +241,8 @@ test('with a profile, what production has counts, before and in the proof', asyn
     args: ['--propose', file, '--profile', profile],
   });
   expect(report.proposal, JSON.stringify(report.proposal?.reasons)).toMatchObject({
-    ...{ outcome: 'proved', reasons: [] },
+    outcome: 'proved',
+    reasons: [],
     changes: [{ codes: ['BACKFILL_IN_ONE_TRANSACTION'] }],
   });
   expect(readFileSync(file, 'utf8')).toContain('LIMIT 5000');
@@ -263,7 +271,8 @@ test('parameters of prepared statements are values in the script', async () => {
   const command = [process.execPath, '-e', `(async () => {${program}})()`];
   const { report } = await rehearse(target.url, command, { args: ['--propose', file] });
   expect(report.proposal, JSON.stringify(report.proposal?.reasons)).toMatchObject({
-    ...{ outcome: 'proved', tolerated: [] },
+    outcome: 'proved',
+    tolerated: [],
     changes: [{ codes: ['BACKFILL_IN_ONE_TRANSACTION'] }],
   });
   expect(readFileSync(file, 'utf8')).toContain("SET status = 'it''s'");

@@ -45,8 +45,11 @@ test('examples of public catalogues are told if they are bad, and no warning is 
       const of = (list: readonly Told[]) => list.filter((each) => catalogueOf(each) === catalogue).length;
       return {
         catalogue,
-        ...{ bad: of(bad), missed: of(missed), good: of(good) },
-        ...{ 'falsely warned': of(warned), 'with a notice': of(noticed) },
+        bad: of(bad),
+        missed: of(missed),
+        good: of(good),
+        'falsely warned': of(warned),
+        'with a notice': of(noticed),
       };
     }),
     [
@@ -88,7 +91,10 @@ async function told(kind: Kind): Promise<Told[]> {
   const report = await rehearse({
     command: [process.execPath, COMMAND, JSON.stringify(files)],
     env: { ...plainEnvironment(), DATABASE_URL: database.url },
-    ...{ folder, clone: 'template', queries: 'off', profile: await largeProfile(database.url, folder) },
+    folder,
+    clone: 'template',
+    queries: 'off',
+    profile: await largeProfile(database.url, folder),
   });
   await database.drop();
   return bySession(report, examples);
@@ -102,7 +108,9 @@ async function largeProfile(url: string, folder: string): Promise<string> {
   const larger = (figure: number | null) => figure && figure * GROWTH;
   const grown = relations.map((each) => ({
     ...each,
-    ...{ sizeBytes: larger(each.sizeBytes), indexBytes: larger(each.indexBytes), rows: larger(each.rows) },
+    sizeBytes: larger(each.sizeBytes),
+    indexBytes: larger(each.indexBytes),
+    rows: larger(each.rows),
   }));
   writeFileSync(file, JSON.stringify(sampleProfile(grown, { takenAt })));
   return file;

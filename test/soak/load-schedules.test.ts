@@ -60,7 +60,8 @@ async function tried(kind: 'bad' | 'good', name: string) {
   await target.drop();
   const codes = report.hazards.flatMap(({ code, severity }) => (severity === 'notice' ? [] : [code]));
   const row = {
-    ...{ schedule: name, kind },
+    schedule: name,
+    kind,
     'really: deadlocks': felt.deadlocks,
     'longest wait, ms': Math.round(felt.longestMs),
     'shapes: deadlocks': load.deadlocks.length,

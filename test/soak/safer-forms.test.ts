@@ -115,7 +115,9 @@ function resultOf({ name: migration }: Migration, { hazards, proposal }: Report)
       )
     : [];
   return {
-    ...{ migration, findings, taken: taken.map(({ code }) => code) },
+    migration,
+    findings,
+    taken: taken.map(({ code }) => code),
     why: [
       ...(proposal?.reasons ?? []),
       ...(proposal?.left ?? []).map(({ codes, words }) => `${codes.join(', ')} left: ${words}`),

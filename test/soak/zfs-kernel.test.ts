@@ -54,7 +54,9 @@ test.skipIf(skipReason('missing' in machine ? machine.missing : null))(
     const layouts = results.filter(({ name }) => name !== undefined);
     for (const layout of layouts)
       expect(layout).toMatchObject({
-        ...{ errors: '', command: 0, left: [] },
+        errors: '',
+        command: 0,
+        left: [],
         clone: { strategy: 'zfs snapshot', containment: 'sandbox' },
       });
     expect(layouts).toHaveLength(LAYOUTS);

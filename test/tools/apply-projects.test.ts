@@ -61,7 +61,8 @@ for (const project of PROJECTS) {
       test('that fails there says what it committed, and what not', async () => {
         const env = project.environment(target.url);
         const { exitCode, apply: applied } = await apply(target.url, project.failing, {
-          ...{ folder, env },
+          folder,
+          env,
           args: ['--force', 'to see how it fails'],
         });
         expect(applied.command?.exitCode).toBe(project.failureExitCode);

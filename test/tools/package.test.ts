@@ -44,8 +44,14 @@ process.stdout.write(state() === before ? 'nothing changed' : \`\${before}\\n\${
 
 const COMPILER = {
   compilerOptions: {
-    ...{ module: 'nodenext', moduleResolution: 'nodenext', target: 'es2022', types: ['node'] },
-    ...{ strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, noEmit: true },
+    module: 'nodenext',
+    moduleResolution: 'nodenext',
+    target: 'es2022',
+    types: ['node'],
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    skipLibCheck: false,
+    noEmit: true,
   },
   files: ['program.mts'],
 };

@@ -81,8 +81,13 @@ export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Prom
   const stopListening = await listen(scope, run, parts.env, manualControl, events);
   const gate = new ApplyGate({
     comparison: await RunComparison.with(rehearsed, { redacted: redact, database: target.database.name }),
-    ...{ guardrails, events },
-    ...{ manualControl, blockingMonitor, retries, indexes, activity },
+    guardrails,
+    events,
+    manualControl,
+    blockingMonitor,
+    retries,
+    indexes,
+    activity,
   });
   const proxy = await watchCommand(scope, {
     ...(onClone ?? wayToTarget(parts)),
@@ -121,8 +126,14 @@ export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Prom
 
 function wayToTarget({ target, logins, listen, connect }: GuardedParts) {
   return {
-    ...{ logins, listen, connect, clone: target.settings, cloneOid: target.database.oid },
-    ...{ sharesRoles: true, otherDatabase: () => true, serverVersionNum: target.server.versionNum },
+    logins,
+    listen,
+    connect,
+    clone: target.settings,
+    cloneOid: target.database.oid,
+    sharesRoles: true,
+    otherDatabase: () => true,
+    serverVersionNum: target.server.versionNum,
   };
 }
 

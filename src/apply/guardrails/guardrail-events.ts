@@ -13,7 +13,13 @@ export class GuardrailEvents {
   readonly #emit: Emit;
   readonly #redact: boolean;
   readonly #section: DuringSection = {
-    ...{ retries: [], cancelled: [], diverged: [], ownTimeouts: [], blockers: [], pausedMs: 0, laggedMs: 0 },
+    retries: [],
+    cancelled: [],
+    diverged: [],
+    ownTimeouts: [],
+    blockers: [],
+    pausedMs: 0,
+    laggedMs: 0,
   };
 
   constructor(emit: Emit, redact: boolean) {

@@ -88,7 +88,9 @@ async function listedByGit(folder: string): Promise<string[] | undefined> {
   try {
     const args = ['ls-files', '-z', '--cached', '--others', '--exclude-standard'];
     const { stdout } = await promisify(execFile)('git', args, {
-      ...{ cwd: folder, timeout: GIT_MS, maxBuffer: MAX_LIST_BYTES },
+      cwd: folder,
+      timeout: GIT_MS,
+      maxBuffer: MAX_LIST_BYTES,
     });
     return stdout.split('\0').filter(Boolean).map(path.normalize);
   } catch {

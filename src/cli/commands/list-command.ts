@@ -101,7 +101,10 @@ function asJson(
     return { external: url, run, role: 'clone', owning: each.state, kept, target, startedAt };
   });
   const interrupted = applies.map(({ head, state, ...known }) => ({
-    ...{ ...head, ...known, role: 'apply', owning: state },
+    ...head,
+    ...known,
+    role: 'apply',
+    owning: state,
   }));
   return `${JSON.stringify([...rows, ...clones, ...elsewhere, ...interrupted], null, 2)}\n`;
 }

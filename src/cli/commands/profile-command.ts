@@ -21,7 +21,9 @@ export async function profileCommand(flags: Record<string, unknown>, signal: Abo
   if (out !== undefined) checkWritable(out, 'profile', '--out');
   const located = locateTarget(target, readEnvironment(process.env, process.cwd()));
   const profile = await takeProfile({
-    ...{ located, signal, windowMs: windowMs ?? DEFAULT_WINDOW_MS },
+    located,
+    signal,
+    windowMs: windowMs ?? DEFAULT_WINDOW_MS,
     audit: audit === undefined ? ignore : auditTo(audit),
   });
   const text = sealedProfile(profile, receiptKey);

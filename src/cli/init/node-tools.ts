@@ -33,7 +33,8 @@ export const NODE_TOOLS: readonly ToolRule[] = [
       const out = /\bout\s*:\s*['"`](?:\.\/)?([^'"`]+?)\/?['"`]/.exec(here.text(config ?? ''))?.[1];
       return {
         ...nodeCommand(here, top, /\bdrizzle-kit migrate\b/, 'drizzle-kit migrate'),
-        ...{ evidence, folder: firstFolder(here, ...(out === undefined ? [] : [out]), 'drizzle') },
+        evidence,
+        folder: firstFolder(here, ...(out === undefined ? [] : [out]), 'drizzle'),
       };
     },
   },
@@ -52,7 +53,8 @@ export const NODE_TOOLS: readonly ToolRule[] = [
       const folder = firstFolder(here, 'src/migrations', 'migrations', 'src/migration');
       return {
         ...nodeCommand(here, top, /\btypeorm[\w-]* .*migration:run\b/, direct),
-        ...{ evidence, folder },
+        evidence,
+        folder,
       };
     },
   },
@@ -63,7 +65,8 @@ export const NODE_TOOLS: readonly ToolRule[] = [
       if (evidence === undefined) return undefined;
       return {
         ...nodeCommand(here, top, /\bknex .*migrate:latest\b|\bknex migrate:latest\b/, 'knex migrate:latest'),
-        ...{ evidence, folder: firstFolder(here, 'migrations', 'db/migrations', 'src/migrations') },
+        evidence,
+        folder: firstFolder(here, 'migrations', 'db/migrations', 'src/migrations'),
       };
     },
   },
@@ -78,7 +81,8 @@ export const NODE_TOOLS: readonly ToolRule[] = [
       const named = parts.join('/').replace(/^\.\//, '');
       return {
         ...nodeCommand(here, top, /\bsequelize(-cli)? .*db:migrate(?!:)/, 'sequelize db:migrate'),
-        ...{ evidence, folder: firstFolder(here, ...(named === '' ? [] : [named]), 'migrations') },
+        evidence,
+        folder: firstFolder(here, ...(named === '' ? [] : [named]), 'migrations'),
       };
     },
   },
@@ -89,7 +93,8 @@ export const NODE_TOOLS: readonly ToolRule[] = [
       if (evidence === undefined) return undefined;
       return {
         ...nodeCommand(here, top, /\bnode-pg-migrate\b.* up\b/, 'node-pg-migrate up'),
-        ...{ evidence, folder: firstFolder(here, 'migrations') },
+        evidence,
+        folder: firstFolder(here, 'migrations'),
       };
     },
   },
@@ -100,7 +105,8 @@ export const NODE_TOOLS: readonly ToolRule[] = [
       if (evidence === undefined) return undefined;
       return {
         ...nodeCommand(here, top, /\bdb-migrate\b.* up\b/, 'db-migrate up'),
-        ...{ evidence, folder: firstFolder(here, 'migrations') },
+        evidence,
+        folder: firstFolder(here, 'migrations'),
       };
     },
   },

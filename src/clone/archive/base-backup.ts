@@ -54,7 +54,13 @@ export async function readBaseBackup(context: CloneContext): Promise<BaseBackup>
   const binaries = await programsFor(major);
   refuseWithoutSpace(place, bytes);
   return {
-    ...{ at, folder, parent: place.parent, zfs, shares, files, bytes },
+    at,
+    folder,
+    parent: place.parent,
+    zfs,
+    shares,
+    files,
+    bytes,
     owner: isRoot && uid === 0 ? UNPRIVILEGED : { uid, gid },
     binaries,
     programs: (await needsReplica(binaries, isRoot))

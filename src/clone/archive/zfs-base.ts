@@ -63,8 +63,11 @@ export async function findZfsBase(
   if (!hasWal && !(await exists(path.join(folder, 'backup_label'))))
     throw new CopyObstacle(`WAL (${wal}) is not in the dataset ${dataset}`, ANOTHER_BASE);
   const snapshots: Snapshots = {
-    ...{ kind: 'zfs', volumes: [{ root: mount.folder, dataset }], existing: named },
-    ...{ data: inside(folder), atomic: hasWal },
+    kind: 'zfs',
+    volumes: [{ root: mount.folder, dataset }],
+    existing: named,
+    data: inside(folder),
+    atomic: hasWal,
     wal: hasWal && wal !== path.join(folder, 'pg_wal') ? inside(wal) : null,
     tablespaces: new Map(tablespaces.map(({ oid, folder: place }) => [oid, inside(place)])),
   };

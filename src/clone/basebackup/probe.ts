@@ -78,7 +78,10 @@ export async function probeBasebackup(context: CloneContext): Promise<BackupServ
   const folder = path.join(place, `safemigrate_${run}`);
   const replicated = await needsReplica(binaries, asRoot);
   return {
-    ...{ client, binaries, folder, bytes },
+    client,
+    binaries,
+    folder,
+    bytes,
     programs: replicated ? path.join(folder, 'installation', 'bin') : binaries,
     owner: asRoot ? UNPRIVILEGED : { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
     tablespaces: await control.query<{ oid: string; location: string }>(TABLESPACES),

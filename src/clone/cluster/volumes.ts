@@ -80,7 +80,10 @@ export async function findSnapshots(
   const places = [placeOf(layout.data, data), ...placed.map(([, place]) => place)];
   if (data.kind === 'btrfs' && !(await ownsAll(volumes, places))) return undefined;
   return {
-    ...{ kind: data.kind, volumes, atomic, data: placeOf(layout.data, data) },
+    kind: data.kind,
+    volumes,
+    atomic,
+    data: placeOf(layout.data, data),
     wal: atomic && isApart && wal ? placeOf(layout.wal, wal) : null,
     tablespaces: new Map(placed),
   };

@@ -47,7 +47,11 @@ export async function openDestination(
   const named = { ...target, database: { ...target.database, name: context.target.database.name } };
   const { settings } = target;
   return {
-    ...{ kind, control, lockDatabaseOid, owner: settings, login: settings },
+    kind,
+    control,
+    lockDatabaseOid,
+    owner: settings,
+    login: settings,
     target: named,
     caveats: kind === 'same-server' ? [] : [anotherServer('the server of --rehearsal-url')],
   };
@@ -88,7 +92,11 @@ async function startOwn(context: CloneContext, scope: Scope): Promise<Destinatio
     ...(client_encoding === undefined ? {} : { client_encoding }),
   };
   return {
-    ...{ kind: 'embedded-server', target, control, lockDatabaseOid: 0, owner },
+    kind: 'embedded-server',
+    target,
+    control,
+    lockDatabaseOid: 0,
+    owner,
     login: { ...place, user: found.settings.user, database: found.database.name, parameters },
     caveats: [
       anotherServer('a server of its own on this machine, which gives nothing to the disk (fsync is off)'),

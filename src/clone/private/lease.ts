@@ -71,8 +71,14 @@ export async function takeLease(
     `clone in ${folder}`,
     () =>
       startCloneReaper({
-        ...{ folder, run, socketFolder, floorBytes, release: release ?? null },
-        ...{ entry: entryFile(run), ttlMs: options.ttlMs, space: space ?? path.dirname(folder) },
+        folder,
+        run,
+        socketFolder,
+        floorBytes,
+        release: release ?? null,
+        entry: entryFile(run),
+        ttlMs: options.ttlMs,
+        space: space ?? path.dirname(folder),
       }),
     async (started: CloneReaper | undefined) => {
       over = true;
@@ -133,7 +139,12 @@ async function firstEntry(
   { socketFolder }: FolderLocation,
 ): Promise<FolderEntry> {
   return {
-    ...{ version: 1, holds: 'clone', folder, run, socketFolder, release: release ?? null },
+    version: 1,
+    holds: 'clone',
+    folder,
+    run,
+    socketFolder,
+    release: release ?? null,
     target: nameTarget(target),
     endsAt: new Date(Date.now() + options.ttlMs).toISOString(),
     kept: false,

@@ -112,7 +112,9 @@ async function trySandboxes(owner: Owner, view: View): Promise<Sandbox> {
   for (const offline of isRoot ? [['unshare', '--net', ...becoming]] : OFFLINE_AS_USER)
     if (await works([...offline, 'true']))
       return {
-        ...{ containment: 'offline', through: () => [...polite, ...offline], user: undefined },
+        containment: 'offline',
+        through: () => [...polite, ...offline],
+        user: undefined,
         caveats: [ONLY_OFFLINE],
       };
   const user = isRoot ? owner : undefined;

@@ -32,7 +32,9 @@ interface Covered {
 
 /** The command is on its own. */
 export const UNWATCHED = {
-  ...{ kind: 'watched', reason: null, covered: [] },
+  kind: 'watched',
+  reason: null,
+  covered: [],
   allow: { relays: [], sockets: [] },
 } as const satisfies CommandSandbox;
 

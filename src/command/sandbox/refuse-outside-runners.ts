@@ -23,25 +23,42 @@ const PODMAN: OutsideRunner = { ...IN_CONTAINERS, example: '/run/podman/podman.s
 const NERDCTL: OutsideRunner = { ...IN_CONTAINERS, example: '/run/containerd/containerd.sock' };
 const SYSTEMD: OutsideRunner = {
   where: 'as a service of systemd, outside of the sandbox',
-  ...{ verbs: [], through: 'sockets', example: '/run/systemd/private' },
+  verbs: [],
+  through: 'sockets',
+  example: '/run/systemd/private',
 };
 const DESKTOP: OutsideRunner = {
   where: 'outside of the sandbox',
-  ...{ verbs: ['run', '--host'], through: 'sockets', example: '/run/snapd.socket' },
+  verbs: ['run', '--host'],
+  through: 'sockets',
+  example: '/run/snapd.socket',
 };
 const KUBERNETES: OutsideRunner = {
   where: 'on another machine',
-  ...{ verbs: ['run', 'exec', 'create', 'apply'], through: 'relays', example: 'kubernetes.example:6443' },
+  verbs: ['run', 'exec', 'create', 'apply'],
+  through: 'relays',
+  example: 'kubernetes.example:6443',
 };
 const REMOTE: OutsideRunner = {
   where: 'on another machine',
-  ...{ verbs: [], through: 'relays', example: 'host.example:22' },
+  verbs: [],
+  through: 'relays',
+  example: 'host.example:22',
 };
 
 const RUNNERS: Readonly<Record<string, OutsideRunner>> = {
-  ...{ docker: DOCKER, 'docker-compose': DOCKER, podman: PODMAN, 'podman-compose': PODMAN, nerdctl: NERDCTL },
-  ...{ 'systemd-run': SYSTEMD, machinectl: SYSTEMD, snap: DESKTOP, 'flatpak-spawn': DESKTOP },
-  ...{ kubectl: KUBERNETES, oc: KUBERNETES, ssh: REMOTE },
+  docker: DOCKER,
+  'docker-compose': DOCKER,
+  podman: PODMAN,
+  'podman-compose': PODMAN,
+  nerdctl: NERDCTL,
+  'systemd-run': SYSTEMD,
+  machinectl: SYSTEMD,
+  snap: DESKTOP,
+  'flatpak-spawn': DESKTOP,
+  kubectl: KUBERNETES,
+  oc: KUBERNETES,
+  ssh: REMOTE,
 };
 
 const SHELLS = ['sh', 'bash', 'dash', 'zsh', 'ksh'];

@@ -54,9 +54,12 @@ export function growthOf(
   );
   const workRows = rows === statement.rows ? null : rows;
   return {
-    ...{ statement, rows, factor: sizeFactor ?? 1 },
+    statement,
+    rows,
+    factor: sizeFactor ?? 1,
     time: extrapolate(statement.durationMs, work.kind, {
-      ...{ ...growth, workRows },
+      ...growth,
+      workRows,
       speedup: work.sorts ? sizes.speedup(growth) : 1,
     }),
   };

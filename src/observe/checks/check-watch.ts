@@ -136,8 +136,12 @@ function openForChecks(
   readOnly: boolean,
 ): Promise<Session> {
   return openSession(forOwnSessions(clone, target), {
-    ...{ run, audit, signal },
-    ...{ purpose: 'checks', readOnly, pipelined: true },
+    run,
+    audit,
+    signal,
+    purpose: 'checks',
+    readOnly,
+    pipelined: true,
   });
 }
 
@@ -189,7 +193,8 @@ async function withProductionPlans(
   if (found === undefined) return asHere("the clone's server has no folder of this tool's on this machine");
   return {
     trials: trials.map((trial, index) => ({ ...trial, productionPlan: found.plans[index] ?? null })),
-    ...{ columns: found.columns, lost: found.lost },
+    columns: found.columns,
+    lost: found.lost,
   };
 }
 

@@ -66,7 +66,10 @@ function slowerPlan(then: QueryTrial, now: QueryTrial): Omit<Slower, keyof Appli
   if (costAfter < SLOWER_FROM_COST || costAfter < costBefore * SLOWER_FACTOR) return null;
   const node = changedNode(before, after);
   return {
-    ...{ costBefore, costAfter, nodeBefore: node?.before ?? null, nodeAfter: node?.after ?? null },
+    costBefore,
+    costAfter,
+    nodeBefore: node?.before ?? null,
+    nodeAfter: node?.after ?? null,
     ...(isSized && { atProductionSize: true as const }),
   };
 }

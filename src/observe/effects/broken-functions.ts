@@ -100,7 +100,8 @@ async function failuresOf(session: Session, { oid, tables }: Row, check: CheckBo
   try {
     const errors = await check(Number(oid), tables[0]);
     return errors.map(({ sqlstate, message, query, position }) => ({
-      ...{ sqlstate, message },
+      sqlstate,
+      message,
       // For a field of a record it says the name only in its message.
       at:
         position === 0 ? partsOf(/"[^"]*"(?=[^"]*$)/.exec(message)?.[0] ?? '') : nameAt(query, position - 1),

@@ -33,7 +33,8 @@ export async function endPrepared(
     const found = await session.query<LeftPrepared>(WITH_LOCKS);
     for (const { gid } of found) await session.query(`ROLLBACK PREPARED ${literal(gid)}`);
     return found.map(({ gid, ageMs, locks }) => ({
-      ...{ gid, ageMs },
+      gid,
+      ageMs,
       locks: locks.map(({ relation, mode }) => ({ relation, mode: lockModeOf(mode) ?? mode })),
     }));
   });

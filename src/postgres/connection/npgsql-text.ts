@@ -19,8 +19,14 @@ const NAMES: Readonly<Record<string, string>> = {
 
 /** How Npgsql spells the names and modes that are written. */
 const SPELLED: Readonly<Record<string, string>> = {
-  ...{ host: 'Host', port: 'Port', dbname: 'Database', user: 'Username', password: 'Password' },
-  ...{ sslmode: 'SSL Mode', 'verify-ca': 'VerifyCA', 'verify-full': 'VerifyFull' },
+  host: 'Host',
+  port: 'Port',
+  dbname: 'Database',
+  user: 'Username',
+  password: 'Password',
+  sslmode: 'SSL Mode',
+  'verify-ca': 'VerifyCA',
+  'verify-full': 'VerifyFull',
 };
 
 /** Settings of the server's certificate, which are wrong for another server. */

@@ -69,8 +69,12 @@ export async function takeProfile({
   const { target, session: visit } = await visitTarget(located.settings, located.source, { audit, signal });
   const open = () =>
     openSession(target.settings, {
-      ...{ audit, signal, purpose: 'profile', readOnly: true },
-      ...{ statementTimeoutMs: STATEMENT_TIMEOUT_MS, lockTimeoutMs: LOCK_TIMEOUT_MS },
+      audit,
+      signal,
+      purpose: 'profile',
+      readOnly: true,
+      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+      lockTimeoutMs: LOCK_TIMEOUT_MS,
     });
   await visit.close();
   const first = await withSession(open(), async (session) => ({
@@ -126,7 +130,10 @@ export async function takeProfile({
     ),
     access: first.access,
     shapes: shapes && shapesForProfile(shapes),
-    ...{ statements, settings, freeBytes, unread },
+    statements,
+    settings,
+    freeBytes,
+    unread,
   };
 }
 

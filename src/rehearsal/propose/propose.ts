@@ -171,7 +171,8 @@ async function tryScript(
   const safer: Run = { setup: second, exitCode: ran.result.exitCode, before, observed, seen };
   const own = {
     safer: measuresOf(safer, ran.result.durationMs),
-    ...{ statements: seen.statements, transactions: seen.transactions },
+    statements: seen.statements,
+    transactions: seen.transactions,
   };
   const { failure } = ran;
   if (failure !== null)
@@ -232,8 +233,17 @@ export async function measureProposal(
 
 function empty(original: OriginalRun): ProposalSection {
   return {
-    ...{ outcome: 'none', file: null, reasons: [], changes: [], left: [], tolerated: [] },
-    ...{ tablesCompared: 0, tablesSkipped: 0, safer: null, statements: [], transactions: [] },
+    outcome: 'none',
+    file: null,
+    reasons: [],
+    changes: [],
+    left: [],
+    tolerated: [],
+    tablesCompared: 0,
+    tablesSkipped: 0,
+    safer: null,
+    statements: [],
+    transactions: [],
     original: measuresOf(original, original.durationMs),
   };
 }

@@ -41,12 +41,18 @@ export function hazardFactsOf(
 ): HazardFacts {
   const { schema, data, catalogue } = observed;
   const facts = {
-    ...{ command: { exitCode, durationMs: 0 }, schema, data, catalogue },
-    ...{ statements: seen.statements, transactions: seen.transactions, parsed: seen.parsed },
+    command: { exitCode, durationMs: 0 },
+    schema,
+    data,
+    catalogue,
+    statements: seen.statements,
+    transactions: seen.transactions,
+    parsed: seen.parsed,
     sessionsWithLockTimeout: seen.sessionsWithLockTimeout,
     sessionsOfPsql: seen.sessionsOfPsql,
     // Rates make a hazard more or less severe. Which there are, follows from the rest.
-    ...{ queries: null, rerun: null },
+    queries: null,
+    rerun: null,
   };
   if (profile === null) return { ...facts, traffic: null };
   const unmeasured = {
@@ -78,7 +84,8 @@ export async function prove(
       ...hazardReasons(findHazards(hazardFactsOf(safer, profile)), found, taken),
     ],
     tolerated: [...tolerated, ...own.map(({ relation, what }) => `${relation}: ${what}`)],
-    ...{ tablesCompared: rows.tablesCompared, tablesSkipped: rows.tablesSkipped },
+    tablesCompared: rows.tablesCompared,
+    tablesSkipped: rows.tablesSkipped,
   };
 }
 

@@ -41,7 +41,11 @@ export async function runScript(
   await accessGate?.finish();
   const exitCode = failure === null ? 0 : 1;
   return {
-    ...{ gate, accessGate, wire, sandbox, failure },
+    gate,
+    accessGate,
+    wire,
+    sandbox,
+    failure,
     rewritten: { argv: [], env: {}, rewritten: [], added: [], undecided: [], copies: [] },
     result: { exitCode, signal: null, timedOut: false, durationMs, pid: process.pid, leftRunning: [] },
     // It runs no program.

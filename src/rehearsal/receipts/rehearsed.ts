@@ -32,7 +32,11 @@ export function rehearsedOf(statements: readonly Seen[], databases: readonly str
   const texts = statements.map(({ sql }) => sql);
   return {
     statements: statements.map(({ index, session = 1, sql, durationMs, error }) => ({
-      ...{ index, session, sql, durationMs, failed: error != null },
+      index,
+      session,
+      sql,
+      durationMs,
+      failed: error != null,
       shape: shapeHash(sql),
     })),
     ddl: new Set(

@@ -21,19 +21,29 @@ export function applyParts({ apply }: Report): Part[] {
   return [
     {
       ...PART,
-      ...{ title: 'Effects on the target', folded: outcome === 'applied', importance: 9 },
+      title: 'Effects on the target',
+      folded: outcome === 'applied',
+      importance: 9,
       items: effects.map((each) => `- ${each.statement}. ${outcomes[each.outcome]}: ${code(each.sql)}`),
     },
     {
-      ...{ ...PART, title: 'Guardrails', folded: false, importance: 8 },
+      ...PART,
+      title: 'Guardrails',
+      folded: false,
+      importance: 8,
       items: words.map((sentence) => `- ${prose(sentence)}`),
     },
     {
-      ...{ ...PART, title: 'Differences from the rehearsal', folded: false, importance: 9 },
+      ...PART,
+      title: 'Differences from the rehearsal',
+      folded: false,
+      importance: 9,
       items: differences.map((difference) => `- ${prose(difference)}`),
     },
     {
-      ...{ ...PART, title: 'Times, the slowest on the target first', importance: 5 },
+      ...PART,
+      title: 'Times, the slowest on the target first',
+      importance: 5,
       head: ['| | statement | rehearsed | on the target |', '|---|---|---|---|'],
       items: times.map(
         ({ applied, sql, rehearsedMs, appliedMs }) =>
@@ -41,12 +51,12 @@ export function applyParts({ apply }: Report): Part[] {
       ),
     },
     {
-      ...{
-        title: 'Rollback SQL: restores the schema that the target had before',
-        folded: false,
-        importance: 8,
-      },
-      ...{ head: [head], items: wayBack === null ? [] : back.split('\n'), foot: [foot] },
+      title: 'Rollback SQL: restores the schema that the target had before',
+      folded: false,
+      importance: 8,
+      head: [head],
+      items: wayBack === null ? [] : back.split('\n'),
+      foot: [foot],
     },
   ];
 }

@@ -84,7 +84,10 @@ function applyRules(facts: UpgradeFacts): UpgradeObstacle[] {
     if (found.length === 0) return [];
     return [
       {
-        ...{ code, severity: rule.rate?.(facts) ?? severity, message, remedy },
+        code,
+        severity: rule.rate?.(facts) ?? severity,
+        message,
+        remedy,
         objects: found.slice(0, NAMED).map(({ object }) => object.trim()),
         count: found.length,
         sql: found.flatMap(({ sql }) => sql ?? []).slice(0, NAMED),

@@ -29,7 +29,7 @@ afterAll(async () => {
 function seen(sql: string, outcome: TransactionSection['outcome'], sqlstate?: string) {
   const startedAt = '2026-03-14T02:11:07.120Z';
   const failure = sqlstate === undefined ? null : { sqlstate };
-  const statement = { ...{ index: 1, sql, transaction: 1, explicit: false, startedAt }, error: failure };
+  const statement = { index: 1, sql, transaction: 1, explicit: false, startedAt, error: failure };
   const transaction = { transaction: 1, session: 1, startedAt, endedAt: startedAt, outcome };
   // Of a statement no more is read than this.
   return { statements: [statement as unknown as StatementSection], transactions: [transaction] };

@@ -57,7 +57,13 @@ describe.each(VERSIONS)(
 
     const statement = (id: number, sql: string, explicit = true): Statement => ({
       shape: sql,
-      ...{ id, session: 1, sql, note: null, transaction: 1, explicit, startedAt: new Date() },
+      id,
+      session: 1,
+      sql,
+      note: null,
+      transaction: 1,
+      explicit,
+      startedAt: new Date(),
     });
 
     /** As the proxy tells it. */
@@ -75,14 +81,12 @@ describe.each(VERSIONS)(
     }
 
     const transactionEnd = (lost: boolean): Observed => ({
-      ...{
-        type: 'transaction-end',
-        session: 1,
-        transaction: 1,
-        at: new Date(),
-        outcome: 'rolled back',
-        lost,
-      },
+      type: 'transaction-end',
+      session: 1,
+      transaction: 1,
+      at: new Date(),
+      outcome: 'rolled back',
+      lost,
     });
 
     const fate = async (): Promise<Fate | undefined> => (await watch.fates(session)).get(1);

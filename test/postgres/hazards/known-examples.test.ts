@@ -77,17 +77,20 @@ const EXAMPLES: readonly Example[] = [
   {
     what: 'a foreign key NOT VALID that is validated in the same transaction',
     sql: 'BEGIN; ALTER TABLE orders ADD CONSTRAINT fk FOREIGN KEY (customer) REFERENCES customers NOT VALID; ALTER TABLE orders VALIDATE CONSTRAINT fk; COMMIT',
-    ...{ told: ['FOREIGN_KEY_VALIDATED_AT_ONCE'], statement: 'ALTER TABLE orders VALIDATE' },
+    told: ['FOREIGN_KEY_VALIDATED_AT_ONCE'],
+    statement: 'ALTER TABLE orders VALIDATE',
   },
   {
     what: 'ALTER INDEX SET TABLESPACE writes the index anew',
     sql: 'ALTER INDEX orders_customer SET TABLESPACE elsewhere',
-    ...{ told: ['TABLESPACE_REWRITES'], statement: 'ALTER INDEX' },
+    told: ['TABLESPACE_REWRITES'],
+    statement: 'ALTER INDEX',
   },
   {
     what: 'a renamed schema',
     sql: 'ALTER SCHEMA :schema RENAME TO :schema_moved',
-    ...{ told: ['OBJECT_RENAMED'], statement: 'ALTER SCHEMA' },
+    told: ['OBJECT_RENAMED'],
+    statement: 'ALTER SCHEMA',
   },
   { what: 'a dropped view', sql: 'DROP VIEW recent', told: ['OBJECT_DROPPED'], statement: 'DROP VIEW' },
   {
@@ -111,7 +114,8 @@ const EXAMPLES: readonly Example[] = [
   {
     what: 'a dropped default',
     sql: 'ALTER TABLE orders ALTER status DROP DEFAULT',
-    ...{ told: ['DEFAULT_CHANGED'], statement: 'ALTER TABLE' },
+    told: ['DEFAULT_CHANGED'],
+    statement: 'ALTER TABLE',
   },
   {
     what: 'a dropped extension',
@@ -122,12 +126,14 @@ const EXAMPLES: readonly Example[] = [
   {
     what: 'a disabled trigger',
     sql: 'ALTER TABLE orders DISABLE TRIGGER checks',
-    ...{ told: ['TRIGGER_OFF'], statement: 'ALTER TABLE' },
+    told: ['TRIGGER_OFF'],
+    statement: 'ALTER TABLE',
   },
   {
     what: 'a new trigger of a table that is there',
     sql: 'CREATE TRIGGER more BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION checked()',
-    ...{ told: ['TRIGGER_ADDED'], statement: 'CREATE TRIGGER' },
+    told: ['TRIGGER_ADDED'],
+    statement: 'CREATE TRIGGER',
   },
   {
     what: 'a trigger that takes the place of another one of its name',
@@ -143,12 +149,14 @@ const EXAMPLES: readonly Example[] = [
   {
     what: 'a function that is replaced by one of another meaning',
     sql: "CREATE OR REPLACE FUNCTION tax(amount int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT amount * 2'",
-    ...{ told: ['FUNCTION_CHANGED'], statement: 'CREATE OR REPLACE FUNCTION' },
+    told: ['FUNCTION_CHANGED'],
+    statement: 'CREATE OR REPLACE FUNCTION',
   },
   {
     what: 'a new column NOT NULL whose default is dropped again: running INSERTs fail',
     sql: 'ALTER TABLE orders ADD amount int NOT NULL DEFAULT 0; ALTER TABLE orders ALTER amount DROP DEFAULT',
-    ...{ told: ['NEW_COLUMN_REQUIRED'], statement: 'ALTER TABLE orders' },
+    told: ['NEW_COLUMN_REQUIRED'],
+    statement: 'ALTER TABLE orders',
   },
   {
     what: 'REFRESH MATERIALIZED VIEW CONCURRENTLY keeps nobody out',
@@ -173,12 +181,15 @@ const EXAMPLES: readonly Example[] = [
   {
     what: 'of two renamed columns of one name each has its own statement',
     sql: 'ALTER TABLE auto_sales_channels RENAME sales_channel TO channel; ALTER TABLE orders RENAME sales_channel TO channel',
-    ...{ told: ['COLUMN_RENAMED'], says: /orders/, statement: 'ALTER TABLE orders RENAME' },
+    told: ['COLUMN_RENAMED'],
+    says: /orders/,
+    statement: 'ALTER TABLE orders RENAME',
   },
   {
     what: 'a column that is renamed and then dropped has the statement of the drop',
     sql: 'ALTER TABLE orders RENAME sales_channel TO old_channel; ALTER TABLE orders DROP old_channel',
-    ...{ told: ['COLUMN_DROPPED'], statement: 'ALTER TABLE orders DROP' },
+    told: ['COLUMN_DROPPED'],
+    statement: 'ALTER TABLE orders DROP',
   },
   {
     what: 'a column that is replaced by a copy which takes its name',
@@ -190,27 +201,37 @@ const EXAMPLES: readonly Example[] = [
   {
     what: 'a column that is replaced by another one which takes its name and has other values',
     sql: "ALTER TABLE orders ADD status_new text; UPDATE orders SET status_new = 'old'; ALTER TABLE orders DROP status; ALTER TABLE orders RENAME status_new TO status",
-    ...{ told: ['COLUMN_DROPPED'], says: /which takes its name$/, statement: 'ALTER TABLE orders DROP' },
+    told: ['COLUMN_DROPPED'],
+    says: /which takes its name$/,
+    statement: 'ALTER TABLE orders DROP',
   },
   {
     what: 'a column that a DO block drops, after another block',
     sql: 'BEGIN; DO $$ BEGIN LOCK orders; END $$; DO $$ BEGIN ALTER TABLE orders DROP COLUMN sales_channel; END $$; COMMIT',
-    ...{ told: ['COLUMN_DROPPED'], statement: 'DO $$ BEGIN ALTER', relation: 'orders' },
+    told: ['COLUMN_DROPPED'],
+    statement: 'DO $$ BEGIN ALTER',
+    relation: 'orders',
   },
   {
     what: 'a column that a DO block renames',
     sql: 'DO $$ BEGIN ALTER TABLE orders RENAME COLUMN sales_channel TO named_by_code; END $$',
-    ...{ told: ['COLUMN_RENAMED'], statement: 'DO $$ BEGIN ALTER', relation: 'orders' },
+    told: ['COLUMN_RENAMED'],
+    statement: 'DO $$ BEGIN ALTER',
+    relation: 'orders',
   },
   {
     what: 'values that USING replaces without a change of the type',
     sql: 'ALTER TABLE orders ALTER sales_channel TYPE text USING NULL',
-    ...{ told: ['VALUES_CONVERTED'], statement: 'ALTER TABLE orders', relation: 'orders' },
+    told: ['VALUES_CONVERTED'],
+    statement: 'ALTER TABLE orders',
+    relation: 'orders',
   },
   {
     what: 'values that a DO block converts',
     sql: "DO $$ BEGIN EXECUTE 'ALTER TABLE orders ALTER status TYPE text USING NULL'; END $$",
-    ...{ told: ['VALUES_CONVERTED'], statement: 'DO $$ BEGIN EXECUTE', relation: 'orders' },
+    told: ['VALUES_CONVERTED'],
+    statement: 'DO $$ BEGIN EXECUTE',
+    relation: 'orders',
   },
   {
     what: 'USING that leaves each value as it is',
@@ -219,7 +240,10 @@ const EXAMPLES: readonly Example[] = [
   },
   ...BY_CODE.map(([what, sql, begin = sql]) => ({
     what: `rows that ${what} changes`,
-    ...{ sql, told: ['BACKFILL_IN_ONE_TRANSACTION'], statement: begin, relation: 'orders' },
+    sql,
+    told: ['BACKFILL_IN_ONE_TRANSACTION'],
+    statement: begin,
+    relation: 'orders',
     says: /^2,000 rows of known_\d+\.orders are changed in one transaction$/,
   })),
   {
@@ -235,12 +259,16 @@ const EXAMPLES: readonly Example[] = [
   {
     what: 'rows that a function changes while a table is locked',
     sql: 'BEGIN; ALTER TABLE customers ADD note text; SELECT fill(); COMMIT',
-    ...{ told: ['BACKFILL_WITH_DDL'], statement: 'SELECT fill()', relation: 'orders' },
+    told: ['BACKFILL_WITH_DDL'],
+    statement: 'SELECT fill()',
+    relation: 'orders',
   },
   {
     what: "a migration tool's lock is not what a backfill changes",
     sql: "BEGIN; UPDATE tool_lock SET is_locked = 1; UPDATE orders SET status = 'x'; COMMIT",
-    ...{ told: ['BACKFILL_IN_ONE_TRANSACTION'], statement: 'UPDATE orders', relation: 'orders' },
+    told: ['BACKFILL_IN_ONE_TRANSACTION'],
+    statement: 'UPDATE orders',
+    relation: 'orders',
     says: /^2,000 rows of known_\d+\.orders are/,
   },
 ];
@@ -269,7 +297,9 @@ beforeAll(async () => {
   report = await rehearse({
     command: [process.execPath, COMMAND, JSON.stringify(files)],
     env: { ...plainEnvironment(), DATABASE_URL: database.url },
-    ...{ folder, clone: 'template', queries: 'off' },
+    folder,
+    clone: 'template',
+    queries: 'off',
   });
   await database.drop();
   rmSync(folder, { recursive: true });

@@ -220,7 +220,12 @@ test('a process is alive under its number and start time, and dead when it has e
 test('the watchdog of a clone that was dropped between two of its looks ends', async () => {
   const { folder, run, socketFolder } = { ...(await left()), folder: path.join(parent, 'never-seen') };
   const reaper = await startCloneReaper({
-    ...{ folder, run, socketFolder, entry: entryFile(run), ttlMs: 3_600_000, floorBytes: 0 },
+    folder,
+    run,
+    socketFolder,
+    entry: entryFile(run),
+    ttlMs: 3_600_000,
+    floorBytes: 0,
     release: null,
   });
   await reaper.keep();
@@ -237,7 +242,12 @@ test('what removes a large clone goes on after its run, and clean does it if tha
   const entry = await left();
   const { folder, run, socketFolder } = entry;
   const reaper = await startCloneReaper({
-    ...{ folder, run, socketFolder, entry: entryFile(run), ttlMs: 3_600_000, floorBytes: 0 },
+    folder,
+    run,
+    socketFolder,
+    entry: entryFile(run),
+    ttlMs: 3_600_000,
+    floorBytes: 0,
     // It comes between the end of the server and the removal.
     release: 'sleep 3600',
   });

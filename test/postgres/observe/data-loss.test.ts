@@ -149,8 +149,13 @@ describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
     );
     expect(lost.toSorted((one, other) => numberOf(one) - numberOf(other))).toEqual(
       SILENT.map((_, index) => ({
-        ...{ object: `public.t.v${index}`, kind: 'column', what: 'narrowed' },
-        ...{ rows: 3, rowsWithValue: 2, rowsChanged: 1, exact: true },
+        object: `public.t.v${index}`,
+        kind: 'column',
+        what: 'narrowed',
+        rows: 3,
+        rowsWithValue: 2,
+        rowsChanged: 1,
+        exact: true,
       })),
     );
     expect(schema?.rollbackLoses.filter((words) => words.includes('as they were'))).toHaveLength(
@@ -354,16 +359,15 @@ const values = (rows: number, more = '') => `
   INSERT INTO t SELECT g, 'Value ' || g, g, 'S' || g FROM generate_series(1, ${rows}) g; ${more}; ANALYZE t`;
 
 const figures = (column: Partial<ConvertedColumn>) => ({
-  ...{
-    rows: 100,
-    compared: 100,
-    values: 100,
-    becameNull: 0,
-    changed: 0,
-    distinctBefore: 100,
-    distinctAfter: 100,
-  },
-  ...{ exact: true, ...column },
+  rows: 100,
+  compared: 100,
+  values: 100,
+  becameNull: 0,
+  changed: 0,
+  distinctBefore: 100,
+  distinctAfter: 100,
+  exact: true,
+  ...column,
 });
 
 describe.each(OLDEST_AND_NEWEST)('values that USING replaces, on %i', (version) => {

@@ -32,9 +32,20 @@ const strongest = (locks: readonly string[]): Map<string, string> => {
 };
 
 const sectionOf = (sql: string): StatementSection => ({
-  ...{ index: 1, session: 1, sql, tag: 'DO', startedAt: new Date(0).toISOString(), durationMs: 3 },
-  ...{ rows: null, transaction: 1, explicit: false, exactness: 'sampled', error: null },
-  ...{ locks: [], rewrote: [], walBytes: null },
+  index: 1,
+  session: 1,
+  sql,
+  tag: 'DO',
+  startedAt: new Date(0).toISOString(),
+  durationMs: 3,
+  rows: null,
+  transaction: 1,
+  explicit: false,
+  exactness: 'sampled',
+  error: null,
+  locks: [],
+  rewrote: [],
+  walBytes: null,
 });
 
 const byRule = async (tree: RelationTree, sql: string): Promise<string[]> => {

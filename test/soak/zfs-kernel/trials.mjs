@@ -210,7 +210,11 @@ async function trial(name, make) {
   const ready = SIZED.includes(name) ? await readyBySize(tablespace) : null;
   console.log(
     `RESULT ${JSON.stringify({
-      ...{ name, exitCode, errors, left, transactions: lines.reduce((sum, each) => sum + each - 1, 0) },
+      name,
+      exitCode,
+      errors,
+      left,
+      transactions: lines.reduce((sum, each) => sum + each - 1, 0),
       ready,
       clone: report?.clone ?? null,
       touched: report?.target?.touched ?? null,

@@ -60,19 +60,21 @@ test('rehearsedOf() separates DDL from DML', () => {
 
 describe('the comparison of schemas', () => {
   const change = (object: string): SchemaChange => ({
-    ...{ verb: 'create', kind: 'table', object, sql: `CREATE TABLE ${object} ()`, dataLoss: false },
+    verb: 'create',
+    kind: 'table',
+    object,
+    sql: `CREATE TABLE ${object} ()`,
+    dataLoss: false,
   });
   const section = (before: string, after: string, ...changes: SchemaChange[]): SchemaSection => ({
-    ...{
-      before,
-      after,
-      changes,
-      renames: [],
-      unmodeled: [],
-      rollbackSql: '',
-      rollbackLoses: [],
-      leftovers: [],
-    },
+    before,
+    after,
+    changes,
+    renames: [],
+    unmodeled: [],
+    rollbackSql: '',
+    rollbackLoses: [],
+    leftovers: [],
   });
 
   test('compareSchemas() finds schemas equal by their fingerprints', () => {

@@ -96,7 +96,11 @@ describe('statements that need no rehearsal', () => {
 
 describe('the sessions that a backend blocks', () => {
   const waiter = (pid: number, blockers: number[], sinceMs: number) => ({
-    ...{ pid, blockers, sinceMs, nowMs: 10_000, hurt: true },
+    pid,
+    blockers,
+    sinceMs,
+    nowMs: 10_000,
+    hurt: true,
   });
 
   test('blockedBehind() counts direct and indirect waits since the start of the transaction', () => {

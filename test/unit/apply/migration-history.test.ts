@@ -7,7 +7,10 @@ const NOTES = ['SELECT 1', "INSERT INTO schema_migrations VALUES ('a')"];
 function told(transactions: readonly string[][], rehearsed: readonly string[] = NOTES) {
   const all = transactions.flatMap((texts, at) => texts.map((sql) => ({ sql, transaction: at + 1 })));
   const committed = all.map(({ sql }, at) => ({
-    ...{ statement: at + 1, sql, outcome: 'committed' as const, explicit: true },
+    statement: at + 1,
+    sql,
+    outcome: 'committed' as const,
+    explicit: true,
   }));
   return bookkeepingOf(
     committed,

@@ -7,33 +7,61 @@ const startedAt = '2026-03-14T02:12:01.000Z';
 
 function sent(index: number, sql: string, others: Partial<StatementSection> = {}): StatementSection {
   return {
-    ...{ index, sql, startedAt, session: 1, tag: null, durationMs: 1, rows: null, transaction: 1 },
-    ...{ explicit: true, exactness: 'sampled', error: null, locks: null, rewrote: [], walBytes: null },
+    index,
+    sql,
+    startedAt,
+    session: 1,
+    tag: null,
+    durationMs: 1,
+    rows: null,
+    transaction: 1,
+    explicit: true,
+    exactness: 'sampled',
+    error: null,
+    locks: null,
+    rewrote: [],
+    walBytes: null,
     ...others,
   };
 }
 
 const failedWith = (sqlstate: string, message = 'it failed'): StatementSection['error'] => ({
-  ...{ sqlstate, message, detail: null, hint: null, position: null, where: null, internalQuery: null },
-  ...{ schema: null, table: null, column: null, dataType: null, constraint: null },
+  sqlstate,
+  message,
+  detail: null,
+  hint: null,
+  position: null,
+  where: null,
+  internalQuery: null,
+  schema: null,
+  table: null,
+  column: null,
+  dataType: null,
+  constraint: null,
 });
 
 const ended = (transaction: number, outcome: TransactionSection['outcome']): TransactionSection => ({
-  ...{ transaction, outcome, session: 1, startedAt, endedAt: startedAt },
+  transaction,
+  outcome,
+  session: 1,
+  startedAt,
+  endedAt: startedAt,
 });
 
 const LOCKED: RetryEvidence = {
   facts: {
     command: { exitCode: 1, signal: null, timedOut: false, durationMs: 10 },
-    ...{
-      reached: true,
-      schemaChanged: false,
-      schemaEqual: false,
-      differences: [],
-      failedOnlyHere: [],
-      committed: [],
-    },
-    ...{ leftovers: [], stillRunning: 0, aborted: null, moved: null, unreadable: null },
+    reached: true,
+    schemaChanged: false,
+    schemaEqual: false,
+    differences: [],
+    failedOnlyHere: [],
+    committed: [],
+    leftovers: [],
+    stillRunning: 0,
+    aborted: null,
+    moved: null,
+    unreadable: null,
   },
   statements: [sent(1, 'BEGIN'), sent(2, 'DROP TABLE t', { error: failedWith('55P03') })],
   transactions: [ended(1, 'rolled back')],
@@ -41,7 +69,13 @@ const LOCKED: RetryEvidence = {
 };
 
 const during: NonNullable<RetryEvidence['during']> = {
-  ...{ retries: [], cancelled: [], diverged: [], ownTimeouts: [], blockers: [], pausedMs: 0, laggedMs: 0 },
+  retries: [],
+  cancelled: [],
+  diverged: [],
+  ownTimeouts: [],
+  blockers: [],
+  pausedMs: 0,
+  laggedMs: 0,
 };
 
 describe('the failure of an attempt', () => {
@@ -72,7 +106,11 @@ describe('the failure of an attempt', () => {
   ] as const)('failureOf() finds the cause of a cancel by %s', (_, message, cancelled, cause) => {
     const statements = [sent(1, 'DROP TABLE t', { error: failedWith('57014', message) })];
     const entries = cancelled.map((sql) => ({
-      ...{ sql, outcome: 'cancelled' as const, reason: 'max-blocked' as const, waiting: 1, waitedMs: 9 },
+      sql,
+      outcome: 'cancelled' as const,
+      reason: 'max-blocked' as const,
+      waiting: 1,
+      waitedMs: 9,
     }));
     const evidence = { ...LOCKED, statements, during: { ...during, cancelled: entries } };
     expect(failureOf(evidence, 0)).toMatchObject({ statement: 1, cause });

@@ -32,7 +32,10 @@ test('the verdict is sent as JSON of at most 2 kB, whatever the reasons', async 
     expect(bodies).toHaveLength(1);
     expect(Buffer.byteLength(bodies[0] ?? '')).toBeLessThanOrEqual(2048);
     expect(JSON.parse(bodies[0] ?? '')).toMatchObject({
-      ...{ mode: 'rehearse', pass: false, outcome: null, database: 'shop' },
+      mode: 'rehearse',
+      pass: false,
+      outcome: null,
+      database: 'shop',
       text: 'safemigrate rehearse of shop: did not pass',
     });
   } finally {

@@ -8,8 +8,15 @@ const GB = 2 ** 30;
 
 function possible(change: Partial<Possible> = {}): Possible {
   return {
-    ...{ possible: true, strategy: 'copy', readyMs: 1_000, stallMs: 0, bytes: 0, endsSessions: false },
-    ...{ isolation: 'own-cluster', containment: 'own-server', reason: 'it is a test' },
+    possible: true,
+    strategy: 'copy',
+    readyMs: 1_000,
+    stallMs: 0,
+    bytes: 0,
+    endsSessions: false,
+    isolation: 'own-cluster',
+    containment: 'own-server',
+    reason: 'it is a test',
     ...change,
   };
 }

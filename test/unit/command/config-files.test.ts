@@ -31,8 +31,12 @@ async function copyOf(file: string, text: string, url = TARGET) {
   const routes = planRoutes(logins.logins, target, true).map((route) => ({
     ...route,
     entry: {
-      ...{ hosts: [{ host: '127.0.0.1', port: 40000 }], user: route.user, password: 'entry' },
-      ...{ database: 'shop', sslmode: 'disable' as const, parameters: {} },
+      hosts: [{ host: '127.0.0.1', port: 40000 }],
+      user: route.user,
+      password: 'entry',
+      database: 'shop',
+      sslmode: 'disable' as const,
+      parameters: {},
     },
   }));
   const { copies, ...rest } = rewriteCommand(input, logins, routes);

@@ -9,7 +9,7 @@ describe('whether the user led the command to the clone', () => {
     leadsToClone(
       { argv, urlVariable: 'DATABASE_URL' },
       {
-        ...{ logins: [], mentions: [], undecided: [], files: [], pg: { free: null } },
+        mentions: [],
         variables: { env, dotenv: new Map(Object.entries(dotenv)) },
       },
     );
@@ -32,7 +32,9 @@ describe('whether the user led the command to the clone', () => {
 
 test('variables that perl follows are passed by under other names, and the locale', () => {
   expect(keptEnvironment({ PERL5OPT: '-w', LC_ALL: 'de_DE', A: 'b' })).toEqual({
-    ...{ SAFEMIGRATE_KEPT_PERL5OPT: '-w', SAFEMIGRATE_KEPT_LC_ALL: 'de_DE', A: 'b' },
+    SAFEMIGRATE_KEPT_PERL5OPT: '-w',
+    SAFEMIGRATE_KEPT_LC_ALL: 'de_DE',
+    A: 'b',
     LC_ALL: 'C',
   });
 });

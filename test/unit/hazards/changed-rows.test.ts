@@ -21,7 +21,8 @@ async function changesOf(
 ) {
   const statements = lines.map(({ on = [], ...line }, at) =>
     statement(at + 1, {
-      ...{ tag: line.sql.split(' ')[0] ?? '', transaction: 1 },
+      tag: line.sql.split(' ')[0] ?? '',
+      transaction: 1,
       locks: on.map((table): [string, LockMode, number] => [`public.${table}`, 'ROW EXCLUSIVE', 5]),
       ...line,
     }),
@@ -35,12 +36,23 @@ async function changesOf(
       },
       data: {
         tables: Object.entries(before).map(([name, rows]) => ({
-          ...{ relation: `public.${name}`, rowsBefore: rows, rowsAfter: rows, exact: true },
-          ...{ bytesBefore: 1, bytesAfter: 2, rewritten: false },
+          relation: `public.${name}`,
+          rowsBefore: rows,
+          rowsAfter: rows,
+          exact: true,
+          bytesBefore: 1,
+          bytesAfter: 2,
+          rewritten: false,
         })),
-        ...{ unchangedTables: 0, lost: [], walBytes: null, sizeDeltaBytes: null },
+        unchangedTables: 0,
+        lost: [],
+        walBytes: null,
+        sizeDeltaBytes: null,
         written: written.map((each) => ({
-          ...{ inserted: 0, updated: 0, deleted: 0, ...each },
+          inserted: 0,
+          updated: 0,
+          deleted: 0,
+          ...each,
           relation: `public.${each.relation}`,
         })),
       },

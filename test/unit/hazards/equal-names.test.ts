@@ -27,7 +27,8 @@ describe('a name that several schemas have', () => {
       }),
     );
   const setTo = (schemas: readonly string[] | null): Action => ({
-    ...{ does: 'set search_path' as const, schemas },
+    does: 'set search_path' as const,
+    schemas,
     local: false,
   });
 

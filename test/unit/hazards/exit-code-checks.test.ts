@@ -65,7 +65,12 @@ describe('an error that a command handled', () => {
   async function isSwallowed(lines: readonly (readonly [number, string, string?])[], ofPsql = false) {
     if (!sample) throw new Error('the sample report has a statement that failed');
     const statements = lines.map(([transaction, sql, sqlstate], at) => ({
-      ...{ ...sample, index: at + 1, session: 1, transaction, sql, tag: null },
+      ...sample,
+      index: at + 1,
+      session: 1,
+      transaction,
+      sql,
+      tag: null,
       error: sqlstate === undefined || !sample.error ? null : { ...sample.error, sqlstate, where: null },
     }));
     const rolledBack = new Set(
@@ -75,7 +80,10 @@ describe('an error that a command handled', () => {
       statements,
       parsed: await statementFacts(statements),
       transactions: [...new Set(lines.map(([transaction]) => transaction))].map((transaction) => ({
-        ...{ transaction, session: 1, startedAt: '', endedAt: null },
+        transaction,
+        session: 1,
+        startedAt: '',
+        endedAt: null,
         outcome: rolledBack.has(transaction) ? 'rolled back' : 'committed',
       })),
       schema: changed('public.orders'),
@@ -177,7 +185,12 @@ describe('a transaction that is left open', () => {
   async function isLost(...texts: readonly (readonly [sql: string, tag: string])[]): Promise<boolean> {
     if (!sample) throw new Error('the sample report has a statement that succeeded');
     const statements = [['BEGIN', 'BEGIN'] as const, ...texts].map(([sql, tag], at) => ({
-      ...{ ...sample, index: at + 1, transaction: 1, sql, tag, locks: [] },
+      ...sample,
+      index: at + 1,
+      transaction: 1,
+      sql,
+      tag,
+      locks: [],
     }));
     const transaction = { transaction: 1, session: 1, startedAt: '', endedAt: null };
     const found = codes({

@@ -51,7 +51,11 @@ test('runs at once that fail or leave something else are reasons, and bookkeepin
       { exitCode: 0, signal: null, durationMs: 10 },
       { exitCode: 1, signal: null, durationMs: 12 },
     ],
-    ...{ deadlocks: 1, schemaEqual: true, tablesCompared: 2, tablesSkipped: 0, passed: false },
+    deadlocks: 1,
+    schemaEqual: true,
+    tablesCompared: 2,
+    tablesSkipped: 0,
+    passed: false,
     dataDifferences: [
       { relation: 'public.orders', what: '2 → 4 rows', bookkeeping: false },
       { relation: 'public.knex_migrations', what: '1 → 2 rows', bookkeeping: true },

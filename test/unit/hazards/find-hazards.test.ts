@@ -562,7 +562,10 @@ describe('a new column with a rule behind the lock of another table', () => {
     ['the commit of a statement that is alone', false],
   ])('a lock that outlasts its statement is held for %s', (_, explicit) => {
     const rewrite = statement(0, {
-      ...{ tag: 'VACUUM', sql: 'VACUUM FULL orders', durationMs: 500, explicit },
+      tag: 'VACUUM',
+      sql: 'VACUUM FULL orders',
+      durationMs: 500,
+      explicit,
       locks: [['public.orders', 'ACCESS EXCLUSIVE', 900]],
     });
     const catalogue = { relations: new Map([['public.orders', relation(GB, 1)]]) };

@@ -49,7 +49,10 @@ const DAY = 24 * 60 * 60 * 1000;
 
 describe('waits', () => {
   const lock = (relation: string, mode: 'ACCESS EXCLUSIVE' | 'SHARE', heldMs: number) => ({
-    ...{ relation, mode, heldMs, acquiredBy: 'ALTER TABLE' },
+    relation,
+    mode,
+    heldMs,
+    acquiredBy: 'ALTER TABLE',
     blocks: mode === 'SHARE' ? ['writes'] : ['reads', 'writes'],
   });
   const [base] = statements;
@@ -101,7 +104,10 @@ describe('rates if the sample is too short, or nobody could connect', () => {
       const { section, rates, caveats } = of({ ...more, average: average(3 * DAY) }, { targetWasEmptied });
       expect(section).toMatchObject({ averagedMs: 3 * DAY, transactionsPerSecond: 1000 });
       expect(section?.locks.find(({ mode }) => mode === 'ACCESS EXCLUSIVE')).toMatchObject({
-        ...{ readsPerSecond: 20, writesPerSecond: 9, ratesFrom: 'average', queued: Math.round(27 * 241.9) },
+        readsPerSecond: 20,
+        writesPerSecond: 9,
+        ratesFrom: 'average',
+        queued: Math.round(27 * 241.9),
       });
       expect(rates?.relations.get('public.quiet')?.readsPerSecond).toBe(3);
       expect(rates?.relations.get('public.accounts')?.readsPerSecond).toBe(1);
@@ -231,8 +237,10 @@ test('what a file system compresses needs less of it, but for WAL; and what snap
   const diskSpace = { freeBytes: 40 * GB, compressRatio: 3 };
   const { section } = of({}, { diskSpace, unsharedBytes: 9 * GB });
   expect(section?.disk).toEqual({
-    ...{ neededBytes: (25.5 / 3 + 20) * GB, freeBytes: 40 * GB },
-    ...{ compressRatio: 3, unsharedBytes: 9 * GB },
+    neededBytes: (25.5 / 3 + 20) * GB,
+    freeBytes: 40 * GB,
+    compressRatio: 3,
+    unsharedBytes: 9 * GB,
   });
   expect(
     findDiskHazards({ disk: { neededBytes: 2, freeBytes: 1, compressRatio: 3 } })[0]?.evidence,

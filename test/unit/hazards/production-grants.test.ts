@@ -6,7 +6,9 @@ import type { ProfiledAccess } from '../../../src/model/profile-model.ts';
 const ACCESS: ProfiledAccess = {
   schemas: [
     {
-      ...{ schema: 'public', relations: 20, creator: 'shop' },
+      schema: 'public',
+      relations: 20,
+      creator: 'shop',
       granted: [
         { role: 'reports', privilege: 'SELECT', relations: 20 },
         { role: 'reports', privilege: 'INSERT', relations: 2 },
@@ -62,7 +64,11 @@ describe('on a new table, by the profile', () => {
   test('default privileges of others are named', () => {
     const effects = { ...NO_EFFECTS, newRelations: [INVOICES] };
     expect(productionGrants(effects, { ...ACCESS, ...defaults('other', null) })[0]).toMatchObject({
-      ...{ role: 'reports', defaultsOf: ['other'], owner: 'shop', siblings: 20, byProfile: true },
+      role: 'reports',
+      defaultsOf: ['other'],
+      owner: 'shop',
+      siblings: 20,
+      byProfile: true,
     });
   });
 

@@ -15,7 +15,9 @@ const HERE = new Map([[ORDERS, relation(10 * MB, 100_000)]]);
 const HUNDREDFOLD = sampleProfile([profiled(ORDERS, 1000 * MB, 10_000_000)]);
 
 const BUILD = statement(0, {
-  ...{ tag: 'CREATE INDEX', durationMs: 102, transaction: 1 },
+  tag: 'CREATE INDEX',
+  durationMs: 102,
+  transaction: 1,
   locks: [[ORDERS, 'SHARE', 103]],
 });
 const BUILDING = {
@@ -79,7 +81,9 @@ describe('judged by a profile', () => {
 
   test('a lock lasts through the later statements of its transaction, which take longer there', () => {
     const add = statement(0, {
-      ...{ tag: 'ALTER TABLE', durationMs: 1, transaction: 1 },
+      tag: 'ALTER TABLE',
+      durationMs: 1,
+      transaction: 1,
       locks: [[ORDERS, 'ACCESS EXCLUSIVE', 104]],
     });
     const judged = judge(
@@ -179,16 +183,28 @@ describe('judged by a profile', () => {
 
   test('disk space is needed for the relations as they are there, and WAL grows with them', () => {
     const data = {
-      ...{ unchangedTables: 0, written: [], lost: [], walBytes: 20 * MB, sizeDeltaBytes: 1 * MB },
+      unchangedTables: 0,
+      written: [],
+      lost: [],
+      walBytes: 20 * MB,
+      sizeDeltaBytes: 1 * MB,
       tables: [
         {
-          ...{ relation: ORDERS, rowsBefore: 1, rowsAfter: 1, exact: true, rewritten: true },
-          ...{ bytesBefore: 10 * MB, bytesAfter: 10 * MB },
+          relation: ORDERS,
+          rowsBefore: 1,
+          rowsAfter: 1,
+          exact: true,
+          rewritten: true,
+          bytesBefore: 10 * MB,
+          bytesAfter: 10 * MB,
         },
       ],
     };
     const rewrite = statement(0, {
-      ...{ tag: 'ALTER TABLE', durationMs: 100, rewrote: [ORDERS], walBytes: 20 * MB },
+      tag: 'ALTER TABLE',
+      durationMs: 100,
+      rewrote: [ORDERS],
+      walBytes: 20 * MB,
       locks: [[ORDERS, 'ACCESS EXCLUSIVE', 100]],
     });
     const profile = sampleProfile([profiled(ORDERS, 1000 * MB, 10_000_000, { indexBytes: 300 * MB })], {
@@ -208,7 +224,8 @@ describe('a duration at production’s size', () => {
     thereBytes: 1000 * MB,
     hereRows: 1e5,
     thereRows: 1e7,
-    ...{ workRows: null, speedup: 1 },
+    workRows: null,
+    speedup: 1,
   };
 
   test('is the measured rate times the size, with sorting’s share for an index', () => {

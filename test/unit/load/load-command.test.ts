@@ -4,7 +4,13 @@ import type { Observed, Statement } from '../../../src/proxy/observed.ts';
 import { transactionsInto } from '../../../src/rehearsal/load-command.ts';
 
 const statement = (id: number, transaction: number): Statement => ({
-  ...{ id, session: 1, sql: 'SELECT 1', note: null, shape: 'SELECT 1', transaction, explicit: true },
+  id,
+  session: 1,
+  sql: 'SELECT 1',
+  note: null,
+  shape: 'SELECT 1',
+  transaction,
+  explicit: true,
   startedAt: new Date(),
 });
 const done = { tag: 'SELECT 1', rows: 1, error: null, durationMs: 1 };
@@ -16,7 +22,12 @@ const failed = {
   ]),
 };
 const ended = (transaction: number): Observed => ({
-  ...{ type: 'transaction-end', session: 1, transaction, at: new Date(), outcome: 'committed', lost: false },
+  type: 'transaction-end',
+  session: 1,
+  transaction,
+  at: new Date(),
+  outcome: 'committed',
+  lost: false,
 });
 
 test('a transaction of a load command is counted once, with the first error of its statements', () => {

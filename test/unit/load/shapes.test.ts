@@ -289,7 +289,11 @@ test('a profile holds shapes by name, and gives them back', () => {
       [A, 'public.a'],
       [B, 'public."b"'],
     ]),
-    ...{ clients: 3, perSecond: 20, windowMs: 10_000, readings: 100, uncounted: null },
+    clients: 3,
+    perSecond: 20,
+    windowMs: 10_000,
+    readings: 100,
+    uncounted: null,
   };
   const profiled = shapesForProfile(recorded);
   expect(profiled?.kinds[0]).toMatchObject({ perSecond: 12.35, unordered: [['public.a', 'public."b"']] });

@@ -11,8 +11,14 @@ const change = (line: string, sql = ''): SchemaChange => {
 };
 
 const section = (changes: SchemaChange[], renames: SchemaSection['renames'] = []): SchemaSection => ({
-  ...{ before: '', after: '', changes, renames, unmodeled: [] },
-  ...{ rollbackSql: null, rollbackLoses: [], leftovers: [] },
+  before: '',
+  after: '',
+  changes,
+  renames,
+  unmodeled: [],
+  rollbackSql: null,
+  rollbackLoses: [],
+  leftovers: [],
 });
 
 describe('what the changes suggest to ask for', () => {

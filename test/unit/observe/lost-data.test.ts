@@ -58,8 +58,13 @@ test('fewer rows than before are told whatever the server counted', () => {
 
 test('a rewrite that drops dead rows is no loss, since an estimate counted them', () => {
   const table = {
-    ...{ relation: 'public.orders', rowsBefore: 330_068, rowsAfter: 300_000, exact: false },
-    ...{ bytesBefore: 9, bytesAfter: 8, rewritten: true },
+    relation: 'public.orders',
+    rowsBefore: 330_068,
+    rowsAfter: 300_000,
+    exact: false,
+    bytesBefore: 9,
+    bytesAfter: 8,
+    rewritten: true,
   };
   expect(lost(data({ tables: [table] }), 'committed')).toEqual([]);
   expect(lost(data({ tables: [{ ...table, rowsAfter: null }] }), 'committed')).toEqual([]);
@@ -67,8 +72,13 @@ test('a rewrite that drops dead rows is no loss, since an estimate counted them'
 
 test('an emptied table that is too large to count lost as many rows as were estimated', () => {
   const table = {
-    ...{ relation: 'public.orders', rowsBefore: 330_068, rowsAfter: 0, exact: false },
-    ...{ bytesBefore: 9, bytesAfter: 0, rewritten: true },
+    relation: 'public.orders',
+    rowsBefore: 330_068,
+    rowsAfter: 0,
+    exact: false,
+    bytesBefore: 9,
+    bytesAfter: 0,
+    rewritten: true,
   };
   expect(lost(data({ tables: [table] }), 'committed')).toMatchObject([
     { rows: 330_068, rowsWithValue: 330_068, exact: false },

@@ -14,7 +14,11 @@ const scan = (type: string, totalCost = 10, more: Partial<Plan> = {}): Plan => (
   ...more,
 });
 const over = (type: string, ...inputs: Plan[]): Plan => ({
-  ...{ type, relation: null, index: null, alias: null, totalCost: 100 },
+  type,
+  relation: null,
+  index: null,
+  alias: null,
+  totalCost: 100,
   inputs,
 });
 const planned = (plan: Plan | null): QueryTrial => ({ error: null, plan, row: null });
@@ -75,7 +79,11 @@ describe('of two plans', () => {
 
   test('what EXPLAIN does not say is not made up', () => {
     expect(readPlan([{ Plan: { 'Node Type': 'Result', 'Total Cost': 0.01 } }])).toEqual({
-      ...{ type: 'Result', relation: null, index: null, alias: null, totalCost: 0.01 },
+      type: 'Result',
+      relation: null,
+      index: null,
+      alias: null,
+      totalCost: 0.01,
       inputs: [],
     });
     expect(readPlan('EXPLAIN')).toBeUndefined();

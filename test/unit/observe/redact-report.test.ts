@@ -50,12 +50,19 @@ function planted() {
       changes: [{ verb: 'alter', kind: 'column', object: 't.c', sql, dataLoss: false }],
       objects: [
         {
-          ...{ verb: 'alter', kind: 'table', object: 't', formerly: 'prod-db.internal' },
+          verb: 'alter',
+          kind: 'table',
+          object: 't',
+          formerly: 'prod-db.internal',
           before: `CREATE TABLE t (\n  c text DEFAULT 'quoted-value',\n  d text DEFAULT 'row@value.example'\n);`,
           after: `CREATE TABLE t (\n  c text DEFAULT 'planted-literal',\n  d text DEFAULT 'row@value.example'\n);`,
         },
         {
-          ...{ verb: 'drop', kind: 'function', object: 'f()', formerly: null, after: null },
+          verb: 'drop',
+          kind: 'function',
+          object: 'f()',
+          formerly: null,
+          after: null,
           before: `CREATE FUNCTION f() RETURNS text LANGUAGE sql AS $f$ SELECT 'planted-literal' $f$;`,
         },
       ],
@@ -127,7 +134,10 @@ describe('what quotes statements that are not among those of the report', () => 
       'a query of the application',
       {
         queries: {
-          ...{ source: 'queries.sql', countedSince: null, checked: 1, planned: false },
+          source: 'queries.sql',
+          countedSince: null,
+          checked: 1,
+          planned: false,
           skipped: { utility: 0, failedBefore: 0, hidden: 0 },
           broken: [{ ...query, error: { sqlstate: '42703', message: 'm' } }],
           slower: [{ ...query, costBefore: 1, costAfter: 20, nodeBefore: null, nodeAfter: null }],
@@ -139,8 +149,12 @@ describe('what quotes statements that are not among those of the report', () => 
       {
         targetConnections: [
           {
-            ...{ process: { pid: 1, command: 'node' }, user: 'app', application: '', query: query.sql },
-            ...{ connectedAt: '2026-03-14T02:12:01.000Z', ended: true },
+            process: { pid: 1, command: 'node' },
+            user: 'app',
+            application: '',
+            query: query.sql,
+            connectedAt: '2026-03-14T02:12:01.000Z',
+            ended: true,
           },
         ],
       },
@@ -172,9 +186,20 @@ describe('what quotes statements that are not among those of the report', () => 
       'the way back as a command',
       {
         down: {
-          ...{ command: `psql -c "${query.sql}"`, exitCode: 0, signal: null, timedOut: false, durationMs: 1 },
-          ...{ reachedClone: true, refused: [], statements: [], schemaEqual: true, differences: [] },
-          ...{ dataDifferences: [], tablesCompared: 1, tablesSkipped: 0, passed: true },
+          command: `psql -c "${query.sql}"`,
+          exitCode: 0,
+          signal: null,
+          timedOut: false,
+          durationMs: 1,
+          reachedClone: true,
+          refused: [],
+          statements: [],
+          schemaEqual: true,
+          differences: [],
+          dataDifferences: [],
+          tablesCompared: 1,
+          tablesSkipped: 0,
+          passed: true,
         },
       },
     ],
@@ -183,8 +208,14 @@ describe('what quotes statements that are not among those of the report', () => 
       {
         checks: [
           {
-            ...{ name: 'sums.sql', rule: 'same', passed: false, rowsBefore: 1, rowsAfter: 0, error: null },
-            ...{ missing: ['["planted-literal"]'], added: [] },
+            name: 'sums.sql',
+            rule: 'same',
+            passed: false,
+            rowsBefore: 1,
+            rowsAfter: 0,
+            error: null,
+            missing: ['["planted-literal"]'],
+            added: [],
           },
         ],
         verdict: { pass: false, reasons: ['the check sums.sql returned other rows: - ["planted-literal"]'] },

@@ -19,7 +19,10 @@ class Sent {
     const transaction = ++this.#transactions;
     for (const sql of texts) this.#send({ sql, transaction, ...each });
     this.log.observe({
-      ...{ type: 'transaction-end', session: 1, transaction, lost: false },
+      type: 'transaction-end',
+      session: 1,
+      transaction,
+      lost: false,
       at: new Date(),
       outcome: each.outcome ?? 'committed',
     });
@@ -37,7 +40,12 @@ class Sent {
     failed?: boolean;
   }): void {
     const statement: Statement = {
-      ...{ id: ++this.#statements, session: 1, sql, note: null, transaction, explicit: false },
+      id: ++this.#statements,
+      session: 1,
+      sql,
+      note: null,
+      transaction,
+      explicit: false,
       shape: sql.replace(/\d+/g, '?'),
       startedAt: new Date(),
     };
@@ -155,7 +163,13 @@ describe('of a lock that was sampled', () => {
   const startedAt = new Date('2026-03-14T02:11:00Z');
   const at = (ms: number) => startedAt.getTime() + ms;
   const statement: Statement = {
-    ...{ id: 1, session: 1, sql: 'call p()', note: null, transaction: 1, explicit: false, shape: '' },
+    id: 1,
+    session: 1,
+    sql: 'call p()',
+    note: null,
+    transaction: 1,
+    explicit: false,
+    shape: '',
     startedAt,
   };
   const short = { database: 1, relation: 7, mode: 'AccessExclusiveLock' };

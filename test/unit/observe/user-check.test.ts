@@ -14,7 +14,11 @@ const empty = { rule: 'empty', name: 'SELECT 1' } as const;
 describe('a check for the same', () => {
   test('passes for the same rows in any order', () => {
     expect(compareCheck(same, rows('a', 'b', 'a'), rows('b', 'a', 'a'))).toMatchObject({
-      ...{ passed: true, rowsBefore: 3, rowsAfter: 3, missing: [], added: [] },
+      passed: true,
+      rowsBefore: 3,
+      rowsAfter: 3,
+      missing: [],
+      added: [],
     });
   });
 

@@ -27,7 +27,10 @@ function state(given: Given): TargetState {
   const { sessions = 0, terminated = 0, terminatedHere = 0, resetAt = null, visitors = [] } = given;
   const { rowsWritten = 0, walsenderBlocks = 0 } = given;
   const accounts: ServerAccounts = {
-    ...{ at: START, isCurrent: true, configuredAt: given.configuredAt ?? START, visitors },
+    at: START,
+    isCurrent: true,
+    configuredAt: given.configuredAt ?? START,
+    visitors,
     databases: new Map([
       [
         TARGET,
@@ -35,10 +38,18 @@ function state(given: Given): TargetState {
       ],
       [OTHER, { name: 'crm', sessions, ownSessions: 0, terminated, rowsWritten, resetAt }],
     ]),
-    ...{ walsenderBlocks, largeObjectRows: 0, sequenceAccesses: 0, prepared: 0, countsRows: true },
+    walsenderBlocks,
+    largeObjectRows: 0,
+    sequenceAccesses: 0,
+    prepared: 0,
+    countsRows: true,
   };
   return {
-    ...{ digest: 'gone', oid: TARGET, server: null, traffic: { unmeasured: '' }, accounts },
+    digest: 'gone',
+    oid: TARGET,
+    server: null,
+    traffic: { unmeasured: '' },
+    accounts,
     shared: { objects: new Map(), rows: new Map(), nextXid: 1, unread: [] },
     files: given.files === undefined ? null : new Map(Object.entries(given.files)),
   };
@@ -46,16 +57,20 @@ function state(given: Given): TargetState {
 
 const NOTHING: SeenCommand = {
   ...NO_CONTACTS,
-  ...{ reachedClone: true, madeDatabases: false, ownDatabases: [], mayReplicateUnseen: false },
-  ...{ mayHaveDialled: true, unreadCode: [], mayActUnseen: false, leftRunning: [] },
-  ...{
-    transactions: [],
-    cloneChanges: [],
-    ranHiddenCode: false,
-    confined: false,
-    sandboxed: false,
-    afterClone: [],
-  },
+  reachedClone: true,
+  madeDatabases: false,
+  ownDatabases: [],
+  mayReplicateUnseen: false,
+  mayHaveDialled: true,
+  unreadCode: [],
+  mayActUnseen: false,
+  leftRunning: [],
+  transactions: [],
+  cloneChanges: [],
+  ranHiddenCode: false,
+  confined: false,
+  sandboxed: false,
+  afterClone: [],
 };
 
 const account = (after: Given, seen: Partial<SeenCommand> = {}, start: Given = {}) => {
@@ -68,12 +83,20 @@ const account = (after: Given, seen: Partial<SeenCommand> = {}, start: Given = {
 };
 
 const visitor: Visitor = {
-  ...{ pid: 77, database: OTHER, startedAt: LATER },
-  ...{ client: { address: '10.0.0.7', port: 40_000 }, isWalsender: false },
+  pid: 77,
+  database: OTHER,
+  startedAt: LATER,
+  client: { address: '10.0.0.7', port: 40_000 },
+  isWalsender: false,
 };
 
 const session = (more: Partial<SessionElsewhere>): SessionElsewhere => ({
-  ...{ key: `76 ${LATER}`, database: OTHER, name: 'crm', process: null, relay: null, isWalsender: false },
+  key: `76 ${LATER}`,
+  database: OTHER,
+  name: 'crm',
+  process: null,
+  relay: null,
+  isWalsender: false,
   ...more,
 });
 
@@ -129,7 +152,11 @@ describe('what needs no session', () => {
     ]);
     const ended: TargetConnection = {
       process: { pid: 4, command: 'node migrate.js' },
-      ...{ user: 'app', application: '', connectedAt: LATER, query: null, ended: true },
+      user: 'app',
+      application: '',
+      connectedAt: LATER,
+      query: null,
+      ended: true,
     };
     expect(account({ terminatedHere: 1 }, { targetConnections: [ended] }).unproved).toEqual([]);
   });

@@ -55,7 +55,11 @@ function state({
           },
         ],
       ]),
-      ...{ walsenderBlocks: 0, largeObjectRows: 0, sequenceAccesses: 0, prepared: 0, countsRows: true },
+      walsenderBlocks: 0,
+      largeObjectRows: 0,
+      sequenceAccesses: 0,
+      prepared: 0,
+      countsRows: true,
       ...accounts,
     },
   };
@@ -89,13 +93,20 @@ function account({
 }
 
 const visitor = (startedAt: string, address: string | null = '10.0.0.7', database = TARGET): Visitor => ({
-  ...{ pid: 77, database, startedAt },
-  ...{ client: address === null ? null : { address, port: 40_000 }, isWalsender: false },
+  pid: 77,
+  database,
+  startedAt,
+  client: address === null ? null : { address, port: 40_000 },
+  isWalsender: false,
 });
 
 const contact: TargetConnection = {
   process: { pid: 4, command: 'node migrate.js' },
-  ...{ user: 'app', application: '', connectedAt: LATER, query: null, ended: true },
+  user: 'app',
+  application: '',
+  connectedAt: LATER,
+  query: null,
+  ended: true,
 };
 
 describe('the sessions that came to the target', () => {

@@ -4,14 +4,12 @@ import { NO_CONTACTS } from '../../../src/proof/new-sessions.ts';
 import type { TargetState } from '../../../src/proof/target-state.ts';
 
 const state = (roles: Record<string, number>): TargetState => ({
-  ...{
-    digest: 'gone',
-    oid: 1,
-    server: null,
-    files: null,
-    traffic: { unmeasured: '' },
-    accounts: { unmeasured: '' },
-  },
+  digest: 'gone',
+  oid: 1,
+  server: null,
+  files: null,
+  traffic: { unmeasured: '' },
+  accounts: { unmeasured: '' },
   shared: {
     objects: new Map(Object.keys(roles).map((role) => [`role ${role}`, {}])),
     rows: new Map(Object.entries(roles).map(([role, xmin]) => [`role ${role}`, { '': xmin }])),
@@ -22,19 +20,20 @@ const state = (roles: Record<string, number>): TargetState => ({
 
 const plain: SeenCommand = {
   ...NO_CONTACTS,
-  ...{ reachedClone: true, madeDatabases: false, ownDatabases: [], mayReplicateUnseen: false },
-  ...{
-    transactions: [],
-    cloneChanges: [],
-    ranHiddenCode: false,
-    confined: false,
-    sandboxed: false,
-    afterClone: [],
-    unreadCode: [],
-    mayHaveDialled: false,
-    mayActUnseen: false,
-    leftRunning: [],
-  },
+  reachedClone: true,
+  madeDatabases: false,
+  ownDatabases: [],
+  mayReplicateUnseen: false,
+  transactions: [],
+  cloneChanges: [],
+  ranHiddenCode: false,
+  confined: false,
+  sandboxed: false,
+  afterClone: [],
+  unreadCode: [],
+  mayHaveDialled: false,
+  mayActUnseen: false,
+  leftRunning: [],
 };
 const busy: Suspects = { others: true, othersInTarget: true, noStranger: true };
 

@@ -6,7 +6,12 @@ import { compareShared, type SharedCatalogues } from '../../../src/proof/shared-
 const run = newRunId();
 const plain = { oid: '41158', 'connection limit': '-1', comment: null };
 const mark = formatMark({
-  ...{ version: 1, run, role: 'original', targetOid: 41_158, state: 'fenced', lockDatabaseOid: 5 },
+  version: 1,
+  run,
+  role: 'original',
+  targetOid: 41_158,
+  state: 'fenced',
+  lockDatabaseOid: 5,
   at: { database: 'other', oid: 41_158 },
 });
 
@@ -18,7 +23,10 @@ test('a database that was dropped and created again is one change, of databases'
   expect(compareShared(shared(plain), shared({ ...plain, oid: '41163', 'connection limit': '5' }))).toEqual([
     {
       what: 'database other dropped and created again',
-      ...{ ofDatabases: true, uncounted: null, markedBy: null, xmin: null },
+      ofDatabases: true,
+      uncounted: null,
+      markedBy: null,
+      xmin: null,
     },
   ]);
 });

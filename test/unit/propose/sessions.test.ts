@@ -16,12 +16,19 @@ async function script(
   const statements = sent.map(
     ([session, transaction, sql], at): StatementSection =>
       statement(at + 1, {
-        ...{ session, transaction, sql, tag: sql.split(' ')[0] ?? '' },
+        session,
+        transaction,
+        sql,
+        tag: sql.split(' ')[0] ?? '',
         explicit: sent.some((each) => each[1] === transaction && each[2] === 'BEGIN'),
       }),
   );
   const transactions = [...new Set(sent.map(([, transaction]) => transaction))].map((transaction) => ({
-    ...{ transaction, session: 1, startedAt: '', endedAt: '', outcome: 'committed' as const },
+    transaction,
+    session: 1,
+    startedAt: '',
+    endedAt: '',
+    outcome: 'committed' as const,
   }));
   const context = new HazardContext(
     facts({ statements, transactions, parsed: await statementFacts(statements) }),

@@ -36,8 +36,14 @@ async function written(texts: readonly string[], { codes, orders = {}, block = f
   const hazards = Object.entries(codes).flatMap(([index, list]) =>
     list.map(
       (code): Hazard => ({
-        ...{ code, severity: 'warning', statement: Number(index), relation: 'public.orders' },
-        ...{ message: '', evidence: '', advice: '', allowed: false },
+        code,
+        severity: 'warning',
+        statement: Number(index),
+        relation: 'public.orders',
+        message: '',
+        evidence: '',
+        advice: '',
+        allowed: false,
       }),
     ),
   );

@@ -35,7 +35,11 @@ describe('a plan', () => {
   test('keeps what was given, false and 0 too', () => {
     const { clone, command, proxy } = makeRehearsalPlan({
       ...COMMAND,
-      ...{ keep: false, maxStallMs: 0, timeoutMs: 5, cloneDir: '/clones', observe: 'off' },
+      keep: false,
+      maxStallMs: 0,
+      timeoutMs: 5,
+      cloneDir: '/clones',
+      observe: 'off',
     });
     expect(clone).toMatchObject({ keep: false, maxStallMs: 0, folder: '/clones' });
     expect(command).toMatchObject({ argv: ['migrate'], timeoutMs: 5, stdout: 'inherit' });

@@ -26,7 +26,9 @@ describe('a receipt', () => {
     const receipt = await readReceipt(writeReceipt(report, IDENTITY, key), key);
     expect(receipt.report).toEqual(report);
     expect(receipt.proved).toMatchObject({
-      ...{ run: report.run.id, database: report.target.database, verdict: report.verdict },
+      run: report.run.id,
+      database: report.target.database,
+      verdict: report.verdict,
       schema: { before: report.schema?.before, after: report.schema?.after },
     });
     expect(receipt.seal.kind).toBe(key === undefined ? 'sha256' : 'hmac-sha256');

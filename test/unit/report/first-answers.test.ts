@@ -17,8 +17,11 @@ function holding(...locks: [relation: string, blocks: string[], heldMs: number |
       {
         ...statement,
         locks: locks.map(([relation, blocks, heldMs]) => ({
-          ...{ relation, mode: `blocks ${blocks}`, acquiredBy: 'ALTER TABLE' },
-          ...{ heldMs, blocks },
+          relation,
+          mode: `blocks ${blocks}`,
+          acquiredBy: 'ALTER TABLE',
+          heldMs,
+          blocks,
         })),
       },
     ],
@@ -86,7 +89,8 @@ describe('what is lost', () => {
   const data = sampleReport().data as NonNullable<Report['data']>;
   const lost = {
     ...({ object: 'public.users.mail', kind: 'column', what: 'dropped' } as const),
-    ...{ exact: true, rowsChanged: null },
+    exact: true,
+    rowsChanged: null,
   };
 
   test('losses are named with their amount', () => {

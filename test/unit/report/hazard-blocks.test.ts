@@ -14,12 +14,21 @@ function report() {
   if (!statement) throw new Error('the sample has no statement');
   const lock = { relation: 't', mode: 'ACCESS EXCLUSIVE', acquiredBy: 'x', heldMs: 2000, blocks: ['reads'] };
   const statements = [1, 2, 3, 4].map((index) => ({
-    ...{ ...statement, index, transaction: index === 4 ? 2 : 1, error: null },
+    ...statement,
+    index,
+    transaction: index === 4 ? 2 : 1,
+    error: null,
     locks: index === 1 ? [lock] : [],
   }));
   const hazards = [1, 2, 3, 4].map((index) => ({
-    ...{ code: `CODE_${index}`, severity: 'warning' as const, statement: index, relation: 't' },
-    ...{ message: `message ${index}`, evidence: 'EVIDENCE', advice: '', allowed: false },
+    code: `CODE_${index}`,
+    severity: 'warning' as const,
+    statement: index,
+    relation: 't',
+    message: `message ${index}`,
+    evidence: 'EVIDENCE',
+    advice: '',
+    allowed: false,
   }));
   return sampleReport({ statements, hazards });
 }

@@ -4,8 +4,14 @@ import { proposalFigures, proposalWords, saferFormHint } from '../../../src/repo
 import { sampleReport } from '../../helpers/reports.ts';
 
 const hazard = (code: string, more: Partial<Hazard> = {}): Hazard => ({
-  ...{ code, severity: 'warning', statement: 1, relation: 'public.orders', message: '', evidence: '' },
-  ...{ advice: '', allowed: false },
+  code,
+  severity: 'warning',
+  statement: 1,
+  relation: 'public.orders',
+  message: '',
+  evidence: '',
+  advice: '',
+  allowed: false,
   ...more,
 });
 const hint = (...hazards: Hazard[]) => saferFormHint(sampleReport({ hazards }));
@@ -38,14 +44,25 @@ describe('that there may be a safer form is said', () => {
 });
 
 const measures = (more: Partial<ProposalMeasures>): ProposalMeasures => ({
-  ...{ durationMs: 6900, readsBlockedMs: 6600, writesBlockedMs: 6600, walBytes: 100_000_000 },
-  ...{ diskBytes: 2e8, load: null },
+  durationMs: 6900,
+  readsBlockedMs: 6600,
+  writesBlockedMs: 6600,
+  walBytes: 100_000_000,
+  diskBytes: 2e8,
+  load: null,
   ...more,
 });
 const proved: ProposalSection = {
-  ...{ outcome: 'proved', file: 'safer.sql', reasons: [], left: [], tolerated: [] },
+  outcome: 'proved',
+  file: 'safer.sql',
+  reasons: [],
+  left: [],
+  tolerated: [],
   changes: [{ statement: 1, codes: ['INDEX_NOT_CONCURRENT'], words: 'built while others write' }],
-  ...{ tablesCompared: 2, tablesSkipped: 0, statements: [], transactions: [] },
+  tablesCompared: 2,
+  tablesSkipped: 0,
+  statements: [],
+  transactions: [],
   original: measures({}),
   safer: measures({ durationMs: 9100, readsBlockedMs: 0, writesBlockedMs: 20, walBytes: 130_000_000 }),
 };
@@ -63,7 +80,8 @@ test('what was not measured is left out', () => {
   const unmeasured = { readsBlockedMs: null, walBytes: null };
   const words = proposalWords({
     ...proved,
-    ...{ original: measures(unmeasured), safer: measures(unmeasured) },
+    original: measures(unmeasured),
+    safer: measures(unmeasured),
   });
   expect(words[1]).toBe('writes are blocked for 6.6 s instead of 6.6 s, it takes 6.9 s instead of 6.9 s');
 });

@@ -71,11 +71,20 @@ test('the first line is the verdict, even when the policy gave no reason', () =>
 
 test('a table that is dropped and re-created is shown once as dropped and once as new', () => {
   const row = (before: number, after: number) => ({
-    ...{ relation: 'public.sums', exact: true, rewritten: false },
-    ...{ rowsBefore: before, rowsAfter: after, bytesBefore: before * 100, bytesAfter: after * 100 },
+    relation: 'public.sums',
+    exact: true,
+    rewritten: false,
+    rowsBefore: before,
+    rowsAfter: after,
+    bytesBefore: before * 100,
+    bytesAfter: after * 100,
   });
   const change = (verb: 'create' | 'drop') => ({
-    ...{ verb, kind: 'materialized view', object: 'public.sums', sql: '', dataLoss: verb === 'drop' },
+    verb,
+    kind: 'materialized view',
+    object: 'public.sums',
+    sql: '',
+    dataLoss: verb === 'drop',
   });
   const sample = sampleReport();
   const tables = [row(24, 0), row(0, 25)];
@@ -119,8 +128,14 @@ test('a hazard on many tables is shown once, with one SQL statement a line', () 
 
 test('what else is wrong with the same table is said in its own words', () => {
   const hazard = (relation: string, message: string) => ({
-    ...{ code: 'WRITES_BREAK', severity: 'error' as const, statement: 1, relation, message },
-    ...{ evidence: '', advice: '', allowed: false },
+    code: 'WRITES_BREAK',
+    severity: 'error' as const,
+    statement: 1,
+    relation,
+    message,
+    evidence: '',
+    advice: '',
+    allowed: false,
   });
   const hazards = [hazard('a', 'names no plan'), hazard('a', 'violates known'), hazard('b', 'names no plan')];
   expect(renderText(sampleReport({ hazards }), plain)).toContain('    Also: violates known; b');

@@ -10,32 +10,41 @@ const phase = (
   ms: number,
   down: boolean,
 ) => ({
-  ...{ name, durationMs: ms, down },
+  name,
+  durationMs: ms,
+  down,
   steps: name === 'pg_upgrade' ? [{ name: 'Copying user relation files', durationMs: ms / 2 }] : [],
 });
 
 const error = {
-  ...{
-    sqlstate: '42P07',
-    message: `exists ${HOSTILE}`,
-    detail: null,
-    hint: null,
-    position: null,
-    where: null,
-  },
-  ...{ internalQuery: null, schema: null, table: null, column: null, dataType: null, constraint: null },
+  sqlstate: '42P07',
+  message: `exists ${HOSTILE}`,
+  detail: null,
+  hint: null,
+  position: null,
+  where: null,
+  internalQuery: null,
+  schema: null,
+  table: null,
+  column: null,
+  dataType: null,
+  constraint: null,
 };
 
 const statement = (index: number, failure: object | null) => ({
-  ...{ index, session: 1, sql: `ALTER TABLE t /* ${HOSTILE} */ ADD COLUMN c int`, tag: 'ALTER TABLE' },
-  ...{
-    startedAt: '2026-11-23T10:00:40.000Z',
-    durationMs: 12,
-    rows: null,
-    transaction: index,
-    explicit: false,
-  },
-  ...{ exactness: 'exact', error: failure, rewrote: [], walBytes: 1024 },
+  index,
+  session: 1,
+  sql: `ALTER TABLE t /* ${HOSTILE} */ ADD COLUMN c int`,
+  tag: 'ALTER TABLE',
+  startedAt: '2026-11-23T10:00:40.000Z',
+  durationMs: 12,
+  rows: null,
+  transaction: index,
+  explicit: false,
+  exactness: 'exact',
+  error: failure,
+  rewrote: [],
+  walBytes: 1024,
   locks: [
     {
       relation: 'public.t',
@@ -72,13 +81,13 @@ const REPORT = upgradeReport.parse({
   check: { passed: true, durationMs: 900, output: [] },
   obstacles: [
     {
-      ...{ code: 'QUERY_BREAKS', severity: 'error', message: 'queries fail on the new one' },
-      ...{
-        objects: [HOSTILE],
-        count: 3,
-        remedy: 'release another application',
-        sql: [`SELECT '${HOSTILE}';`, 'SELECT 2;'],
-      },
+      code: 'QUERY_BREAKS',
+      severity: 'error',
+      message: 'queries fail on the new one',
+      objects: [HOSTILE],
+      count: 3,
+      remedy: 'release another application',
+      sql: [`SELECT '${HOSTILE}';`, 'SELECT 2;'],
     },
     {
       code: 'CHECKSUMS_OFF',
@@ -92,7 +101,12 @@ const REPORT = upgradeReport.parse({
   ],
   modes: [
     {
-      ...{ mode: 'clone', outcome: 'passed', reason: null, downtimeMs: 3100, peakBytes: 4e7, wayBack: true },
+      mode: 'clone',
+      outcome: 'passed',
+      reason: null,
+      downtimeMs: 3100,
+      peakBytes: 4e7,
+      wayBack: true,
       phases: [
         phase('initdb', 1200, false),
         phase('pg_upgrade', 2900, true),
@@ -101,7 +115,12 @@ const REPORT = upgradeReport.parse({
       ],
     },
     {
-      ...{ mode: 'link', outcome: 'passed', reason: null, downtimeMs: 2500, peakBytes: null, wayBack: false },
+      mode: 'link',
+      outcome: 'passed',
+      reason: null,
+      downtimeMs: 2500,
+      peakBytes: null,
+      wayBack: false,
       phases: [phase('pg_upgrade', 2400, true), phase('start', 100, true)],
     },
     {
@@ -115,7 +134,10 @@ const REPORT = upgradeReport.parse({
     },
   ],
   command: {
-    ...{ argv: ['sh', HOSTILE], exitCode: 0, durationMs: 120, transactions: [] },
+    argv: ['sh', HOSTILE],
+    exitCode: 0,
+    durationMs: 120,
+    transactions: [],
     statements: [statement(1, null), statement(2, error)],
   },
   application: { mode: 'clone', queries: null, checks: [], schemaChanges: [], unmodeled: [] },

@@ -4,7 +4,11 @@ import { withoutExplained } from '../../../src/upgrade/explained-changes.ts';
 
 const ALL = 'DELETE, INSERT, MAINTAIN, REFERENCES, SELECT, TRIGGER, TRUNCATE, UPDATE';
 const change = (verb: SchemaChange['verb'], kind: string, object: string, sql = ''): SchemaChange => ({
-  ...{ verb, kind, object, sql, dataLoss: false },
+  verb,
+  kind,
+  object,
+  sql,
+  dataLoss: false,
 });
 
 test('an owner who has the new privilege MAINTAIN is no change, and any other privilege is one', () => {

@@ -149,8 +149,15 @@ test('the first stage of the statistics ends when vacuumdb begins the second one
 
 describe('initdb', () => {
   const facts = {
-    ...{ superuser: 'postgres', checksums: false, walSegmentBytes: 2 ** 26, encoding: 'UTF8', provider: 'c' },
-    ...{ collate: 'C', ctype: 'de_DE.UTF-8', locale: null, databases: [] },
+    superuser: 'postgres',
+    checksums: false,
+    walSegmentBytes: 2 ** 26,
+    encoding: 'UTF8',
+    provider: 'c',
+    collate: 'C',
+    ctype: 'de_DE.UTF-8',
+    locale: null,
+    databases: [],
   };
 
   test('makes a cluster without checksums as each version does', () => {
@@ -222,7 +229,9 @@ describe('the obstacles', () => {
       columnOptions: new Set(['new_own']),
     },
     rows: new Map(),
-    ...{ files: new Map(), refusal: [], modes: [] },
+    files: new Map(),
+    refusal: [],
+    modes: [],
     ownSettings: [],
     missingLibraries: [],
   };

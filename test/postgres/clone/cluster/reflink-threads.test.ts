@@ -41,8 +41,13 @@ describe.skipIf(obstacle).each(WAYS)('many files, %s', (way) => {
     const threads = way === 'by two threads' ? new ReflinkThreads(owner) : null;
     const isWritten = way === 'at once, after a checkpoint';
     const layout = {
-      ...{ data, wal: path.join(data, 'pg_wal'), tablespaces: [], logFolder: undefined },
-      ...{ replaced: new Set<string>(), databases: new Set(['5']), onOneDevice: true },
+      data,
+      wal: path.join(data, 'pg_wal'),
+      tablespaces: [],
+      logFolder: undefined,
+      replaced: new Set<string>(),
+      databases: new Set(['5']),
+      onOneDevice: true,
     };
     try {
       const parts = { reflinker, owner, threads };

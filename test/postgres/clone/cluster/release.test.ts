@@ -10,8 +10,12 @@ import { temporaryFolder } from '../../../helpers/cli.ts';
 const run = promisify(execFile);
 const { release } = snapshotCommands(
   {
-    ...{ kind: 'zfs', atomic: true, volumes: [{ root: '/srv', dataset: "tank/pg's data" }] },
-    ...{ data: { volume: 0, relative: '' }, wal: null, tablespaces: new Map() },
+    kind: 'zfs',
+    atomic: true,
+    volumes: [{ root: '/srv', dataset: "tank/pg's data" }],
+    data: { volume: 0, relative: '' },
+    wal: null,
+    tablespaces: new Map(),
   },
   newRunId(),
   '/srv/c',

@@ -29,8 +29,13 @@ const good: CowFacts = {
   server: map(GOOD_SERVER),
   dataset: map(GOOD_DATASET),
   walDataset: map(GOOD_DATASET),
-  ...{ arcBytes: 8 * GB, memoryBytes: 16 * GB, zfsVersion: '2.2.7-1' },
-  ...{ blockCloning: null, shares: true, nodatacow: false, extents: null },
+  arcBytes: 8 * GB,
+  memoryBytes: 16 * GB,
+  zfsVersion: '2.2.7-1',
+  blockCloning: null,
+  shares: true,
+  nodatacow: false,
+  extents: null,
 };
 const codes = (changes: Partial<CowFacts>) =>
   findCowMistakes({ ...good, ...changes }).map(({ code }) => code);

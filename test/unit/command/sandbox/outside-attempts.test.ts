@@ -7,7 +7,10 @@ const SETTINGS: ConnectionSettings = {
     { host: 'DB.example', port: 5432 },
     { host: '127.0.0.1', port: 5433 },
   ],
-  ...{ user: 'me', database: 'shop', sslmode: 'prefer', parameters: {} },
+  user: 'me',
+  database: 'shop',
+  sslmode: 'prefer',
+  parameters: {},
 };
 
 test('connections are counted by place, and a name counts only if nothing connected to it', () => {
