@@ -1,6 +1,6 @@
 import { extname } from 'node:path';
 
-export type ReportFormat = 'text' | 'json' | 'markdown' | 'html' | 'junit' | 'sarif' | 'openmetrics';
+export type ReportFormat = 'text' | 'json' | 'markdown' | 'html' | 'junit' | 'sarif';
 
 const ENDINGS = new Map<string, ReportFormat>([
   ['.json', 'json'],
@@ -9,7 +9,6 @@ const ENDINGS = new Map<string, ReportFormat>([
   ['.html', 'html'],
   ['.xml', 'junit'],
   ['.sarif', 'sarif'],
-  ['.prom', 'openmetrics'],
 ]);
 
 /** The format of a file name's ending; undefined if there is none. */

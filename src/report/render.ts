@@ -32,7 +32,5 @@ export async function rendererOf(
       const { renderSarif } = await import('./sarif.ts');
       return (report, { locations = new Map() }) => renderSarif(report, locations);
     }
-    case 'openmetrics':
-      return (await import('./openmetrics.ts')).renderOpenMetrics;
   }
 }

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Report } from '../../../src/model/report.ts';
 import { renderJunit } from '../../../src/report/junit.ts';
-import { renderOpenMetrics } from '../../../src/report/openmetrics.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const SAMPLES = Object.entries(sampleReports);
@@ -92,96 +91,5 @@ describe('JUnit XML', () => {
     expect(renderJunit(sampleReport({ hazards: [hazard] }))).toContain(
       'REWRITE on public.&quot;a&lt;b&quot;',
     );
-  });
-});
-
-const SAMPLE_LINE =
-  /^(safemigrate_[a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*")(?:,[a-z]+="(?:[^"\\\n]|\\.)*")*)\} (-?\d[\d.e+-]*)$/;
-
-/** Each sample's value by its name and labels; the label `database`, which all have, is left out. */
-function samplesOf(text: string): Record<string, number> {
-  const lines = text.trimEnd().split('\n');
-  expect(lines.pop()).toBe('# EOF');
-  const samples: Record<string, number> = {};
-  let family = '';
-  for (const line of lines) {
-    const declared = /^# TYPE (\S+) gauge$/.exec(line)?.[1];
-    if (declared) family = declared;
-    if (line.startsWith('#')) continue;
-    const [, name = '', labels = '', value] = SAMPLE_LINE.exec(line) ?? [];
-    expect(name, line).toBe(family);
-    const others = labels.replace(/^database="(?:[^"\\]|\\.)*",?/, '');
-    samples[others === '' ? name : `${name}{${others}}`] = Number(value);
-  }
-  return samples;
-}
-
-describe('OpenMetrics text', () => {
-  test.each(SAMPLES)(
-    'OpenMetrics of the report %s declares each family once, before its samples',
-    (_name, report) => {
-      const text = renderOpenMetrics(report);
-      const types = text.split('\n').filter((line) => line.startsWith('# TYPE '));
-      expect(new Set(types).size).toBe(types.length);
-      expect(Object.keys(samplesOf(text)).length).toBeGreaterThanOrEqual(types.length);
-    },
-  );
-
-  test.each(SAMPLES)('OpenMetrics of the report %s names the unit of seconds and bytes', (_name, report) => {
-    const text = renderOpenMetrics(report);
-    for (const [, name, unit] of text.matchAll(/^# TYPE (\S+_(seconds|bytes)) gauge$/gm))
-      expect(text).toContain(`# UNIT ${name} ${unit}\n`);
-  });
-
-  test.each<[string, Record<string, number>]>([
-    [
-      'rewrite',
-      {
-        safemigrate_run_passed: 0,
-        safemigrate_command_duration_seconds: 252.4,
-        'safemigrate_clone_duration_seconds{method="template",strategy="clone"}': 0.412,
-        safemigrate_statements: 4,
-        'safemigrate_lock_held_max_seconds{mode="ACCESS EXCLUSIVE"}': 241.9,
-        safemigrate_wal_bytes: 20 * 1024 ** 3,
-        'safemigrate_hazards{severity="error"}': 1,
-        'safemigrate_hazards{severity="warning"}': 0,
-        'safemigrate_hazards{severity="notice"}': 1,
-      },
-    ],
-    ['failed-command', { safemigrate_command_exit_code: 1, safemigrate_statements_failed: 2 }],
-    [
-      'half-applied',
-      {
-        'safemigrate_apply_outcome{outcome="partly"}': 1,
-        'safemigrate_apply_outcome{outcome="applied"}': 0,
-        'safemigrate_apply_statements{effect="committed"}': 1,
-        'safemigrate_apply_statements{effect="unknown"}': 1,
-        'safemigrate_apply_statements{effect="rolled back"}': 1,
-        safemigrate_apply_retries: 2,
-        safemigrate_apply_lagged_seconds: 2.4,
-      },
-    ],
-    [
-      'swapped',
-      {
-        'safemigrate_swap_outcome{outcome="swapped"}': 1,
-        safemigrate_swap_stall_seconds: 3.14,
-        'safemigrate_swap_step_duration_seconds{step="command"}': 2.21,
-        safemigrate_forecast_queued_statements: 966,
-        safemigrate_forecast_sessions_run_out: 1,
-        safemigrate_forecast_blocked_by_seconds: 720,
-        // Two standbys share this name.
-        'safemigrate_forecast_standby_behind_bytes{standby="replica"}': 21 * 1024 ** 3,
-      },
-    ],
-  ])('OpenMetrics of the report %s has the values that were measured', (name, values) => {
-    expect(samplesOf(renderOpenMetrics(sample(name)))).toMatchObject(values);
-  });
-
-  test('OpenMetrics has no sample for a value that was not measured', () => {
-    const samples = samplesOf(renderOpenMetrics(sample('interrupted')));
-    expect(samples).not.toHaveProperty('safemigrate_command_exit_code');
-    expect(samples).not.toHaveProperty('safemigrate_wal_bytes');
-    expect(samples).not.toHaveProperty('safemigrate_apply_forced');
   });
 });
