@@ -9,7 +9,6 @@ import { refuseUnasked } from '../confirm.ts';
 import { confirmApply, confirmSwap } from '../confirm-change.ts';
 import { pastApplies } from '../earlier-applies.ts';
 import { exitCodeOfReport } from '../exit-codes.ts';
-import { notify } from '../notify.ts';
 import { APPLY_TABLE, GUARDRAIL_TABLE } from '../options/apply-table.ts';
 import { type RunMode, settingsIn } from '../options/option-spec.ts';
 import { POLICY_TABLE } from '../options/policy-table.ts';
@@ -52,7 +51,6 @@ export async function rehearseCommand(
     const report = await runInMode(mode, options, values, display, signals.abort);
     display.finish();
     await publish(report, values);
-    if (values.notify !== undefined) await notify(report, values.notify);
     return exitCodeOfReport(report, signals.received);
   } finally {
     display.finish();

@@ -16,7 +16,6 @@ export interface ProgramSettings {
   readonly format: 'text' | 'json' | 'markdown';
   readonly report: readonly string[];
   readonly audit: string;
-  readonly notify: string;
 }
 
 const REPORT_FILE: ValueType<string> = {
@@ -26,16 +25,6 @@ const REPORT_FILE: ValueType<string> = {
     return text;
   },
   format: (file) => file,
-};
-
-const WEB_ADDRESS: ValueType<string> = {
-  parse: (text) => {
-    // The address may hold a secret, and is not repeated.
-    if (!/^https?:\/\/\S+$/.test(text))
-      throw new Error('is no address that begins with https:// or http://.');
-    return text;
-  },
-  format: () => 'https://…',
 };
 
 export const PROGRAM_TABLE: OptionsFor<ProgramSettings> = {
@@ -72,14 +61,6 @@ export const PROGRAM_TABLE: OptionsFor<ProgramSettings> = {
     summary: 'record every statement that safemigrate itself sends',
     group: 'Report',
     type: TEXT,
-  },
-  notify: {
-    flag: '--notify <url>',
-    summary:
-      'send the verdict and a short summary there as JSON at the end (POST); a failure to do so changes nothing',
-    group: 'Report',
-    type: WEB_ADDRESS,
-    notInFile: true,
   },
   apply: {
     flag: '--apply',
