@@ -67,23 +67,3 @@ export async function readReport(run?: string): Promise<Report> {
     );
   }
 }
-
-/** Finds the last run before this one of the same command on the same database. */
-export async function lastLike({ run, command, target }: Report): Promise<Report | undefined> {
-  const key = keyOf({ command, target });
-  for (const id of (await runs())
-    .filter((known) => known < run.id)
-    .reverse()
-    .slice(0, LOOKED_AT)) {
-    const earlier = await readReport(id).catch(() => undefined);
-    if (earlier && keyOf(earlier) === key) return earlier;
-  }
-  return undefined;
-}
-
-/** Reports may be large: older ones are not worth reading. */
-const LOOKED_AT = 20;
-
-function keyOf({ command, target }: Pick<Report, 'command' | 'target'>): string {
-  return JSON.stringify([command.argv, target.host, target.port, target.database]);
-}

@@ -4,15 +4,13 @@ import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Report } from '../model/report.ts';
 import { CLONE_PORT, readEntries } from '../ownership/folder-records.ts';
 import { inCi } from '../rehearsal/sizes-caveat.ts';
-import { compareReports } from '../report/compare-reports.ts';
 import { formatOfFile, type ReportFormat } from '../report/formats.ts';
 import { render } from '../report/render.ts';
 import type { Location } from '../report/sarif.ts';
-import { visible } from '../report/visible.ts';
 import { annotations } from './ci/annotations.ts';
 import { withoutCommands } from './ci/log-commands.ts';
 import { keepTimes } from './earlier-applies.ts';
-import { keepReport, lastLike } from './history.ts';
+import { keepReport } from './history.ts';
 import { visibleLines } from './print.ts';
 import { styleOf } from './style.ts';
 
@@ -48,20 +46,13 @@ export function checkWritable(file: string, what = 'report', option = '--report'
 /** Formats that are made to be shown to others. */
 const FOR_OUTSIDE = new Set<ReportFormat>(['markdown', 'html', 'sarif']);
 
-/** Writes, prints and stores the report of a run that has just ended, and compares it with the last run of the same command. */
+/** Writes, prints and stores the report of a run that has just ended. */
 export async function publish(report: Report, options: PublishOptions): Promise<void> {
   const { env } = process;
   const out = await writeReport(report, options, process.stderr);
   if (env.GITHUB_ACTIONS === 'true')
     process.stderr.write(annotations(await out.forFormat('markdown'), out.locations));
   if (report.clone.kept) process.stderr.write(visibleLines(await keptNote(report, options)));
-  const earlier = await lastLike(report).catch(() => undefined);
-  const differences = earlier ? compareReports(report, earlier) : [];
-  if (earlier && differences.length > 0)
-    process.stderr.write(
-      visibleLines(`\nAgainst the last run of this command (${earlier.run.id}):\n`) +
-        withoutCommands(differences.map((line) => `  - ${visible(line)}\n`).join('')),
-    );
   const notKept = (await keepReport(report)) ?? (await keepTimes(report).catch(messageOf));
   if (notKept !== undefined)
     out.problems.push(`The report is not kept for \`safemigrate show\`: ${notKept}.`);

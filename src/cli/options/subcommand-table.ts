@@ -124,12 +124,6 @@ export const SHOW_OPTIONS = {
   verbose: PROGRAM_TABLE.verbose,
   report,
   redact,
-  compare: {
-    flag: '--compare <run>',
-    summary: 'say how the run differs from this earlier one',
-    group: 'Report',
-    type: TEXT,
-  },
 } as const satisfies OptionTable;
 
 export const COMMENT_OPTIONS = {
