@@ -9,7 +9,6 @@ import { render } from '../report/render.ts';
 import type { Location } from '../report/sarif.ts';
 import { annotations } from './ci/annotations.ts';
 import { withoutCommands } from './ci/log-commands.ts';
-import { keepTimes } from './earlier-applies.ts';
 import { keepReport } from './history.ts';
 import { visibleLines } from './print.ts';
 import { styleOf } from './style.ts';
@@ -53,7 +52,7 @@ export async function publish(report: Report, options: PublishOptions): Promise<
   if (env.GITHUB_ACTIONS === 'true')
     process.stderr.write(annotations(await out.forFormat('markdown'), out.locations));
   if (report.clone.kept) process.stderr.write(visibleLines(await keptNote(report, options)));
-  const notKept = (await keepReport(report)) ?? (await keepTimes(report).catch(messageOf));
+  const notKept = await keepReport(report);
   if (notKept !== undefined)
     out.problems.push(`The report is not kept for \`safemigrate show\`: ${notKept}.`);
   for (const problem of out.problems) process.stderr.write(visibleLines(`safemigrate: ${problem}\n`));

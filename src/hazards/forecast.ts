@@ -15,7 +15,6 @@ import type {
   StatementSection,
 } from '../model/report.ts';
 import { conflictsOf, LOCK_MODES, type LockMode, lockModeOf } from '../postgres/lock-modes.ts';
-import { applyHistoryOf, type EarlierApply } from './apply-history.ts';
 import { type HeldLock, longestLocks } from './held-locks.ts';
 import { effectiveRates, type Rates, SHORT_SAMPLE_MS } from './rates.ts';
 
@@ -32,8 +31,6 @@ export interface ForecastInput {
   readonly unsharedBytes: number | null;
   /** The clone could be made only while no other session was connected to the target. */
   readonly targetWasEmptied: boolean;
-  /** Applies of earlier runs to the same target. */
-  readonly pastApplies: readonly EarlierApply[];
   /** The traffic is that of a profile, taken at this time. */
   readonly profiledAt?: string | null;
 }
@@ -79,7 +76,6 @@ export function forecast(measured: ForecastInput): Forecast {
       inactiveSlots: [...traffic.inactiveSlots],
     },
     disk: diskForecast(measured),
-    earlierApplies: applyHistoryOf(measured.pastApplies),
   };
   return { section, rates, caveats: caveatsOf(measured, traffic, section) };
 }

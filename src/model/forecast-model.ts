@@ -81,19 +81,6 @@ export const forecastSection = z.object({
     compressRatio: z.number().positive().optional(),
     unsharedBytes: bytes.nullable().optional(),
   }),
-  /**
-   * For statements that earlier runs applied to this target: the time on the target divided by the rehearsed time. `low` and
-   * `high` are the 10th and the 90th percentile. null: there are none yet.
-   */
-  earlierApplies: z
-    .object({
-      applies: z.int(),
-      statements: z.int(),
-      low: z.number().positive(),
-      median: z.number().positive(),
-      high: z.number().positive(),
-    })
-    .nullable(),
 });
 
 export type ForecastSection = z.infer<typeof forecastSection>;

@@ -112,7 +112,6 @@ export async function judgeRehearsal(
       diskSpace: prepared.diskSpace,
       unsharedBytes: made.clone.strategy?.endsWith(' snapshot') ? made.clone.uniqueBytes : null,
       targetWasEmptied: choice.assessment.endsSessions,
-      pastApplies: await plan.pastApplies(target),
       caveats: caveats.flatMap((part) => part.caveats),
       loadRequested: plan.load !== null,
       interrupted: plan.signal.aborted,

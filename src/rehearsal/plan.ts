@@ -43,7 +43,6 @@ export interface RehearsalPlan extends RunPlan {
   readonly proposeAll: boolean;
   /** The file for what the command sent; null: it is not asked for. */
   readonly script: string | null;
-  readonly pastApplies: NonNullable<RehearseOptions['pastApplies']>;
 }
 
 export interface TargetPlan {
@@ -186,7 +185,6 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     proposeFormat,
     proposeAll,
     script,
-    pastApplies: options.pastApplies ?? (async () => []),
   };
 }
 

@@ -3,9 +3,7 @@ import type { Interrupts } from '../command/run-command.ts';
 import type { SandboxMode } from '../command/sandbox/sandbox-mode.ts';
 import { DEFAULT_URL_VARIABLE } from '../database/url-variable.ts';
 import type { Emit } from '../events.ts';
-import type { EarlierApply } from '../hazards/apply-history.ts';
 import type { Policy } from '../hazards/policy.ts';
-import type { Report } from '../model/report.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import type { ProposalFormat } from '../propose/formats/proposal-format.ts';
 import type { Observe } from '../proxy/observed.ts';
@@ -199,8 +197,6 @@ export interface RehearseOptions extends RehearsalSettings {
   readonly env?: NodeJS.ProcessEnv;
   /** Where the command's standard output goes. Default `inherit`. */
   readonly commandStdout?: 'inherit' | 'stderr';
-  /** Times of earlier applies to this target, for the forecast. Default: none are known. */
-  readonly pastApplies?: (target: Report['target']) => Promise<readonly EarlierApply[]>;
   readonly emit?: Emit;
   /** Gets each statement that safemigrate itself sends. */
   readonly audit?: Audit;

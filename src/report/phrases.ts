@@ -152,23 +152,15 @@ export function transactionWords({ application, state, ageMs }: OpenTransaction)
   return `${who}${state === null ? '' : ` (${state})`}, open for ${formatDuration(ageMs)} now`;
 }
 
-/** The effects besides waiting: times, standbys, replication slots, disk, old transactions. */
+/** The effects besides waiting: standbys, replication slots, disk, old transactions. */
 export function resourceWords({
   wal,
   disk,
   preparedTransactions,
   oldestTransaction,
-  earlierApplies,
 }: ForecastSection): string[] {
   const { count, oldestMs } = preparedTransactions;
   return [
-    // Reports of earlier versions have none.
-    ...(earlierApplies
-      ? [
-          `in ${plural(earlierApplies.applies, 'earlier apply', 'earlier applies')} to this target, statements took ` +
-            `${ratioWords(earlierApplies.low)} to ${ratioWords(earlierApplies.high)} times their rehearsed time (median ${ratioWords(earlierApplies.median)})`,
-        ]
-      : []),
     ...(wal.standbys ?? [])
       .filter(({ behindBytes }) => behindBytes !== null && behindBytes > 0)
       .map(
@@ -201,11 +193,6 @@ export function resourceWords({
       ? []
       : [`the oldest transaction: ${transactionWords(oldestTransaction)}`]),
   ];
-}
-
-/** `0.9`, `11`. */
-function ratioWords(ratio: number): string {
-  return ratio < 10 ? ratio.toFixed(1) : String(Math.round(ratio));
 }
 
 const LONG_MS = 60_000;

@@ -128,7 +128,6 @@ function large(): RehearsalEvidence {
     targetWasEmptied: false,
     diskSpace: null,
     unsharedBytes: null,
-    pastApplies: [],
     traffic: {
       sampledMs: 5_000,
       average: null,

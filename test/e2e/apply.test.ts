@@ -2,7 +2,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest
 import { apply } from '../helpers/apply.ts';
 import { safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
-import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
+import { scriptCommand } from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 import { digestOf, fingerprintOf } from '../helpers/target-state.ts';
 
@@ -135,20 +135,6 @@ describe('an apply', () => {
     expect(applied).toMatchObject({ outcome: 'refused', reasons: [expect.stringContaining('statement 2')] });
     expect(exitCode).toBe(4);
     expect(await digestOf(target.url)).toEqual(before);
-  });
-
-  test('is remembered by the forecasts of later runs on the same target, and of no other', async () => {
-    await apply(target.url, sqlCommand('UPDATE jobs SET id = id + 1000; SELECT pg_sleep(0.05)'));
-    const again = await apply(target.url, sqlCommand('SELECT pg_sleep(0.01)'));
-    const { applies, statements, low, high } = again.report.forecast?.earlierApplies ?? {};
-    expect(applies).toBe(1);
-    expect(statements).toBeGreaterThan(0);
-    expect(low).toBeGreaterThan(0);
-    expect(low).toBeLessThanOrEqual(high ?? 0);
-    const other = await temporaryDatabase(18);
-    const { report } = await rehearse(other.url, sqlCommand('SELECT 1'));
-    expect(report.forecast).toMatchObject({ earlierApplies: null });
-    await other.drop();
   });
 
   test('without --yes and without a terminal is refused before anything is done: exit code 4', async () => {

@@ -30,7 +30,6 @@ export function judgementOf(
     diskSpace: null,
     unsharedBytes: null,
     targetWasEmptied: false,
-    pastApplies: [],
     caveats: [],
     ...more,
   };

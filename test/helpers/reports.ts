@@ -929,7 +929,6 @@ const forecast: NonNullable<Report['forecast']> = {
     inactiveSlots: ['forgotten'],
   },
   disk: { neededBytes: 45 * GB, freeBytes: null },
-  earlierApplies: { applies: 4, statements: 31, low: 0.8, median: 1.1, high: 2.4 },
 };
 
 const swapped = sampleReport({

@@ -7,7 +7,6 @@ import { isolationText } from '../../report/isolation-phrases.ts';
 import { auditTo } from '../audit-file.ts';
 import { refuseUnasked } from '../confirm.ts';
 import { confirmApply, confirmSwap } from '../confirm-change.ts';
-import { pastApplies } from '../earlier-applies.ts';
 import { exitCodeOfReport } from '../exit-codes.ts';
 import { APPLY_TABLE, GUARDRAIL_TABLE } from '../options/apply-table.ts';
 import { type RunMode, settingsIn } from '../options/option-spec.ts';
@@ -36,7 +35,6 @@ export async function rehearseCommand(
     policy: settingsIn(POLICY_TABLE, values),
     ...(values.audit === undefined ? {} : { audit: auditTo(values.audit) }),
     command,
-    pastApplies,
     commandStdout: values.format ? ('stderr' as const) : ('inherit' as const),
     emit: display.emit,
     signal: signals.abort,

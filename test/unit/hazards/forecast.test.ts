@@ -38,7 +38,6 @@ const of = (more: Partial<TargetTraffic> = {}, measured: Partial<ForecastInput> 
     diskSpace: null,
     unsharedBytes: null,
     targetWasEmptied: false,
-    pastApplies: [],
     ...measured,
   });
 
@@ -273,5 +272,4 @@ const MEASURED_NOTHING = {
   diskSpace: null,
   unsharedBytes: null,
   targetWasEmptied: false,
-  pastApplies: [],
 };

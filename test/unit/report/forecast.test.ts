@@ -35,7 +35,6 @@ const forecast = (more: Partial<ForecastSection> = {}): ForecastSection => ({
   locks: [lock()],
   wal: { writtenBytes: 0, standbys: [], inactiveSlots: [] },
   disk: { neededBytes: 0, freeBytes: null },
-  earlierApplies: null,
   ...more,
 });
 
@@ -64,13 +63,6 @@ describe('the forecast', () => {
     );
     expect(lines[1]).toContain('public.orders');
     expect(lines.at(-1)).toBe('  - at this traffic no session would wait for the other 2 locks');
-  });
-
-  test('the forecast says how times on the target compared with rehearsed ones so far', () => {
-    const earlierApplies = { applies: 3, statements: 12, low: 0.84, median: 1.25, high: 11.4 };
-    expect(shown(forecast({ locks: [], earlierApplies }))[1]).toBe(
-      '  - in 3 earlier applies to this target, statements took 0.8 to 11 times their rehearsed time (median 1.3)',
-    );
   });
 
   test('the forecast names standbys, slots, disk, prepared and old transactions', () => {
