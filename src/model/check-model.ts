@@ -2,23 +2,41 @@ import { z } from 'zod';
 import { milliseconds, time } from './measures.ts';
 import { statementSection } from './statement-model.ts';
 
+/** Something in the command that may harm production, or this run's result. */
 export const hazard = z.object({
+  /** Code of the hazard; docs/hazards.md lists all. */
   code: z.string(),
+  /**
+   * `error` makes the rehearsal fail, and so does `warning` with `--fail-on warning`; `notice` never does.
+   */
   severity: z.enum(['error', 'warning', 'notice']),
+  /** `index` of the statement; null: it is about no single statement. */
   statement: z.int().nullable(),
+  /** Qualified name of the relation; null: it is about no single relation. */
   relation: z.string().nullable(),
+  /** What is wrong, in a sentence. */
   message: z.string(),
+  /** Measured facts behind it. */
   evidence: z.string(),
+  /** What to do instead. */
   advice: z.string(),
+  /** The policy accepts it, so that it does not make the rehearsal fail. */
   allowed: z.boolean(),
 });
 
-const sqlError = z.object({ sqlstate: z.string(), message: z.string() });
+const sqlError = z.object({
+  /** SQLSTATE, five characters. */
+  sqlstate: z.string(),
+  /** Message of the server. */
+  message: z.string(),
+});
 
 const applicationQuery = z.object({
+  /** Text of the query, with `$1`, `$2` for its values. */
   sql: z.string(),
   /** null if the queries come from a file. */
   calls: z.int().nullable(),
+  /** Average since `countedSince`; null: the time is not known, or the queries come from a file. */
   callsPerSecond: z.number().nonnegative().nullable(),
 });
 
@@ -30,20 +48,29 @@ export const queriesSection = z.object({
   countedSince: time.nullable(),
   /** Queries that could be prepared before the command, so that a failure afterwards means something. */
   checked: z.int(),
+  /** Number of queries that were not checked, by reason. */
   skipped: z.object({
     /** Statements that cannot be prepared: DDL, transaction control. */
     utility: z.int(),
+    /** Queries that could not be prepared before the command either. */
     failedBefore: z.int(),
     /** Queries whose text is hidden from the role. */
     hidden: z.int(),
   }),
   /** Plans were compared as well. */
   planned: z.boolean(),
-  broken: z.array(applicationQuery.extend({ error: sqlError })),
+  /** Queries that could be prepared before the command and no longer can. */
+  broken: z.array(
+    applicationQuery.extend({
+      /** Error of the server. */
+      error: sqlError,
+    }),
+  ),
   /** INSERTs and UPDATEs that the table refuses since the command. */
   refused: z
     .array(
       applicationQuery.extend({
+        /** Qualified name of the table. */
         relation: z.string(),
         /** Those that have no default, must have a value, and are not named by the INSERT; or those of `constraint`. */
         columns: z.array(z.string()),
@@ -54,13 +81,16 @@ export const queriesSection = z.object({
     .optional(),
   /** Queries that return columns of other names or types than before: sessions that prepared them get an error once. */
   changedRow: z.array(applicationQuery).optional(),
+  /** Queries whose plan costs more after the command. */
   slower: z.array(
     applicationQuery.extend({
       /** The planner's total cost for the generic plan. */
       costBefore: z.number(),
+      /** Cost after the command. */
       costAfter: z.number(),
       /** The plan node that changed, such as `Index Scan on public.orders`; null if the nodes are the same. */
       nodeBefore: z.string().nullable(),
+      /** The node that replaced it; null if the nodes are the same. */
       nodeAfter: z.string().nullable(),
       /** Tables without statistics after the command: after ANALYZE of them on the clone the query was no longer slower. */
       untilAnalyzed: z.array(z.string()).optional(),
@@ -74,46 +104,77 @@ export const queriesSection = z.object({
 export const checkSection = z.object({
   /** The SQL, or the file that contains it. */
   name: z.string(),
+  /** `same`: the rows are those from before. `empty`: there are no rows. */
   rule: z.enum(['same', 'empty']),
+  /** The result after the command satisfies the rule. */
   passed: z.boolean(),
   /** null if the query failed at that time, or did not have to be run. */
   rowsBefore: z.int().nullable(),
+  /** Rows after the command; null if the query failed then, or was not run. */
   rowsAfter: z.int().nullable(),
-  error: sqlError.extend({ when: z.enum(['before', 'after']) }).nullable(),
+  /** The error of the query; null: it did not fail. */
+  error: sqlError
+    .extend({
+      /** The run of the query that failed: before the command or after it. */
+      when: z.enum(['before', 'after']),
+    })
+    .nullable(),
   /** Some of the rows that differ, as JSON. */
   missing: z.array(z.string()),
+  /** Some of the rows that were not there before the command, as JSON. */
   added: z.array(z.string()),
 });
 
 /** Another command on the migrated clone: the migration again (`--rerun`), or the down migration (`--down`). */
 export const furtherRunSection = z.object({
+  /** The command line, with secrets removed. */
   command: z.string(),
+  /** Exit code; null: a signal ended the command. */
   exitCode: z.int().nullable(),
+  /** Signal that ended the command; null: it ended by itself. */
   signal: z.string().nullable(),
+  /** The command was ended because it exceeded `--timeout`. */
   timedOut: z.boolean(),
+  /** Time from the start of the command to its end. */
   durationMs: milliseconds,
+  /** The command connected to the clone at least once. */
   reachedClone: z.boolean(),
-  refused: z.array(z.object({ what: z.string(), why: z.string() })),
+  /** Statements that were refused, because they would have taken effect outside the clone. */
+  refused: z.array(
+    z.object({
+      /** The statement or function that was refused. */
+      what: z.string(),
+      /** Why it was refused. */
+      why: z.string(),
+    }),
+  ),
   /** The statements of this command, numbered from 1. */
   statements: z.array(statementSection),
   /** The schema is the expected one: that before the migration (`--down`), or that after its first run (`--rerun`). null: not compared. */
   schemaEqual: z.boolean().nullable(),
+  /** Differences from the expected schema. */
   differences: z.array(
     z.object({
+      /** The difference, in words. */
       what: z.string(),
       /** It is in the migration tool's own table, and does not make the run fail. */
       bookkeeping: z.boolean(),
     }),
   ),
+  /** Tables whose rows differ from the expected ones. */
   dataDifferences: z.array(
     z.object({
+      /** Qualified name of the table. */
       relation: z.string(),
+      /** The difference, in words. */
       what: z.string(),
+      /** It is in the migration tool's own table, and does not make the run fail. */
       bookkeeping: z.boolean(),
       /** --rerun-ignore names the table, so that the difference does not make the run fail. */
       ignored: z.boolean().optional(),
     }),
   ),
+  /** Number of tables whose rows were compared. */
   tablesCompared: z.int(),
   /** Tables whose rows were not compared because they are too large. */
   tablesSkipped: z.int(),

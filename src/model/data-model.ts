@@ -1,28 +1,55 @@
 import { z } from 'zod';
 import { bytes } from './measures.ts';
 
+/** Rows, sizes and values before and after the command. */
 export const dataSection = z.object({
   /** Relations with rows whose row count, size or storage changed; unchanged ones are only counted. */
   tables: z.array(
     z.object({
+      /** Qualified name; of a renamed relation, the new one. */
       relation: z.string(),
+      /** Rows before the command; 0: it did not exist. null: neither counted nor estimated. */
       rowsBefore: z.int().nullable(),
+      /** Rows after the command; 0: it no longer exists. null: neither counted nor estimated. */
       rowsAfter: z.int().nullable(),
       /** The row counts are exact; otherwise they are the planner's estimates. */
       exact: z.boolean(),
+      /** Size before the command, with indexes and TOAST; 0: it did not exist. null: it could not be read. */
       bytesBefore: bytes.nullable(),
+      /**
+       * Size after the command, with indexes and TOAST; 0: it no longer exists. null: it could not be read.
+       */
       bytesAfter: bytes.nullable(),
+      /** The files were replaced: the table was rewritten or truncated. */
       rewritten: z.boolean(),
     }),
   ),
+  /** Number of relations that are not listed, because nothing changed in them. */
   unchangedTables: z.int(),
   /** Rows that the command wrote, including those of transactions that were rolled back, but not those of TRUNCATE. */
-  written: z.array(z.object({ relation: z.string(), inserted: z.int(), updated: z.int(), deleted: z.int() })),
+  written: z.array(
+    z.object({
+      /** Qualified name of the table. */
+      relation: z.string(),
+      /** Rows inserted. */
+      inserted: z.int(),
+      /** Rows updated. */
+      updated: z.int(),
+      /** Rows deleted. */
+      deleted: z.int(),
+    }),
+  ),
   /** Stored data that was deleted or cut, under the names from before the command. */
   lost: z.array(
     z.object({
+      /** Qualified name of the table or column, from before the command. */
       object: z.string(),
+      /** A whole table or rows of it, or one column. */
       kind: z.enum(['table', 'column']),
+      /**
+       * `dropped`: the object is gone. `narrowed`: the new type cuts or rounds values. `deleted`: rows were
+       * deleted.
+       */
       what: z.enum(['dropped', 'narrowed', 'deleted']),
       /** Rows of the table before the command. */
       rows: z.int().nullable(),
@@ -44,6 +71,7 @@ export const dataSection = z.object({
   converted: z
     .array(
       z.object({
+        /** Qualified name of the column, from before the command. */
         object: z.string(),
         /** Rows of the table before the command; an estimate unless they are all compared. */
         rows: z.int().nullable(),
@@ -51,11 +79,13 @@ export const dataSection = z.object({
         compared: z.int(),
         /** Of those, the ones that had a value before. */
         values: z.int(),
+        /** Values that are null now. */
         becameNull: z.int(),
         /** Values that are others now; null: the two types have no text in common, or the table has no primary key to compare by. */
         changed: z.int().nullable(),
         /** How many different values there were among those compared, and how many there are of them now. */
         distinctBefore: z.int(),
+        /** Number of different values after the command, among the rows compared. */
         distinctAfter: z.int(),
         /** All rows were compared; otherwise a sample of them. */
         exact: z.boolean(),
@@ -64,7 +94,12 @@ export const dataSection = z.object({
     .optional(),
   /** Dropped columns that lose nothing: another column took the name, and each row has the same value there, compared by primary key. */
   copied: z.array(z.string()).optional(),
+  /**
+   * WAL that the command wrote; null: it could not be read. If others write to the same server, theirs is
+   * included.
+   */
   walBytes: bytes.nullable(),
+  /** Growth of the database, negative if it shrank; null: it could not be read. */
   sizeDeltaBytes: bytes.nullable(),
 });
 

@@ -5,12 +5,19 @@ import { statementSection, transactionSection } from './statement-model.ts';
 
 /** Transactions of the load that ended in a part of the run. A latency is null if there was none. */
 const loadPhase = z.object({
+  /** Length of the part. */
   durationMs: milliseconds,
+  /** Transactions that ended in it, also failed ones. */
   transactions: z.int(),
+  /** Transactions that failed in it. */
   failures: z.int(),
+  /** Median latency. */
   p50Ms: milliseconds.nullable(),
+  /** 95th percentile of the latencies. */
   p95Ms: milliseconds.nullable(),
+  /** 99th percentile of the latencies. */
   p99Ms: milliseconds.nullable(),
+  /** Longest latency. */
   maxMs: milliseconds.nullable(),
 });
 
@@ -18,11 +25,17 @@ const loadPhase = z.object({
 const loadedRun = z.object({
   /** When the load began. */
   startedAt: time,
+  /**
+   * Number of sessions that played the load; 1 for a command of the user's, whose sessions are not counted.
+   */
   clients: z.int(),
   /** null if the command never connected to the clone. */
   command: z.object({
+    /** Exit code; null: a signal ended the command. */
     exitCode: z.int().nullable(),
+    /** Start of the command, counted from the start of the load. */
     startedMs: milliseconds,
+    /** End of the command, counted from the start of the load. */
     endedMs: milliseconds,
     /** It left the schema that the rehearsal without load left. null: not compared, because it failed for example. */
     schemaEqual: z.boolean().nullable(),
@@ -31,18 +44,26 @@ const loadedRun = z.object({
   before: loadPhase,
   /** Transactions that were open while the command ran. */
   during: loadPhase,
+  /** After the command, until the load ended. */
   after: loadPhase,
   /** Time from the end of the command until no session waited and latencies were as before; null: not within the time that was waited. */
   recoveryMs: milliseconds.nullable(),
   /** Each second, by the time when transactions ended; a run of more than 300 s has parts of two seconds, of four, and so on. */
   seconds: z.array(
     z.object({
+      /** Start of this part, counted from the start of the load. */
       atMs: milliseconds,
+      /** Length of the part. */
       durationMs: milliseconds,
+      /** Transactions that ended in it, also failed ones. */
       transactions: z.int(),
+      /** Transactions that failed in it. */
       failures: z.int(),
+      /** Median latency; null if none ended. */
       p50Ms: milliseconds.nullable(),
+      /** 95th percentile of the latencies; null if none ended. */
       p95Ms: milliseconds.nullable(),
+      /** Longest latency; null if none ended. */
       maxMs: milliseconds.nullable(),
       /** Most sessions of the load that waited behind the command at once. */
       waiting: z.int(),
@@ -50,7 +71,9 @@ const loadedRun = z.object({
   ),
   /** Sum of the times that sessions of the load waited behind the command, in milliseconds. */
   blockedMs: milliseconds,
+  /** Longest time that one session waited. */
   longestWaitMs: milliseconds,
+  /** Highest number of sessions that waited at the same time. */
   mostWaiting: z.int(),
   /** Time in which at least one session waited. */
   someWaitedMs: milliseconds,
@@ -61,34 +84,64 @@ const loadedRun = z.object({
       relation: z.string().nullable(),
       /** The index of the statement in the loaded run. */
       statement: z.int().nullable(),
+      /** Text of the statement; null if the statement is not known. */
       sql: z.string().nullable(),
+      /** Sum of the waiting times. */
       blockedMs: milliseconds,
+      /** Number of sessions that waited. */
       sessions: z.int(),
+      /** Longest time that one of them waited. */
       longestMs: milliseconds,
     }),
   ),
   /** Errors of the load's transactions that ended while the command ran or after it. */
-  failures: z.array(z.object({ sqlstate: z.string(), message: z.string(), count: z.int() })),
+  failures: z.array(
+    z.object({
+      /** SQLSTATE; empty if the error has none. */
+      sqlstate: z.string(),
+      /** Message of the first such error. */
+      message: z.string(),
+      /** Number of such errors. */
+      count: z.int(),
+    }),
+  ),
   /** Deadlocks between the command and the load. */
   deadlocks: z.array(
     z.object({
+      /** The transaction that the server ended: the command's or one of the load. */
       victim: z.enum(['command', 'load']),
       /** The statement of the command that took part, if it is known. */
       statement: z.int().nullable(),
+      /** Text of the statement; null if the statement is not known. */
       sql: z.string().nullable(),
       /** Who waited for which lock, by the server's own words, with names. */
       detail: z.string(),
     }),
   ),
   /** Sessions on the clone's server, and how many it permits. */
-  connections: z.object({ most: z.int(), limit: z.int() }),
+  connections: z.object({
+    /** Highest number of sessions at the same time. */
+    most: z.int(),
+    /** max_connections. */
+    limit: z.int(),
+  }),
   /**
    * Connections that the target would need if its application opened one for each request that is held back: those that are open, and the
    * transactions that could not begin while sessions waited. null: the target's sessions could not be counted.
    */
-  pool: z.object({ needed: z.int(), open: z.int(), limit: z.int() }).nullable(),
+  pool: z
+    .object({
+      /** Connections that would be needed. */
+      needed: z.int(),
+      /** Sessions that are open on the target. */
+      open: z.int(),
+      /** Connections of the target that ordinary roles can use. */
+      limit: z.int(),
+    })
+    .nullable(),
   /** What the command sent in this run. */
   statements: z.array(statementSection),
+  /** Transactions of the command in this run. */
   transactions: z.array(transactionSection),
 });
 
@@ -108,7 +161,12 @@ export const loadSection = loadedRun.extend({
     played: z.number().nullable(),
   }),
   /** With `--apply`: the same once more, with the guardrails of the apply. null: not requested, or it could not be made. */
-  guarded: loadedRun.extend({ guardrails: duringSection.nullable() }).nullable(),
+  guarded: loadedRun
+    .extend({
+      /** Actions of the guardrails; null: the command was not started. */
+      guardrails: duringSection.nullable(),
+    })
+    .nullable(),
 });
 
 export type LoadedRunSection = z.infer<typeof loadedRun>;

@@ -4,11 +4,13 @@ import { statementSection, transactionSection } from './statement-model.ts';
 
 /** What one of the two forms cost, each on a clone of its own. */
 const proposalMeasures = z.object({
+  /** Time from the start of the command or script to its end. */
   durationMs: milliseconds,
   /** The longest time that reads of a table were blocked; null: its locks were not observed. */
   readsBlockedMs: milliseconds.nullable(),
   /** The same for writes. */
   writesBlockedMs: milliseconds.nullable(),
+  /** WAL written; null: it could not be read. */
   walBytes: bytes.nullable(),
   /** Needed at the peak: old and new files of rewritten tables, growth and WAL, without indexes of the old files. */
   diskBytes: bytes.nullable(),
@@ -17,6 +19,7 @@ const proposalMeasures = z.object({
     .object({
       /** Time in which at least one session waited. */
       someWaitedMs: milliseconds,
+      /** Longest time that one session waited. */
       longestWaitMs: milliseconds,
       /** Transactions of the load that failed while it ran, or after it. */
       failures: z.int(),
@@ -24,9 +27,11 @@ const proposalMeasures = z.object({
     .nullable(),
 });
 
+/** A statement of the command, and the change that the script makes to it. */
 const change = z.object({
   /** null: it is not about one statement. */
   statement: z.int().nullable(),
+  /** Codes of the hazards concerned. */
   codes: z.array(z.string()),
   /** What the script does instead, or why the statement is left as it was. */
   words: z.string(),
@@ -39,22 +44,27 @@ export const proposalSection = z.object({
    * not be written. `none`: no hazard that was found can be taken away by a script.
    */
   outcome: z.enum(['proved', 'refused', 'none']),
+  /** File that the script was written to; null: none was written. */
   file: z.string().nullable(),
   /** Why it is not proved. */
   reasons: z.array(z.string()),
+  /** Changes that take hazards away. */
   changes: z.array(change),
   /** Statements that have such a hazard, and no safer form. */
   left: z.array(change),
   /** What differs between any two runs, and was not compared: times, UUIDs, the migration tool's own table. */
   tolerated: z.array(z.string()),
+  /** Number of tables whose rows were compared. */
   tablesCompared: z.int(),
   /** Tables whose rows were not compared because they are too large. */
   tablesSkipped: z.int(),
+  /** Cost of the command as it is. */
   original: proposalMeasures,
   /** null: it was not run. */
   safer: proposalMeasures.nullable(),
   /** What the script sent. */
   statements: z.array(statementSection),
+  /** Transactions of the script. */
   transactions: z.array(transactionSection),
 });
 

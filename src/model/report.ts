@@ -26,6 +26,7 @@ import { swapSection } from './swap-model.ts';
  * be measured is null, and `caveats` says why (promise P7).
  */
 export const report = z.object({
+  /** Version of the report's format; a new one only if a path goes or changes its meaning. */
   version: z.literal(1),
   run: runSection,
   target: targetSection,
@@ -33,18 +34,25 @@ export const report = z.object({
   command: commandSection,
   /** Absent: judged by the sizes and rates of this database. */
   profile: profileSection.optional(),
+  /** Statements of the command on the clone, in the order in which they began. */
   statements: z.array(statementSection),
+  /** Transactions of the command on the clone, in the order in which they began. */
   transactions: z.array(transactionSection),
+  /** Schema before and after the command; null: it could not be compared, `caveats` says why. */
   schema: schemaSection.nullable(),
+  /** Data before and after the command; null: it could not be compared, `caveats` says why. */
   data: dataSection.nullable(),
+  /** Hazards that were found, also those that the policy accepts. */
   hazards: z.array(hazard),
   caveats: z.array(caveat),
   forecast: forecastSection.nullable(),
   /** null: `--queries off`, or no queries can be read. */
   queries: queriesSection.nullable(),
+  /** Results of the user's own checks (`--check`, `--check-empty`); empty without any. */
   checks: z.array(checkSection),
   /** null: not requested (`--rerun`, `--down`), or not run; `caveats` says why. */
   rerun: furtherRunSection.nullable(),
+  /** The down migration (`--down`) after the command. null: not requested, or not run; `caveats` says why. */
   down: furtherRunSection.nullable(),
   /** null: not requested (`--at-once`), or not run; `caveats` says why. */
   atOnce: atOnceSection.nullable(),
@@ -54,15 +62,32 @@ export const report = z.object({
   proposal: proposalSection.optional(),
   /** Absent: not requested (`--script`). */
   script: scriptSection.optional(),
+  /** Sessions that the command opened on the target itself; empty if there were none. */
   targetConnections: z.array(targetConnection),
-  verdict: z.object({ pass: z.boolean(), reasons: z.array(z.string()) }),
+  /** The judgement of the rehearsal by the policy. */
+  verdict: z.object({
+    /** The rehearsal passed: the exit code is 0, and an apply or a swap may follow. */
+    pass: z.boolean(),
+    /** Why it did not pass, in sentences; empty if it passed. */
+    reasons: z.array(z.string()),
+  }),
   /** null: not requested (`--apply`). */
   apply: applySection.nullable(),
   /** null: not requested (`--swap`). */
   swap: swapSection.nullable(),
+  /** Things that the run acquired and released at its end. */
   cleanup: z.object({
+    /** Names of the things that were released. */
     done: z.array(z.string()),
-    failed: z.array(z.object({ name: z.string(), reason: z.string() })),
+    /** Things that could not be released; `safemigrate clean` removes what is left of them. */
+    failed: z.array(
+      z.object({
+        /** Name of the thing, as in `done`. */
+        name: z.string(),
+        /** Message of the error. */
+        reason: z.string(),
+      }),
+    ),
   }),
 });
 

@@ -1,25 +1,43 @@
 import { z } from 'zod';
 import { bytes, milliseconds, time } from './measures.ts';
 
+/** The run that made this report. */
 export const runSection = z.object({
+  /** Run id: short, unique and sortable by time. Names of clones and kept originals end in it. */
   id: z.string(),
+  /** Start of the run. */
   startedAt: time,
+  /** End of the run, after everything was released. */
   finishedAt: time,
+  /** What was asked for: a rehearsal alone, or also an apply or a swap. */
   mode: z.enum(['rehearse', 'apply', 'swap']),
-  tool: z.object({ name: z.literal('safemigrate'), version: z.string() }),
+  /** The program that made the report. */
+  tool: z.object({
+    /** Name of the program. */
+    name: z.literal('safemigrate'),
+    /** Version of the program. */
+    version: z.string(),
+  }),
 });
 
+/** The database that the migration is for. */
 export const targetSection = z.object({
+  /** Host name, address, or folder of the Unix socket. */
   host: z.string(),
+  /** Port of the server. */
   port: z.int(),
+  /** Name of the database. */
   database: z.string(),
+  /** Version of PostgreSQL there, as the server gives it. */
   serverVersion: z.string(),
+  /** Size of the database before the command, as pg_database_size gives it. */
   sizeBytes: bytes,
   /** Where the connection came from: `--url`, `DATABASE_URL`, … */
   source: z.string(),
   /** Changes that the command or other sessions made on the target during the run. */
   changes: z.array(
     z.object({
+      /** The change, in words. */
       what: z.string(),
       /**
        * Made while the command ran, by the command or by others. `unknown`: no other session was seen, and a person must look.
@@ -39,14 +57,29 @@ export const targetSection = z.object({
    * Sessions that came to the target while the command could have connected, by whose they were. `others`: seen to be somebody
    * else's; `unexplained`: only counted by the server. null: not known.
    */
-  sessions: z.object({ ours: z.int(), command: z.int(), others: z.int(), unexplained: z.int() }).nullable(),
+  sessions: z
+    .object({
+      /** Sessions of safemigrate. */
+      ours: z.int(),
+      /** Sessions of the command that were seen on the target. */
+      command: z.int(),
+      /** Sessions that were seen to belong to other programs. */
+      others: z.int(),
+      /** Sessions that the server counted but that were not seen. */
+      unexplained: z.int(),
+    })
+    .nullable(),
   /** What safemigrate itself did on the target, beyond reading catalogues. */
   touched: z.array(z.string()),
 });
 
+/** The clone that the command ran on. */
 export const cloneSection = z.object({
+  /** Clone method: `template`, `cluster`, `basebackup`, `dump`, … (docs/clone-methods.md). */
   method: z.string(),
+  /** The way in which the method made the copy, such as `reflink`, `copy` or a kind of snapshot. */
   strategy: z.string(),
+  /** `same-cluster`: a database beside the target. `own-cluster`: on a server of its own. */
   isolation: z.enum(['same-cluster', 'own-cluster']),
   /**
    * How far the clone's server is kept from others: `sandbox` (without network, and without processes and files of others),
@@ -56,16 +89,29 @@ export const cloneSection = z.object({
   containment: z.enum(['sandbox', 'offline', 'own-server', 'target-server', 'other-server']),
   /** What a function of the command could still do on the target's server with the rights of its role; null if nothing is known. */
   exposure: z.string().nullable(),
+  /** Name of the clone's database. */
   database: z.string(),
+  /** Time from the beginning until the clone could be used. */
   durationMs: milliseconds,
+  /** Size of the clone's database after the command; null: it could not be read. */
   sizeBytes: bytes.nullable(),
   /** Disk space that the clone occupies beyond what it shares with the target; on a server of its own without other databases there. */
   uniqueBytes: bytes.nullable(),
+  /** Why this method was chosen. */
   reason: z.string(),
   /** The clone was kept on request (`--keep`). */
   kept: z.boolean(),
   /** Every clone method that was assessed; the one that was used comes first. */
-  considered: z.array(z.object({ method: z.string(), possible: z.boolean(), reason: z.string() })),
+  considered: z.array(
+    z.object({
+      /** Clone method. */
+      method: z.string(),
+      /** The method could have been used here. */
+      possible: z.boolean(),
+      /** Why it is possible or impossible here. */
+      reason: z.string(),
+    }),
+  ),
 });
 
 /** A place outside its sandbox that the command tried to reach. */
@@ -74,6 +120,7 @@ export const commandAttempt = z.object({
   host: z.string(),
   /** null: it asked for the address of the name, and connected to none of the ports that are recorded. */
   port: z.int().nullable(),
+  /** Number of times that it tried. */
   count: z.int(),
   /**
    * `not-allowed`: no `--sandbox-allow` names it. `postgres`: it spoke the protocol of PostgreSQL, which needs
@@ -89,6 +136,7 @@ export const commandIsolation = z.object({
    * proxy's port alone. `watched`: its connections were.
    */
   kind: z.enum(['sandboxed', 'restricted', 'watched']),
+  /** The means that isolated it; null: it was only watched. */
   by: z.enum(['bubblewrap', 'unshare', 'landlock', 'sandbox-exec']).nullable(),
   /** It could signal no process outside. */
   scoped: z.boolean(),
@@ -102,25 +150,52 @@ export const commandIsolation = z.object({
   attempts: z.array(commandAttempt).optional(),
 });
 
+/** The migration command, as it ran on the clone. */
 export const commandSection = z.object({
+  /** Program and arguments, with secrets removed. */
   argv: z.array(z.string()),
+  /** Exit code; null: a signal ended the command. */
   exitCode: z.int().nullable(),
+  /** Signal that ended the command, such as `SIGTERM`; null: it ended by itself. */
   signal: z.string().nullable(),
+  /** The command was ended because it exceeded `--timeout`. */
   timedOut: z.boolean(),
+  /** Time from the start of the command to its end. */
   durationMs: milliseconds,
   /** Names of the variables, and positions of the arguments, that named the target and were rewritten to point to the clone. */
   rewritten: z.array(z.string()),
   /** Variables that were set besides. If `rewritten` is empty, nothing named the target, and these offer the clone to the command. */
   added: z.array(z.string()),
   /** Variables and arguments that may name the target but were not rewritten, with the reason. */
-  undecided: z.array(z.object({ name: z.string(), reason: z.string() })),
+  undecided: z.array(
+    z.object({
+      /** Name of the variable, or position of the argument. */
+      name: z.string(),
+      /** Why it was not rewritten. */
+      reason: z.string(),
+    }),
+  ),
   /** The command connected to the clone at least once. */
   reachedClone: z.boolean(),
   isolation: commandIsolation,
   /** Processes that it left running when it ended, as program and script. */
-  leftRunning: z.array(z.object({ pid: z.int(), command: z.string() })),
+  leftRunning: z.array(
+    z.object({
+      /** Process id. */
+      pid: z.int(),
+      /** Program and script of the process. */
+      command: z.string(),
+    }),
+  ),
   /** Statements that were refused, because they would have taken effect outside the clone. */
-  refused: z.array(z.object({ what: z.string(), why: z.string() })),
+  refused: z.array(
+    z.object({
+      /** The statement or function that was refused. */
+      what: z.string(),
+      /** Why it was refused: the effect that it would have had. */
+      why: z.string(),
+    }),
+  ),
   /** Statements that were run although they take effect outside the clone (`--allow-cluster-statements`). */
   allowed: z.array(z.string()),
   /** Statements that named the target and were redirected to the clone. */
@@ -133,9 +208,18 @@ export const commandSection = z.object({
 
 /** A session that the command opened on the target itself, bypassing safemigrate. */
 export const targetConnection = z.object({
-  process: z.object({ pid: z.int(), command: z.string() }),
+  /** The process that opened the session. */
+  process: z.object({
+    /** Process id. */
+    pid: z.int(),
+    /** Program and script of the process. */
+    command: z.string(),
+  }),
+  /** Role that it logged in as; null: the server does not show it to our role. */
   user: z.string().nullable(),
+  /** application_name of the session. */
   application: z.string(),
+  /** Time at which the session began. */
   connectedAt: time,
   /** The last query of the session when it was found. */
   query: z.string().nullable(),
@@ -145,12 +229,17 @@ export const targetConnection = z.object({
 
 /** The profile by whose sizes and rates the run was judged. */
 export const profileSection = z.object({
+  /** Name of the database that the profile is of. */
   database: z.string(),
+  /** Version of PostgreSQL there. */
   serverVersion: z.string(),
+  /** Time at which the profile was taken. */
   takenAt: time,
+  /** Age of the profile at the time of the run. */
   ageMs: milliseconds,
   /** false: it has a checksum alone, which anybody can make. */
   signed: z.boolean(),
+  /** Number of relations in the profile. */
   relations: z.int(),
   /** Relations that the command's statements use and the profile does not have: judged by their size here. */
   missing: z.array(z.string()),
@@ -160,7 +249,9 @@ export const profileSection = z.object({
 export const caveat = z.object({
   /** A path in this report, or a prefix of one. */
   path: z.string(),
+  /** `estimate`: the value is not exact. `unmeasured`: there is no value, or a part of it is missing. */
   kind: z.enum(['estimate', 'unmeasured']),
+  /** The reason, in a sentence. */
   reason: z.string(),
 });
 

@@ -6,7 +6,9 @@ export const scriptSection = z.object({
   file: z.string().nullable(),
   /** Why not. */
   reason: z.string().nullable(),
+  /** Number of statements in the script. */
   statements: z.int(),
+  /** Number of transactions in the script. */
   transactions: z.int(),
 });
 

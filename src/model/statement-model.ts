@@ -6,25 +6,39 @@ import { bytes, milliseconds, time } from './measures.ts';
  * measured, times the size in the profile. Present only if it differs from what was measured.
  */
 export const productionTime = z.object({
+  /** Best estimate of the time. */
   ms: milliseconds,
+  /** Lower end of the estimate. */
   lowMs: milliseconds,
+  /** Upper end of the estimate. */
   highMs: milliseconds,
+  /** Source of the rate of work: measured in this run, or typical of such work. */
   basis: z.enum(['measured rate', 'typical rate']),
 });
 
+/** A lock on a relation that the statement added to those of its transaction. */
 export const lockSection = z.object({
+  /** Qualified name of the relation, with quotes if necessary. */
   relation: z.string(),
   /** The table, if the relation is an index: whoever uses the table uses the index. Absent otherwise. */
   indexOf: z.string().optional(),
+  /** Lock mode in PostgreSQL's words, such as `ACCESS EXCLUSIVE`. */
   mode: z.string(),
+  /** Command tag of the statement, such as `ALTER TABLE`; its first word if it failed. */
   acquiredBy: z.string(),
+  /** Time from the start of the statement to the end of its transaction; null: the end was not seen. */
   heldMs: milliseconds.nullable(),
+  /**
+   * Work on the relation that must wait: `reads`, `writes`, `schema changes`, …; empty for a relation that
+   * the command created.
+   */
   blocks: z.array(z.string()),
   /**
    * true if it was not seen: PostgreSQL takes it by rule. Of what a CALL or DO released before its end, `heldMs` is then the longest time
    * that can stay unseen. Absent otherwise.
    */
   byRule: z.boolean().optional(),
+  /** `heldMs` at production's size; absent without a profile, or if it is the same. */
   atProductionSize: productionTime.optional(),
 });
 
@@ -34,40 +48,69 @@ export const lockSection = z.object({
  */
 export const statementNote = z.enum(['unread', 'prepared elsewhere', 'implicit end']);
 
+/** A statement that the command sent, as the server finished it. */
 export const statementSection = z.object({
+  /** Number of the statement, from 1, in the order of beginning over all sessions. */
   index: z.int(),
+  /** Number of the session that sent it, from 1. */
   session: z.int(),
+  /** Text of the statement, without secrets, and with `--redact` without literals. */
   sql: z.string(),
   /** Absent if `sql` is the statement's text. */
   note: statementNote.optional(),
+  /** Command tag that the server answered, such as `CREATE TABLE`; null: it failed. */
   tag: z.string().nullable(),
+  /** Time at which the statement was sent. */
   startedAt: time,
+  /** Time until the server's answer was complete; a sum if `repeated` is present. */
   durationMs: milliseconds,
+  /** Rows that the command tag counts; null: the tag has no count, or the statement failed. */
   rows: z.int().nullable(),
+  /** Number of the transaction that it ran in, as in `transactions`. */
   transaction: z.int(),
+  /** The command began the transaction with BEGIN; false: the statement was a transaction by itself. */
   explicit: z.boolean(),
+  /**
+   * How the locks are known. `exact`: read after the statement. `group`: read once for several similar
+   * statements. `sampled`: read now and then. `unknown`: not read, for example because the statement failed.
+   */
   exactness: z.enum(['exact', 'group', 'sampled', 'unknown']),
+  /** The server's error; null: the statement succeeded. */
   error: z
     .object({
+      /** SQLSTATE, five characters. */
       sqlstate: z.string(),
+      /** Primary message. */
       message: z.string(),
+      /** DETAIL; null: the server sent none. */
       detail: z.string().nullable(),
+      /** HINT; null: the server sent none. */
       hint: z.string().nullable(),
+      /** Position of the error in the text in characters, from 1; null: the server sent none. */
       position: z.int().nullable(),
       /** The CONTEXT of the message: function calls, or the line of copied data. */
       where: z.string().nullable(),
       /** The statement inside a function that failed. */
       internalQuery: z.string().nullable(),
+      /** Schema that the error is about; null: the server named none. */
       schema: z.string().nullable(),
+      /** Table that the error is about; null: the server named none. */
       table: z.string().nullable(),
+      /** Column that the error is about; null: the server named none. */
       column: z.string().nullable(),
+      /** Data type that the error is about; null: the server named none. */
       dataType: z.string().nullable(),
+      /** Constraint that the error is about; null: the server named none. */
       constraint: z.string().nullable(),
     })
     .nullable(),
+  /** Locks on relations, strongest first; null: they are not known, see `exactness`. */
   locks: z.array(lockSection).nullable(),
+  /** Relations whose files the statement replaced. */
   rewrote: z.array(z.string()),
+  /** WAL that the whole server wrote while the statement ran; null: it was not read. */
   walBytes: bytes.nullable(),
+  /** `durationMs` at production's size; absent without a profile, or if it is the same. */
   atProductionSize: productionTime.optional(),
   /** Rows at production's size, by a profile, if they differ. */
   rowsAtProductionSize: z.int().optional(),
@@ -78,6 +121,7 @@ export const statementSection = z.object({
    */
   repeated: z
     .object({
+      /** Number of statements. */
       count: z.int(),
       /** Number of transactions that they ran in. */
       transactions: z.int(),
@@ -85,12 +129,17 @@ export const statementSection = z.object({
       alike: z.boolean(),
       /** If they are not alike: hashes of the different texts without their values, which an apply compares with. */
       likenesses: z.array(z.string()).optional(),
+      /** Shortest time of one of them. */
       minMs: milliseconds,
+      /** Average time of one of them. */
       meanMs: milliseconds,
+      /** Longest time of one of them. */
       maxMs: milliseconds,
       /** At most 10 % too high. */
       p99Ms: milliseconds,
+      /** `index` of the last one. */
       lastIndex: z.int(),
+      /** Start of the last one. */
       lastStartedAt: time,
     })
     .optional(),
@@ -102,7 +151,9 @@ export const transactionOutcome = z.enum(['committed', 'rolled back', 'prepared'
 export const transactionSection = z.object({
   /** The number that the statements of this transaction have in `transaction`. */
   transaction: z.int(),
+  /** Number of the session, as in `statements`. */
   session: z.int(),
+  /** Start of its first statement. */
   startedAt: time,
   /** null if the session ended without reporting the end of the transaction. */
   endedAt: time.nullable(),

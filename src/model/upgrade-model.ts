@@ -6,7 +6,9 @@ import { schemaChange } from './schema-model.ts';
 import { statementSection, transactionSection } from './statement-model.ts';
 import { UPGRADE_MODES } from './upgrade-mode.ts';
 
+/** A version of PostgreSQL that is installed here. */
 const installation = z.object({
+  /** Major version. */
   major: z.int(),
   /** `18.4` */
   version: z.string(),
@@ -16,19 +18,32 @@ const installation = z.object({
 
 /** A part of an upgrade, in the order in which they run. */
 const upgradePhase = z.object({
+  /** Program or step that ran; `command` is the command that belongs to the upgrade. */
   name: z.enum(['initdb', 'pg_upgrade', 'start', 'first statistics', 'statistics', 'command']),
+  /** Time that it took. */
   durationMs: milliseconds,
   /** Users cannot work during it. */
   down: z.boolean(),
   /** Its longest steps as the program names them, in their order. */
-  steps: z.array(z.object({ name: z.string(), durationMs: milliseconds })),
+  steps: z.array(
+    z.object({
+      /** Name of the step. */
+      name: z.string(),
+      /** Time that the step took. */
+      durationMs: milliseconds,
+    }),
+  ),
 });
 
+/** The upgrade in one mode, tried on a copy of the cluster. */
 const modeSection = z.object({
+  /** The mode of pg_upgrade. */
   mode: z.enum(UPGRADE_MODES),
+  /** `skipped`: it was not tried, because it is not possible here or was not needed. */
   outcome: z.enum(['passed', 'failed', 'skipped']),
   /** Why it failed or was skipped. */
   reason: z.string().nullable(),
+  /** Phases that ran, in their order. */
   phases: z.array(upgradePhase),
   /** The phases in which users cannot work, together; null unless it passed. */
   downtimeMs: milliseconds.nullable(),
@@ -44,33 +59,50 @@ const applicationSection = z.object({
   mode: z.enum(UPGRADE_MODES),
   /** null: there were none to be tried. */
   queries: queriesSection.nullable(),
+  /** Results of the user's own checks on both versions. */
   checks: z.array(checkSection),
   /** Differences of the schema right after the upgrade, but for what the versions explain; null: it could not be compared. */
   schemaChanges: z.array(schemaChange).nullable(),
   /** Differences of kinds of objects whose changes are described in words only. */
-  unmodeled: z.array(z.object({ kind: z.string(), detail: z.string() })).nullable(),
+  unmodeled: z
+    .array(
+      z.object({
+        /** Kind of object, in words. */
+        kind: z.string(),
+        /** The difference, in words. */
+        detail: z.string(),
+      }),
+    )
+    .nullable(),
 });
 
 /** After the first mode whose server was started. */
 const postUpgradeCommand = z.object({
+  /** Program and arguments, with secrets removed. */
   argv: z.array(z.string()),
   /** null: a signal ended it. */
   exitCode: z.int().nullable(),
+  /** Time from the start of the command to its end. */
   durationMs: milliseconds,
   /** What it sent to the upgraded server, as in the report of a rehearsal. */
   statements: z.array(statementSection),
+  /** Transactions of the command. */
   transactions: z.array(transactionSection),
 });
 
+/** Something that prevents or impairs the upgrade. */
 const obstacle = z.object({
+  /** Code of the obstacle; docs/upgrade.md lists all. */
   code: z.string(),
   /** `error`: pg_upgrade refuses, or the new server does not work. */
   severity: z.enum(['error', 'warning', 'notice']),
+  /** The obstacle, in a sentence. */
   message: z.string(),
   /** What it concerns: at most 100. */
   objects: z.array(z.string()),
   /** How many it concerns. */
   count: z.int(),
+  /** What to do about it. */
   remedy: z.string(),
   /** Statements that apply the remedy, if it is SQL. */
   sql: z.array(z.string()),
@@ -78,36 +110,70 @@ const obstacle = z.object({
 
 /** The report of `safemigrate upgrade`. Durations are milliseconds, sizes bytes, times ISO 8601. */
 export const upgradeReport = z.object({
+  /** Version of the format. */
   version: z.literal(1),
+  /** The run that made this report. */
   run: z.object({
+    /** Run id: short, unique and sortable by time. */
     id: z.string(),
+    /** Start of the run. */
     startedAt: time,
+    /** End of the run, after everything was released. */
     finishedAt: time,
+    /** Always `upgrade`. */
     mode: z.literal('upgrade'),
-    tool: z.object({ name: z.literal('safemigrate'), version: z.string() }),
+    /** The program that made the report. */
+    tool: z.object({
+      /** Name of the program. */
+      name: z.literal('safemigrate'),
+      /** Version of the program. */
+      version: z.string(),
+    }),
   }),
+  /** The cluster to upgrade, and the database that was connected to. */
   target: z.object({
+    /** Host name, address, or folder of the Unix socket. */
     host: z.string(),
+    /** Port of the server. */
     port: z.int(),
+    /** Name of the database. */
     database: z.string(),
+    /** Where the connection came from: `--url`, `DATABASE_URL`, … */
     source: z.string(),
     /** All databases that pg_upgrade moves. */
     databases: z.int(),
+    /** Size of all databases. */
     sizeBytes: bytes,
     /** What safemigrate itself did on the target, beyond reading catalogues. */
     touched: z.array(z.string()),
   }),
+  /** The copy of the cluster that the upgrade was tried on. */
   clone: z.object({
+    /** The way in which the copy was made, such as `reflink` or `copy`. */
     strategy: z.string(),
+    /** How far the copy's server was kept from others, as `clone.containment` of a rehearsal's report. */
     containment: z.enum(['sandbox', 'offline', 'own-server', 'target-server', 'other-server']),
     /** Until the copy had recovered and was shut down. */
     durationMs: milliseconds,
+    /** Why it was made in this way. */
     reason: z.string(),
   }),
+  /** The version that the target has. */
   from: installation,
+  /** The version to upgrade to. */
   to: installation,
   /** What `pg_upgrade --check` said, before any mode was tried; null if initdb could not make a cluster to upgrade to. */
-  check: z.object({ passed: z.boolean(), durationMs: milliseconds, output: z.array(z.string()) }).nullable(),
+  check: z
+    .object({
+      /** pg_upgrade found no obstacle. */
+      passed: z.boolean(),
+      /** Time that the check took. */
+      durationMs: milliseconds,
+      /** Lines that pg_upgrade wrote. */
+      output: z.array(z.string()),
+    })
+    .nullable(),
+  /** Obstacles that were found, also those that prevent nothing. */
   obstacles: z.array(obstacle),
   /** Empty unless the check passed. */
   modes: z.array(modeSection),
@@ -116,14 +182,38 @@ export const upgradeReport = z.object({
   /** null: no mode passed. */
   application: applicationSection.nullable(),
   /** null: no mode passed. */
-  recommendation: z.object({ mode: z.enum(UPGRADE_MODES), reason: z.string() }).nullable(),
+  recommendation: z
+    .object({
+      /** The mode to use. */
+      mode: z.enum(UPGRADE_MODES),
+      /** Why this one. */
+      reason: z.string(),
+    })
+    .nullable(),
   /** Whether pg_upgrade carries the planner's statistics over. */
   carriesStatistics: z.boolean(),
+  /** Values that are estimates or could not be measured. */
   caveats: z.array(caveat),
-  verdict: z.object({ pass: z.boolean(), reasons: z.array(z.string()) }),
+  /** The judgement of the rehearsal. */
+  verdict: z.object({
+    /** The upgrade succeeded in at least one mode, and nothing that is an error was found. */
+    pass: z.boolean(),
+    /** Why it did not pass, in sentences; empty if it passed. */
+    reasons: z.array(z.string()),
+  }),
+  /** Things that the run acquired and released at its end. */
   cleanup: z.object({
+    /** Names of the things that were released. */
     done: z.array(z.string()),
-    failed: z.array(z.object({ name: z.string(), reason: z.string() })),
+    /** Things that could not be released. */
+    failed: z.array(
+      z.object({
+        /** Name of the thing, as in `done`. */
+        name: z.string(),
+        /** Message of the error. */
+        reason: z.string(),
+      }),
+    ),
   }),
 });
 

@@ -9,7 +9,7 @@ export const REPORT_PAGE = 'docs/report.md';
 
 const MODEL = fileURLToPath(new URL('../../src/model', import.meta.url));
 
-/** As much of a syntax tree as is read here. */
+/** The parts of a syntax tree that are read here. */
 interface Node {
   readonly type: string;
   readonly start: number;
@@ -51,6 +51,15 @@ export function reportPaths(): string {
     ].join('\n');
   });
   return sections.join('\n\n');
+}
+
+/** Returns the paths of a schema of the model, by the name of its constant, that no comment describes. */
+export function undescribedPaths(name: string): string[] {
+  const schemas = readModel();
+  const rows: Row[] = [];
+  for (const { name: path, schema, comment } of propertiesOf(resolve(identifier(name), schemas), schemas))
+    describe(path, schema, comment, schemas, rows);
+  return rows.filter(({ comment }) => comment === '').map(({ path }) => path);
 }
 
 function readModel(): ReadonlyMap<string, Schema> {
@@ -97,7 +106,7 @@ function describe(
     describe(`${name}.${property.name}`, property.schema, property.comment, schemas, rows);
 }
 
-/** What is behind names and behind `.nullable()` and the like. */
+/** Follows names, and takes off `.nullable()` and the like. */
 function unwrapped(schema: Schema, schemas: ReadonlyMap<string, Schema>): { suffix: string; inner: Schema } {
   const known = resolve(schema, schemas);
   const method = methodOf(known.node);

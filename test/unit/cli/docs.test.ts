@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { generatedDocs } from '../../helpers/generated-docs.ts';
 import { HAZARDS_FOLDER } from '../../helpers/hazard-pages.ts';
 import { PROJECTS } from '../../helpers/projects.ts';
+import { undescribedPaths } from '../../helpers/report-page.ts';
 import { TOOL_COMMANDS } from '../../helpers/tools.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
@@ -16,6 +17,10 @@ const GENERATED = generatedDocs();
 
 test.each([...GENERATED])('%s has what the code says today; else: npm run docs', (file, text) => {
   expect(read(file)).toBe(text);
+});
+
+test.each(['report', 'upgradeReport', 'profileShape'])('each path of %s has a description', (name) => {
+  expect(undescribedPaths(name)).toEqual([]);
 });
 
 test('there is a page of each hazard, and of no other', () => {
