@@ -124,7 +124,7 @@ export function accessMadeBy(node: Node): string | undefined {
 }
 
 /** Whether functions of the user's may run in it: called ones, triggers of DML, or the scripts of an extension. */
-function mayRunUserCode(node: Node): boolean {
+export function mayRunUserCode(node: Node): boolean {
   const runsCode = [
     'DoStmt',
     'CallStmt',
