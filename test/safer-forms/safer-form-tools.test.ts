@@ -21,6 +21,16 @@ const FULL = `INSERT INTO customers (email, name) SELECT 'u' || n || '@example.c
 /** What takes its hazards away is checked with them. */
 const CODES = ['BACKFILL_IN_ONE_TRANSACTION', 'INDEX_NOT_CONCURRENT', 'CHECK_SCANS_TABLE'];
 
+/** Adds a migration to Drizzle's folder and its journal. */
+function addToDrizzle(folder: string, tag: string, sql: string): void {
+  const at = path.join(folder, 'drizzle/meta/_journal.json');
+  const journal = JSON.parse(readFileSync(at, 'utf8')) as { entries: Record<string, unknown>[] };
+  const last = journal.entries.at(-1) ?? {};
+  const entry = { ...last, idx: journal.entries.length, when: Number(last.when) + 1000, tag };
+  writeFileSync(at, JSON.stringify({ ...journal, entries: [...journal.entries, entry] }));
+  writeFileSync(path.join(folder, `drizzle/${tag}.sql`), sql);
+}
+
 /** Adds one migration to a copy of the project. */
 const ADD: Readonly<Partial<Record<ProjectId, (folder: string) => void>>> = {
   knex: (folder) =>
@@ -38,14 +48,7 @@ const ADD: Readonly<Partial<Record<ProjectId, (folder: string) => void>>> = {
       path.join(folder, 'db/migrations/20260301090000_names.sql'),
       `-- migrate:up\n${SQL.join(';\n')};\n-- migrate:down\n`,
     ),
-  drizzle: (folder) => {
-    const at = path.join(folder, 'drizzle/meta/_journal.json');
-    const journal = JSON.parse(readFileSync(at, 'utf8')) as { entries: Record<string, unknown>[] };
-    const last = journal.entries.at(-1) ?? {};
-    const entry = { ...last, idx: journal.entries.length, when: Number(last.when) + 1000, tag: '0004_names' };
-    writeFileSync(at, JSON.stringify({ ...journal, entries: [...journal.entries, entry] }));
-    writeFileSync(path.join(folder, 'drizzle/0004_names.sql'), SQL.join(';\n--> statement-breakpoint\n'));
-  },
+  drizzle: (folder) => addToDrizzle(folder, '0004_names', SQL.join(';\n--> statement-breakpoint\n')),
 };
 
 describe.each(Object.keys(ADD) as ProjectId[])('%s', (id) => {
@@ -80,10 +83,7 @@ describe.each(Object.keys(ADD) as ProjectId[])('%s', (id) => {
   );
 });
 
-describe.each([
-  ['knex', '20260301_names.js'],
-  ['node-pg-migrate', '1772355600000_names.js'],
-] as const)('%s', (id, name) => {
+describe.each([['drizzle', '0004_names.sql', 'drizzle']] as const)('%s', (id, name, place) => {
   const available = project(id).available();
   test.skipIf(skipReason(available === true ? null : available))(
     'runs its safer form as a migration of its own in the place of the original',
@@ -100,14 +100,14 @@ describe.each([
         const { report, stderr } = await rehearse(target.url, command, { folder, env, args });
         expect(report.proposal, stderr).toMatchObject({ outcome: 'proved', left: [], reasons: [] });
         expect(readdirSync(path.join(folder, 'proposed'))).toEqual([name]);
-        cpSync(path.join(folder, 'proposed'), path.join(folder, 'migrations'), { recursive: true });
+        cpSync(path.join(folder, 'proposed'), path.join(folder, place), { recursive: true });
         const safer = await rehearse(target.url, command, { folder, env });
         expect(safer.report.command.exitCode, safer.stderr).toBe(0);
         expect(safer.report.schema?.after).toBe(report.schema?.after);
         const codes = safer.report.hazards.map(({ code }) => code);
         expect(CODES.filter((code) => codes.includes(code))).toEqual([]);
         const recorded = () =>
-          withClient(target.url, async (client) => (await client.query(`SELECT name FROM ${journal}`)).rows);
+          withClient(target.url, async (client) => (await client.query(`SELECT * FROM ${journal}`)).rows);
         expect((await runProgram(command, { folder, env })).exitCode).toBe(0);
         const once = await recorded();
         expect((await runProgram(command, { folder, env })).exitCode).toBe(0);
@@ -120,36 +120,33 @@ describe.each([
 });
 
 describe('of several migrations of one command', () => {
-  const available = project('knex').available();
-  const raw = (sql: string) =>
-    `export const up = (knex) => knex.raw(${JSON.stringify(sql)});\nexport const down = () => {};\n`;
+  const { available, command, environment, journal } = project('drizzle');
+  const known = available();
   const ADDED: Readonly<Record<string, string>> = {
-    '20260301_index.js': SQL[1] ?? '',
-    '20260302_table.js': 'CREATE TABLE notes (id int)',
-    '20260303_check.js': SQL[2] ?? '',
+    '0004_index': SQL[1] ?? '',
+    '0005_table': 'CREATE TABLE notes (id int)',
+    '0006_check': SQL[2] ?? '',
   };
 
-  test.skipIf(skipReason(available === true ? null : available))(
+  test.skipIf(skipReason(known === true ? null : known))(
     'each that has a safer form gets a file, and the others stay',
     async () => {
-      const { command, environment, journal } = project('knex');
       const target = await temporaryDatabase(18);
-      const { folder, remove } = await copyProject('knex');
+      const { folder, remove } = await copyProject('drizzle');
       const env = environment(target.url);
       try {
         expect((await runProgram(command, { folder, env })).exitCode).toBe(0);
         await withClient(target.url, (client) => client.query(FULL));
-        for (const [name, sql] of Object.entries(ADDED))
-          writeFileSync(path.join(folder, 'migrations', name), raw(sql));
-        const args = ['--propose', 'proposed', '--propose-format', 'knex'];
+        for (const [tag, sql] of Object.entries(ADDED)) addToDrizzle(folder, tag, sql);
+        const args = ['--propose', 'proposed', '--propose-format', 'drizzle'];
         const { report, stderr } = await rehearse(target.url, command, { folder, env, args });
         expect(report.proposal, stderr).toMatchObject({ outcome: 'proved', left: [], reasons: [] });
         const proposed = path.join(folder, 'proposed');
-        expect(readdirSync(proposed).sort()).toEqual(['20260301_index.js', '20260303_check.js']);
-        expect(readFileSync(path.join(proposed, '20260301_index.js'), 'utf8')).not.toMatch(
+        expect(readdirSync(proposed).sort()).toEqual(['0004_index.sql', '0006_check.sql']);
+        expect(readFileSync(path.join(proposed, '0004_index.sql'), 'utf8')).not.toMatch(
           /customers_named|notes/,
         );
-        cpSync(proposed, path.join(folder, 'migrations'), { recursive: true });
+        cpSync(proposed, path.join(folder, 'drizzle'), { recursive: true });
         const safer = await rehearse(target.url, command, { folder, env });
         expect(safer.report.command.exitCode, safer.stderr).toBe(0);
         expect(safer.report.schema?.after).toBe(report.schema?.after);
@@ -157,8 +154,8 @@ describe('of several migrations of one command', () => {
         expect(CODES.filter((code) => codes.includes(code))).toEqual([]);
         expect((await runProgram(command, { folder, env })).exitCode).toBe(0);
         await withClient(target.url, async (client) => {
-          const { rows } = await client.query(`SELECT name FROM ${journal} ORDER BY id DESC LIMIT 3`);
-          expect(rows.map(({ name }: { name: string }) => name).reverse()).toEqual(Object.keys(ADDED));
+          const { rows } = await client.query(`SELECT created_at FROM ${journal} ORDER BY id`);
+          expect(rows).toHaveLength(4 + Object.keys(ADDED).length);
         });
       } finally {
         await remove();

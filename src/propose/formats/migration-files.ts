@@ -1,12 +1,13 @@
 import { alembicFiles, djangoFiles, knexFiles, nodePgMigrateFiles, railsFiles } from './code-formats.ts';
 import type { ToolFormat } from './proposal-format.ts';
 import type { MigrationFiles, SaferMigration } from './safer-migration.ts';
-import { flywayFiles, prismaFiles } from './sql-formats.ts';
+import { drizzleFiles, flywayFiles, prismaFiles } from './sql-formats.ts';
 
 const WRITERS: Readonly<
   Record<ToolFormat, (migration: SaferMigration) => MigrationFiles | Promise<MigrationFiles>>
 > = {
   prisma: prismaFiles,
+  drizzle: drizzleFiles,
   knex: knexFiles,
   'node-pg-migrate': nodePgMigrateFiles,
   flyway: flywayFiles,

@@ -2,6 +2,7 @@
 export const PROPOSAL_FORMATS = [
   'plain',
   'prisma',
+  'drizzle',
   'knex',
   'node-pg-migrate',
   'flyway',

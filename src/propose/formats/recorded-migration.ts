@@ -7,9 +7,10 @@ import type { KeptStatement } from '../kept-statements.ts';
 import type { ToolFormat } from './proposal-format.ts';
 import type { RecordedMigration } from './safer-migration.ts';
 
-/** Where a tool records the name of a migration. */
+/** Where a tool records the name of a migration, or the time that its journal gives to one. */
 const RECORDS: Readonly<Record<ToolFormat, readonly [table: string, column: string]>> = {
   prisma: ['_prisma_migrations', 'migration_name'],
+  drizzle: ['__drizzle_migrations', 'created_at'],
   knex: ['knex_migrations', 'name'],
   'node-pg-migrate': ['pgmigrations', 'name'],
   flyway: ['flyway_schema_history', 'script'],

@@ -24,6 +24,27 @@ export function flywayFiles({ recorded: { name }, parts, heading }: SaferMigrati
 }
 
 /**
+ * One file, of which Drizzle sends each statement by itself. It runs all pending migrations in one transaction, which the first
+ * statement ends; the last one begins the transaction in which Drizzle records the migration.
+ */
+export function drizzleFiles({ recorded: { name }, parts, heading }: SaferMigration): MigrationFiles {
+  const note = [
+    `It has the name of the original, so that meta/_journal.json stays as it is, and a database that has ${name} applied already keeps it.`,
+    'The COMMIT ends the transaction in which Drizzle runs all pending migrations, since an index cannot be built concurrently in one.',
+    'If a statement fails, what stands before it is done: take that out of this file before you run it again.',
+  ];
+  const blocks = parts.flatMap(({ comment, ...part }) =>
+    statementsOfScript([{ ...part, comment: null }]).map((sql, index) => [
+      ...commented(comment === null || index > 0 ? [] : [comment], '--'),
+      `${sql};`,
+    ]),
+  );
+  const statements = [['COMMIT;'], ...blocks, [`${RESET_LOCK_TIMEOUT};`], ['BEGIN;']];
+  const separated = statements.map((lines) => lines.join('\n')).join('\n--> statement-breakpoint\n');
+  return new Map([[`${name}.sql`, text([commented([...heading, ...note], '--'), [separated]])]]);
+}
+
+/**
  * Prisma sends a file as one message, which is one transaction if nothing in it says otherwise: so what is refused in a transaction
  * gets a migration of its own, and other statements stand between BEGIN and COMMIT.
  */

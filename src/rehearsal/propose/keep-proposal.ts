@@ -1,8 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Hazard } from '../../model/report.ts';
 import { nameTarget } from '../../ownership/folder-records.ts';
 import { migrationFiles } from '../../propose/formats/migration-files.ts';
+import type { ToolFormat } from '../../propose/formats/proposal-format.ts';
 import type { MigrationStatements } from '../../propose/formats/recorded-migration.ts';
 import type { RecordedMigration } from '../../propose/formats/safer-migration.ts';
 import type { Recording } from '../../propose/kept-statements.ts';
@@ -118,6 +119,47 @@ function headingOf(proof: readonly string[]): string[] {
     'If it stops, what stands before the failed statement is done: mend the cause, and go on from there.',
     'What the migration tool records about itself is part of it: the tool will find the migration applied.',
   ];
+}
+
+/**
+ * Returns the migrations with the names of their files, where the tool records something else.
+ * @throws Error in words for the user if a migration is not found below the folder
+ */
+export function withFileNames(
+  migrations: readonly MigrationStatements[],
+  format: ToolFormat,
+  folder: string,
+): readonly MigrationStatements[] {
+  if (format !== 'drizzle') return migrations;
+  const names = new Map(drizzleEntries(folder, MOST_FOLDERS).map(({ when, tag }) => [String(when), tag]));
+  return migrations.map(({ recorded, statements }) => {
+    const name = names.get(recorded.name);
+    if (name === undefined)
+      throw new Error(
+        `no meta/_journal.json below ${folder} has a migration with "when": ${recorded.name}: run the command from the project's folder, or leave out --propose-format`,
+      );
+    return { recorded: { ...recorded, name }, statements };
+  });
+}
+
+/** Folders within each other in which a journal is looked for. */
+const MOST_FOLDERS = 6;
+
+interface DrizzleEntry {
+  readonly when: number;
+  readonly tag: string;
+}
+
+/** Reads the journals that Drizzle keeps of a project's migrations: `created_at` of a migration is its `when` there. */
+function drizzleEntries(folder: string, depth: number): DrizzleEntry[] {
+  const journal = path.join(folder, 'meta', '_journal.json');
+  const own = existsSync(journal)
+    ? (JSON.parse(readFileSync(journal, 'utf8')) as { entries?: readonly DrizzleEntry[] }).entries
+    : undefined;
+  const below = readdirSync(folder, { withFileTypes: true })
+    .filter((each) => each.isDirectory() && each.name !== 'node_modules' && !each.name.startsWith('.'))
+    .flatMap(({ name }) => (depth > 0 ? drizzleEntries(path.join(folder, name), depth - 1) : []));
+  return [...(own ?? []), ...below];
 }
 
 /** Whether a file ending in `.js` is a module of ECMAScript there, by the nearest package.json. */

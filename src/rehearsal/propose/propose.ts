@@ -28,7 +28,7 @@ import type { RehearsalContext } from '../prepare.ts';
 import { type CloneRun, type CloneSetup, openWire } from '../run-on-clone.ts';
 import type { LoadOutcome } from '../run-under-load.ts';
 import { openSchemaReader } from '../schema-reader.ts';
-import { keepProposal, proposedMigrations } from './keep-proposal.ts';
+import { keepProposal, proposedMigrations, withFileNames } from './keep-proposal.ts';
 import { hazardFactsOf, prove, type Run } from './prove-script.ts';
 import { runScript, type ScriptRun } from './run-script.ts';
 
@@ -108,7 +108,8 @@ async function makeProposal(setup: CloneSetup, prepared: RehearsalContext, reque
   const { sent, sessions } = original.seen;
   const recording = { context: new HazardContext(facts), sent, sessions };
   const kept = await keptStatements(recording, scripted, 'safer');
-  const sections = format === 'plain' ? null : migrationsIn(kept, format);
+  const { folder } = setup.plan.command;
+  const sections = format === 'plain' ? null : withFileNames(migrationsIn(kept, format), format, folder);
   const failed = new Map<number, string>();
   for (;;) {
     const second = await anotherClone(setup, prepared);
