@@ -23,50 +23,8 @@ function head({ heading }: SaferMigration, sign: string, more: readonly string[]
   return `${commented([...heading, ...more], sign).join('\n')}\n`;
 }
 
-const inJavaScript = (sql: string) => `\`${sql.replaceAll(/[\\`]|\$(?=\{)/g, '\\$&')}\``;
-
 function inPython(sql: string): string {
   return /\\|"""|"$/.test(sql) || !sql.includes('\n') ? JSON.stringify(sql) : `"""${sql}"""`;
-}
-
-export function knexFiles(migration: SaferMigration): MigrationFiles {
-  const { name } = migration.recorded;
-  const isModule = /\.[mc]?ts$|\.mjs$/.test(name) || (migration.isModule && !name.endsWith('.cjs'));
-  const define = (what: string, value: string) =>
-    `${isModule ? 'export const ' : 'exports.'}${what} = ${value};\n`;
-  const file = [
-    /\.[mc]?ts$/.test(name) ? '// @ts-nocheck\n' : '',
-    head(migration, '//', [SAME_NAME]),
-    define('config', '{ transaction: false }'),
-    define(
-      'up',
-      `async (knex) => {
-  // Settings belong to a connection.
-  const connection = await knex.client.acquireConnection();
-  try {
-${body(migration, '//', '    ', (sql) => `await connection.query(${inJavaScript(sql)});`)}  } catch (error) {
-    await connection.query('ROLLBACK');
-    throw error;
-  } finally {
-    await knex.client.releaseConnection(connection);
-  }
-}`,
-    ),
-    define('down', "() => {\n  throw new Error('not written');\n}"),
-  ];
-  return new Map([[name, file.join('\n')]]);
-}
-
-export function nodePgMigrateFiles(migration: SaferMigration): MigrationFiles {
-  const prefix = migration.isModule ? 'export const ' : 'exports.';
-  const file = `${head(migration, '//', [SAME_NAME])}
-${prefix}up = (pgm) => {
-  pgm.noTransaction();
-${body(migration, '//', '  ', (sql) => `pgm.sql(${inJavaScript(sql)});`)}};
-
-${prefix}down = false;
-`;
-  return new Map([[`${migration.recorded.name}.js`, file]]);
 }
 
 export function alembicFiles(migration: SaferMigration): MigrationFiles {

@@ -1,4 +1,4 @@
-import { alembicFiles, djangoFiles, knexFiles, nodePgMigrateFiles, railsFiles } from './code-formats.ts';
+import { alembicFiles, djangoFiles, railsFiles } from './code-formats.ts';
 import type { ToolFormat } from './proposal-format.ts';
 import type { MigrationFiles, SaferMigration } from './safer-migration.ts';
 import { drizzleFiles, flywayFiles, prismaFiles } from './sql-formats.ts';
@@ -8,8 +8,6 @@ const WRITERS: Readonly<
 > = {
   prisma: prismaFiles,
   drizzle: drizzleFiles,
-  knex: knexFiles,
-  'node-pg-migrate': nodePgMigrateFiles,
   flyway: flywayFiles,
   alembic: alembicFiles,
   django: djangoFiles,

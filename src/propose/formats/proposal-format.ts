@@ -3,8 +3,6 @@ export const PROPOSAL_FORMATS = [
   'plain',
   'prisma',
   'drizzle',
-  'knex',
-  'node-pg-migrate',
   'flyway',
   'alembic',
   'django',

@@ -11,8 +11,6 @@ import type { RecordedMigration } from './safer-migration.ts';
 const RECORDS: Readonly<Record<ToolFormat, readonly [table: string, column: string]>> = {
   prisma: ['_prisma_migrations', 'migration_name'],
   drizzle: ['__drizzle_migrations', 'created_at'],
-  knex: ['knex_migrations', 'name'],
-  'node-pg-migrate': ['pgmigrations', 'name'],
   flyway: ['flyway_schema_history', 'script'],
   alembic: ['alembic_version', 'version_num'],
   django: ['django_migrations', 'name'],

@@ -14,8 +14,6 @@ export interface SaferMigration {
   readonly parts: readonly ScriptPart[];
   /** Lines for a comment. */
   readonly heading: readonly string[];
-  /** `.js` is a module of ECMAScript in the project. */
-  readonly isModule: boolean;
 }
 
 /** Texts by the paths of their files. */

@@ -76,7 +76,7 @@ export function proposedMigrations(
 
 /** Writes the proposal, whole or not at all. @throws Error if something of its name is there */
 export async function keepProposal(
-  { plan: { command, proposeFormat: format }, context: { target } }: CloneSetup,
+  { plan: { proposeFormat: format }, context: { target } }: CloneSetup,
   { file, parts, tolerated, migrations }: Proposal,
 ): Promise<void> {
   const of = nameTarget(target);
@@ -88,7 +88,6 @@ export async function keepProposal(
     await writeFileWhole(file, renderScript(parts, headingOf(proof)), of);
     return;
   }
-  const isModule = isModuleIn(command.folder);
   const files = new Map<string, string>();
   for (const migration of migrations) {
     const { name } = migration.recorded;
@@ -99,7 +98,7 @@ export async function keepProposal(
       `It takes the place of ${name} in the project, which is to be taken out of it.`,
       '',
     ];
-    const written = await migrationFiles(format, { ...migration, heading, isModule });
+    const written = await migrationFiles(format, { ...migration, heading });
     for (const [name, text] of written) files.set(name, text);
   }
   await writeFolderWhole(file, files, of);
@@ -160,15 +159,4 @@ function drizzleEntries(folder: string, depth: number): DrizzleEntry[] {
     .filter((each) => each.isDirectory() && each.name !== 'node_modules' && !each.name.startsWith('.'))
     .flatMap(({ name }) => (depth > 0 ? drizzleEntries(path.join(folder, name), depth - 1) : []));
   return [...(own ?? []), ...below];
-}
-
-/** Whether a file ending in `.js` is a module of ECMAScript there, by the nearest package.json. */
-function isModuleIn(folder: string): boolean {
-  const file = path.join(folder, 'package.json');
-  if (!existsSync(file)) return path.dirname(folder) !== folder && isModuleIn(path.dirname(folder));
-  try {
-    return (JSON.parse(readFileSync(file, 'utf8')) as { type?: unknown }).type === 'module';
-  } catch {
-    return false;
-  }
 }

@@ -29,7 +29,6 @@ async function written(format: ToolFormat, name: string, more: Partial<SaferMigr
     recorded,
     parts: PARTS,
     heading: ['Safer'],
-    isModule: true,
     ...more,
   });
   return Object.fromEntries(files);
@@ -95,13 +94,6 @@ test('Rails sends each statement outside of a transaction', async () => {
 describe('a statement stays as it is in', () => {
   const sql = `SELECT '\${a} \`b\` \\d """' AS "it"`;
 
-  test('JavaScript', async () => {
-    const { 'a.cjs': text = '' } = await written('knex', 'a.cjs', { parts: [part(null, sql)] });
-    const literal = /query\((`.*`)\);\n.*RESET/.exec(text)?.[1] ?? '';
-    expect(new Function(`return ${literal}`)()).toBe(sql);
-    expect(text).toContain('exports.config = { transaction: false };');
-  });
-
   test('Python', async () => {
     const { 'a_safer_form.py': text = '' } = await written('alembic', 'a', {
       parts: [part(null, sql, 'SELECT\n1')],
@@ -111,11 +103,23 @@ describe('a statement stays as it is in', () => {
   });
 });
 
-test.each([
-  ['knex', 'a.js', true, /^export const up/m],
-  ['knex', 'a.js', false, /^exports\.up/m],
-  ['knex', 'a.ts', false, /^\/\/ @ts-nocheck\n[\s\S]*^export const up/m],
-  ['node-pg-migrate', 'a', false, /^exports\.up = \(pgm\) => \{\n {2}pgm\.noTransaction/m],
-] as const)('%s writes %s for its kind of modules (%s)', async (format, name, isModule, pattern) => {
-  expect(Object.values(await written(format, name, { isModule }))[0]).toMatch(pattern);
+test('Drizzle sends each statement outside of the transaction of its migrations', async () => {
+  const { '0004_names.sql': text = '' } = await written('drizzle', '0004_names', {
+    parts: PARTS.slice(0, 3),
+  });
+  const statements = text.split('\n--> statement-breakpoint\n');
+  expect(statements[0]).toMatch(/^-- Safer\n[\s\S]*\nCOMMIT;$/);
+  expect(statements.slice(1)).toEqual([
+    "SET lock_timeout = '2s';",
+    'BEGIN;',
+    'CREATE TABLE a ();',
+    'CREATE TABLE b ();',
+    'COMMIT;',
+    '-- An index\nDO $$\nBEGIN\nEND $$;',
+    'SET lock_timeout = 0;',
+    'CREATE INDEX CONCURRENTLY i ON o (n);',
+    "SET lock_timeout = '2s';",
+    'RESET lock_timeout;',
+    'BEGIN;\n',
+  ]);
 });
