@@ -21,7 +21,7 @@ const PROGRAMS = [
 ];
 
 const SCRIPTS = [
-  'clone/private/cage.sh',
+  'clone/private/sandbox.sh',
   'command/sandbox/landlock.pl',
   'command/sandbox/landlock.py',
   'local-server/first-state.sh',

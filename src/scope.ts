@@ -53,9 +53,3 @@ export class Scope {
     return this.#cleanup;
   }
 }
-
-/** Waits for two things that are opened at once, also if one of them fails: the scope must own by then what the other one opens. */
-export async function bothEnded<A, B>(one: Promise<A>, other: Promise<B>): Promise<[A, B]> {
-  await Promise.allSettled([one, other]);
-  return [await one, await other];
-}

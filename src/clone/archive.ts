@@ -65,7 +65,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
       programs,
       files,
       ...(zfs && whereabouts(context, zfs, folder)),
-      prepare: async () => () => fill(context, base, folder),
+      fill: () => fill(context, base, folder),
     },
     scope,
   );

@@ -30,7 +30,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
       folder,
       owner,
       programs,
-      prepare: async () => (place) => fill(context, found, place),
+      fill: (place) => fill(context, found, place),
     },
     scope,
   );

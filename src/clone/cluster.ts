@@ -3,7 +3,7 @@ import type { Scope } from '../scope.ts';
 import { explainStrategy } from './cluster/cluster-reason.ts';
 import { clusterFolder, describeCluster } from './cluster/describe-cluster.ts';
 import { estimateClusterMs } from './cluster/estimate-cluster.ts';
-import { prepareFill } from './cluster/fill.ts';
+import { fillFolder } from './cluster/fill.ts';
 import { CopyObstacle } from './cluster/obstacle.ts';
 import { placesIn, snapshotCommands } from './cluster/snapshot.ts';
 import { type Survey, surveyCluster } from './cluster/survey.ts';
@@ -67,11 +67,7 @@ export async function copyOfCluster(
     method: 'cluster',
     assessment,
     ...whereabouts(context, found),
-    prepare: () =>
-      refusing(async () => {
-        const fill = await prepareFill(context, found, scope);
-        return (folder) => refusing(() => fill(folder));
-      }),
+    fill: (folder) => refusing(() => fillFolder(context, found, folder, scope)),
   };
 }
 
@@ -80,7 +76,7 @@ function whereabouts(
   survey: Survey,
 ): Pick<
   PrivateServer,
-  'folder' | 'owner' | 'programs' | 'release' | 'rollback' | 'places' | 'space' | 'files' | 'isQuick'
+  'folder' | 'owner' | 'programs' | 'release' | 'rollback' | 'places' | 'space' | 'files'
 > {
   const folder = clusterFolder(context, survey);
   const { directory, programs, snapshots } = survey;
@@ -90,13 +86,8 @@ function whereabouts(
     owner: directory.owner,
     programs,
     files: survey.files,
-    ...(snapshots
-      ? {
-          ...commands,
-          places: placesIn(folder, snapshots),
-          space: survey.layout.data,
-        }
-      : { isQuick: true }),
+    ...commands,
+    ...(snapshots && { places: placesIn(folder, snapshots), space: survey.layout.data }),
   };
 }
 

@@ -1,13 +1,13 @@
 import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
-import { type CopiedServer, launchCopied } from '../local-server/copied.ts';
+import { type CopiedServer, startCopied } from '../local-server/copied.ts';
 import type { Caveat } from '../model/report.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { MadeDatabases } from '../ownership/made-databases.ts';
 import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { bothEnded, type Scope } from '../scope.ts';
+import type { Scope } from '../scope.ts';
 import type { Clone, CloneContext, Impossible, Possible } from './method.ts';
 import { type FolderLocation, loginThere, placeFor, targetThere } from './private/folder-location.ts';
 import { type Lease, takeLease } from './private/lease.ts';
@@ -101,43 +101,30 @@ export async function startOnCopy(
     run,
     versionNum: found.server.versionNum,
   });
-  const launched = (further: Record<string, string> = {}) =>
-    scope.own(
-      'server of the clone',
-      () =>
-        launchCopied({
-          folder,
-          programs,
-          user: sandbox.user,
-          signal,
-          settings: { ...settings.fixed, ...further },
-          through: sandbox.through({ folder, socketFolder: place.socketFolder, places: cluster.places }),
-        }),
-      async (server) => server?.abandon(),
-    );
-  const leased = async () => {
-    const lease = await takeLease(context, cluster, place, scope);
-    return { lease, early: cluster.isQuick ? await lease.during(() => launched()) : null };
-  };
-  // At once: the server begins a backup, for 10 ms or for its checkpoint, and the folder is made here, and the sandbox.
-  const [{ lease, early }, fill] = await bothEnded(leased(), cluster.prepare());
-  const filled = await lease.during(() => fill(folder));
+  const lease = await takeLease(context, cluster, place, scope);
+  const filled = await lease.during(() => cluster.fill(folder));
   const { databases, recovery } = filled;
   const copied = copySettings({
     inPlaceTablespaces: await hasInPlaceTablespaces(folder),
     ignoreInvalidPages: databases !== null,
   });
   sanitizeDataDirectory(folder, settings.file, owner, recovery !== undefined);
-  const start = async () => {
-    const own = { ...copied, ...recovery?.settings };
-    return early ? early.start(own) : (await launched(own)).start();
-  };
+  const fixed = { ...settings.fixed, ...copied };
+  const through = sandbox.through({ folder, socketFolder: place.socketFolder, places: cluster.places });
+  const start = () =>
+    startCopied({
+      folder,
+      programs,
+      user: sandbox.user,
+      signal,
+      settings: { ...fixed, ...recovery?.settings },
+      through,
+    });
   const server = await lease.during(() => (recovery ? recovery.during(start) : start()));
   if (databases) {
     await refuseInvalidPages(folder, databases);
     await removeRemains(folder, databases);
   }
-  const fixed = { ...settings.fixed, ...copied };
   return { lease, place, original, sandbox, settings: { ...settings, fixed }, filled, server };
 }
 

@@ -31,18 +31,6 @@ export interface CopiedOptions extends WatchedFolder {
 
 type Settings = Readonly<Record<string, string>>;
 
-/** A server whose sandbox is made, or will be, and which waits for its data directory. */
-export interface LaunchedServer {
-  /**
-   * Starts it, and waits until it has recovered.
-   * @param settings in addition to those that it was launched with; without line breaks.
-   * @throws SafemigrateError `CLONE` with the end of its log; `INTERRUPTED`.
-   */
-  start(settings?: Settings): Promise<CopiedServer>;
-  /** Ends it if it was not started; so does our end. */
-  abandon(): void;
-}
-
 export interface CopiedServer {
   /** Settles with the end of its log when the server ends, for whatever reason. */
   readonly ended: Promise<string>;
@@ -51,20 +39,13 @@ export interface CopiedServer {
 }
 
 /**
- * It writes its process number for the watchdog, in place of that of the program before it, which cage.sh replaces by that of the server. When memory runs out the kernel is to take it, and
- * not the original: 800 of 1000 points more than it had.
+ * Writes its process number for the watchdog, in place of that of the program before it; the sandbox's script replaces it by that of
+ * the server. When memory runs out the kernel is to take it, and not the original: 800 of 1000 points more than it had.
  */
 const BEGINNING = `{ [ ! -e server.pid ] && [ ! -L server.pid ]; } || rm -f server.pid
 set -C && echo "$$" > server.pid && set +C || exit 1
 [ ! -e /proc/self/oom_score_adj ] || echo 800 > /proc/self/oom_score_adj
 exec "$@"`;
-
-/** Takes further words line by line, up to an empty line, and becomes the program; ends with its input before that. */
-const WAITING = `while IFS= read -r word; do
-  [ -n "$word" ] || exec "$@" </dev/null
-  set -- "$@" "$word"
-done
-exit 1`;
 
 /** A server on a small copy is ready after 40 ms; a look at its file takes 0.03. */
 const POLL_MS = 2;
@@ -75,14 +56,6 @@ const POLL_MS = 2;
  * @throws SafemigrateError `CLONE` with the end of its log; `INTERRUPTED`.
  */
 export async function startCopied(options: CopiedOptions): Promise<CopiedServer> {
-  return (await launchCopied(options)).start();
-}
-
-/**
- * Begins to start a server as startCopied() does. Its sandbox takes 20 ms, in which the data directory may be copied.
- * @throws SafemigrateError `CLONE`
- */
-export async function launchCopied(options: CopiedOptions): Promise<LaunchedServer> {
   const { folder, signal } = options;
   const { data = path.join(folder, 'data'), log = path.join(folder, 'log') } = options;
   const server = await launch(options, data, log);
@@ -92,29 +65,19 @@ export async function launchCopied(options: CopiedOptions): Promise<LaunchedServ
   ended.finally(() => {
     running = false;
   });
-  // If it has ended, its log says why.
-  server.stdin?.on('error', () => {});
-  const start = async (settings: Settings = {}) => {
-    server.stdin?.end(
-      `${settingWords(settings)
-        .map((word) => `${word}\n`)
-        .join('')}\n`,
-    );
-    while (!isReady(data)) {
-      if (!running || server.exitCode !== null || server.signalCode !== null) {
-        throw new SafemigrateError('CLONE', `The server of the clone did not start:\n  ${await ended}`, {
-          hint: 'The target was not touched by it.',
-        });
-      }
-      signal.throwIfAborted();
-      await delay(POLL_MS);
+  while (!isReady(data)) {
+    if (!running || server.exitCode !== null || server.signalCode !== null) {
+      throw new SafemigrateError('CLONE', `The server of the clone did not start:\n  ${await ended}`, {
+        hint: 'The target was not touched by it.',
+      });
     }
-    // The next program in this folder writes its own.
-    const pid = Number(await readFile(path.join(folder, 'server.pid'), 'utf8'));
-    server.unref();
-    return { ended, stop: () => stop(server, { pid, data, exited }) };
-  };
-  return { start, abandon: () => void server.stdin?.end() };
+    signal.throwIfAborted();
+    await delay(POLL_MS);
+  }
+  // The next program in this folder writes its own.
+  const pid = Number(await readFile(path.join(folder, 'server.pid'), 'utf8'));
+  server.unref();
+  return { ended, stop: () => stop(server, { pid, data, exited }) };
 }
 
 function settingWords(settings: Settings): string[] {
@@ -151,10 +114,9 @@ async function launch(
   logFile: string,
 ): Promise<ChildProcess> {
   const postgres = [path.join(programs, 'postgres'), '-D', data, ...settingWords(settings)];
-  const words = ['/bin/sh', '-c', WAITING, 'safemigrate-server', ...postgres];
   const log = await open(logFile, 'wx', 0o600);
   try {
-    return await launchWatched(place, words, { input: 'pipe', output: log.fd });
+    return await launchWatched(place, postgres, log.fd);
   } catch (error) {
     throw new SafemigrateError('CLONE', `The server of the clone could not be started: ${messageOf(error)}`, {
       cause: error,
@@ -167,19 +129,19 @@ async function launch(
 /**
  * Starts a program that the watchdog of the folder ends with us. It gets none of our PG* variables: a server would take some of
  * them for its settings.
- * @param streams `output` takes standard output and errors.
+ * @param output takes standard output and errors.
  */
 export async function launchWatched(
   { folder, through, user }: WatchedFolder,
   words: readonly string[],
-  { input = 'ignore', output }: { readonly input?: 'ignore' | 'pipe'; readonly output: number | 'pipe' },
+  output: number | 'pipe',
   variables: NodeJS.ProcessEnv = {},
 ): Promise<ChildProcess> {
   const started = spawn('/bin/sh', ['-c', BEGINNING, 'safemigrate-server', ...through, ...words], {
     cwd: folder,
     detached: true,
     env: { PATH: process.env.PATH, ...variables },
-    stdio: [input, output, output],
+    stdio: ['ignore', output, output],
     ...user,
   });
   await once(started, 'spawn');

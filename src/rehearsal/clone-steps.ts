@@ -14,7 +14,6 @@ import { type CloneWatch, watchClone } from '../observe/clone-watch.ts';
 import type { SeenStatements } from '../observe/command-watch.ts';
 import { measured } from '../observe/measured.ts';
 import { writtenUnchecked } from '../observe/orphans.ts';
-import { parseText } from '../postgres/sql/parse.ts';
 import { readTargetState, type TargetState } from '../proof/target-state.ts';
 import { contentsOf } from './clone-again.ts';
 import { gateScripts } from './gate-scripts.ts';
@@ -76,24 +75,12 @@ export function readBefore(
     const contents = await readContentsBefore(setup, { down });
     const beforeOneRun = await readBeforeOneRun(setup);
     const beforeProposal = setup.plan.propose === null ? null : await contentsOf(setup, { all: true });
-    // At once: the server works for the first, this thread for the second, another process for the third.
-    const [gate, , inside] = await Promise.all([
-      watch.before((session) => openGate(context, clone, setup.plan.proxy, session)),
-      loadForRun(setup),
-      openSandboxFor(setup.life.scope, setup.sandbox, setup.plan.command),
-    ]);
+    const gate = await watch.before((session) => openGate(context, clone, setup.plan.proxy, session));
+    const inside = await openSandboxFor(setup.life.scope, setup.sandbox, setup.plan.command);
     const start = await readTargetState(uninterrupted(context));
     const open = await openWire(setup, command, { gate, inside });
     return { watch, checks, contents, beforeOneRun, beforeProposal, start, open };
   });
-}
-
-/** Loads what runs the command: 30 ms for the parser, and 50 for what starts processes, which a sandbox does itself. */
-async function loadForRun({ sandbox }: CloneSetup): Promise<void> {
-  await Promise.all([
-    parseText(Buffer.from('SELECT 1')),
-    sandbox.kind === 'sandboxed' ? null : import('execa'),
-  ]);
 }
 
 /** Reads the clone again, and what the command sent. An interrupted run reads nothing more. */

@@ -1,9 +1,9 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { UpgradeReport } from '../model/upgrade-model.ts';
-import { type CagedRun, runCaged } from './caged-programs.ts';
 import type { Clusters } from './new-cluster.ts';
 import { pgUpgradeWords } from './pg-upgrade.ts';
+import { runSandboxed, type SandboxedRun } from './sandboxed-programs.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
 
 /** What `pg_upgrade --check` said. */
@@ -19,10 +19,10 @@ const REFUSED_STEP = /\s(fatal|failed)$/;
 
 /** Runs `pg_upgrade --check` on the copies, which it does not change. */
 export async function checkUpgrade(clusters: Clusters, plan: UpgradePlan): Promise<UpgradeCheck> {
-  const { cage } = clusters.old;
+  const { sandbox } = clusters.old;
   // With --retain it keeps the lists of what it only warns of, too.
-  const words = [...pgUpgradeWords(clusters, plan, cage.folder, 'check'), '--retain'];
-  const run = await runCaged(cage, words);
+  const words = [...pgUpgradeWords(clusters, plan, sandbox.folder, 'check'), '--retain'];
+  const run = await runSandboxed(sandbox, words);
   const output = outputOf(run);
   const passed = run.exitCode === 0;
   return {
@@ -30,7 +30,7 @@ export async function checkUpgrade(clusters: Clusters, plan: UpgradePlan): Promi
     durationMs: run.durationMs,
     output,
     refusal: passed ? [] : refusalIn(output),
-    files: await takeFindings(path.join(cage.folder, 'new', 'pg_upgrade_output.d')),
+    files: await takeFindings(path.join(sandbox.folder, 'new', 'pg_upgrade_output.d')),
   };
 }
 
@@ -44,7 +44,7 @@ function refusalIn(output: readonly string[]): string[] {
 }
 
 /** A line of its output as it stands at the end: what it was working on is overwritten. */
-export function outputOf({ lines }: Pick<CagedRun, 'lines'>): string[] {
+export function outputOf({ lines }: Pick<SandboxedRun, 'lines'>): string[] {
   return lines.map(({ text }) => (text.split('\r').at(-1) ?? '').trimEnd()).filter((text) => text !== '');
 }
 

@@ -2,15 +2,15 @@ import { readdir, realpath, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import { makeFolder } from '../ownership/folder-mark.ts';
-import { type Cage, runWell } from './caged-programs.ts';
 import type { Clusters } from './new-cluster.ts';
+import { runWell, type UpgradeSandbox } from './sandboxed-programs.ts';
 
 /** Makes `old` and `new` in the place, and copies of what links in `old` point to: tablespaces, in snapshots WAL as well. */
 export async function copyClusters({ old, fresh }: Clusters, place: string): Promise<void> {
-  const { cage, copy, owner, data } = old;
+  const { sandbox, copy, owner, data } = old;
   await makeFolder(place, owner);
   // Outside of the sandbox, and as the user that we are: who is root keeps the owners.
-  const outside: Cage = { ...cage, through: [], user: undefined };
+  const outside: UpgradeSandbox = { ...sandbox, through: [], user: undefined };
   const cp = ['cp', '-a', process.platform === 'darwin' ? '-c' : '--reflink=auto'];
   const mine = path.join(place, 'old');
   await copy.lease.during(async () => {
@@ -18,7 +18,7 @@ export async function copyClusters({ old, fresh }: Clusters, place: string): Pro
     await runWell(outside, [...cp, fresh.data, path.join(place, 'new')]);
     for (const link of await linksIn(mine)) {
       const own = path.join(place, `part-${path.basename(link)}`);
-      await runWell(outside, [...cp, await partOf(link, cage.folder), own]);
+      await runWell(outside, [...cp, await partOf(link, sandbox.folder), own]);
       await rm(link);
       await symlink(own, link);
     }

@@ -4,9 +4,9 @@ import { startCopied } from '../local-server/copied.ts';
 import type { Caveat } from '../model/report.ts';
 import { withSession } from '../postgres/session-helpers.ts';
 import type { OldAnswers } from './ask-application.ts';
-import { endOf, runCaged, runWell, untilAborted } from './caged-programs.ts';
 import { addSettings, type OldCluster, type OldFacts, serverIn, settingsText } from './old-cluster.ts';
 import type { PreparedUpgrade } from './prepare-upgrade.ts';
+import { endOf, runSandboxed, runWell, untilAborted } from './sandboxed-programs.ts';
 
 /** An empty cluster of the new version, like the old one, that was started once and shut down. */
 export interface NewCluster {
@@ -72,9 +72,9 @@ export async function makeNewCluster(
 ): Promise<NewCluster> {
   const data = path.join(folder, 'new');
   const words = [path.join(newPrograms.folder, 'initdb'), '-D', data];
-  const initdb = await runCaged(old.cage, [...words, ...initdbOptions(old.facts, newPrograms.major)]);
+  const initdb = await runSandboxed(old.sandbox, [...words, ...initdbOptions(old.facts, newPrograms.major)]);
   const refusal = initdb.exitCode === 0 ? null : endOf(initdb);
-  if (refusal !== null) await runWell(old.cage, [...words, ...commonOptions(old.facts), '--locale=C']);
+  if (refusal !== null) await runWell(old.sandbox, [...words, ...commonOptions(old.facts), '--locale=C']);
   const { place, original } = old.copy;
   const inPlace = {
     folder,
@@ -146,12 +146,12 @@ interface Named {
 
 async function readNewFacts(
   context: PreparedUpgrade['context'],
-  { cage, copy, facts }: OldCluster,
+  { sandbox, copy, facts }: OldCluster,
   { folder, data, settings, libraries }: Installed,
 ): Promise<NewFacts> {
-  const log = path.join(cage.folder, 'new.log');
+  const log = path.join(sandbox.folder, 'new.log');
   const started = { ...settings, data_directory: data };
-  const server = await startCopied({ ...cage, programs: folder, data, log, settings: started });
+  const server = await startCopied({ ...sandbox, programs: folder, data, log, settings: started });
   const read = await withSession(
     serverIn(copy.place.socketFolder, facts.superuser, context).enter('postgres'),
     async (session) => ({
@@ -163,7 +163,7 @@ async function readNewFacts(
       absent: await session.query<{ library: string }>(ABSENT, [libraries]),
     }),
   );
-  await untilAborted(server.stop(), cage.signal);
+  await untilAborted(server.stop(), sandbox.signal);
   return {
     icu: read.icu,
     absentLibraries: new Set(read.absent.map(({ library }) => library)),

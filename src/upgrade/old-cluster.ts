@@ -8,13 +8,13 @@ import type { ConnectionSettings } from '../postgres/connection/connection-setti
 import type { Session } from '../postgres/connection/session.ts';
 import { withSession } from '../postgres/session-helpers.ts';
 import type { Scope } from '../scope.ts';
-import { type Cage, untilAborted } from './caged-programs.ts';
 import type { PreparedUpgrade } from './prepare-upgrade.ts';
+import { type UpgradeSandbox, untilAborted } from './sandboxed-programs.ts';
 
 /** A copy of the cluster that has recovered and was shut down, as pg_upgrade wants it, and the place where it lies. */
 export interface OldCluster {
   readonly copy: StartedCopy;
-  readonly cage: Cage;
+  readonly sandbox: UpgradeSandbox;
   readonly owner: PrivateServer['owner'];
   readonly data: string;
   readonly facts: OldFacts;
@@ -77,8 +77,8 @@ export async function makeOldCluster<T>(
   const data = path.join(folder, 'data');
   await writeFile(path.join(data, 'postgresql.auto.conf'), settingsText(settings.fixed));
   const through = sandbox.through({ folder, socketFolder: place.socketFolder, places });
-  const cage = { folder, through, user: sandbox.user, signal: context.signal };
-  return { old: { copy, cage, owner, data, facts, durationMs: performance.now() - started }, read };
+  const own = { folder, through, user: sandbox.user, signal: context.signal };
+  return { old: { copy, sandbox: own, owner, data, facts, durationMs: performance.now() - started }, read };
 }
 
 /** A private server, reached by its socket as a superuser. */

@@ -2,8 +2,8 @@ import path from 'node:path';
 import type { UpgradeMode } from '../model/upgrade-mode.ts';
 import type { UpgradePhase } from '../model/upgrade-model.ts';
 import { CLONE_PORT } from '../ownership/folder-records.ts';
-import type { CagedRun } from './caged-programs.ts';
 import type { Clusters } from './new-cluster.ts';
+import type { SandboxedRun } from './sandboxed-programs.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
 
 /** From this version on copying has an option of its own. */
@@ -35,7 +35,7 @@ const LONGEST = 8;
 const STEP = /^(\S.*?)\s{2,}ok\s*$/;
 
 /** The steps that took longest, in their order. */
-export function longestSteps({ lines }: CagedRun): UpgradePhase['steps'] {
+export function longestSteps({ lines }: SandboxedRun): UpgradePhase['steps'] {
   const steps: UpgradePhase['steps'] = [];
   let before = 0;
   for (const { text, atMs } of lines) {

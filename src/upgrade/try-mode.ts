@@ -6,10 +6,10 @@ import type { UpgradeMode } from '../model/upgrade-mode.ts';
 import type { ModeSection, PostUpgradeCommand } from '../model/upgrade-model.ts';
 import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
 import type { Lifetime } from '../rehearsal/with-scope.ts';
-import { type CagedRun, complaintIn, endOf, runCaged, runWell } from './caged-programs.ts';
 import { copyClusters } from './copy-clusters.ts';
 import type { Clusters } from './new-cluster.ts';
 import { longestSteps, pgUpgradeWords } from './pg-upgrade.ts';
+import { complaintIn, endOf, runSandboxed, runWell, type SandboxedRun } from './sandboxed-programs.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
 import { phase, type UsedServer, useUpgraded } from './use-upgraded.ts';
 
@@ -44,12 +44,12 @@ export async function tryMode(
   const not = { mode, phases: [], downtimeMs: null, peakBytes: null, wayBack };
   const why = await whySkipped(mode, clusters);
   if (why !== null) return { section: { ...not, outcome: 'skipped', reason: why }, used: null };
-  const place = path.join(clusters.old.cage.folder, mode);
+  const place = path.join(clusters.old.sandbox.folder, mode);
   await copyClusters(clusters, place);
   try {
     const { old } = clusters;
     const before = await usedBytes(clusters, [path.join(place, 'old')]);
-    const upgraded = await runCaged(old.cage, pgUpgradeWords(clusters, plan, place, mode));
+    const upgraded = await runSandboxed(old.sandbox, pgUpgradeWords(clusters, plan, place, mode));
     if (upgraded.exitCode !== 0) {
       const reason = await explain(upgraded, path.join(place, 'new'));
       return { section: { ...not, outcome: 'failed', reason }, used: null };
@@ -101,8 +101,8 @@ export function sharesBlocks(strategy: string): boolean {
 }
 
 /** Disk space in use; a file with several links counts once. */
-async function usedBytes({ old: { cage } }: Clusters, folders: readonly string[]): Promise<number> {
-  const { lines } = await runWell({ ...cage, through: [], user: undefined }, ['du', '-skc', ...folders]);
+async function usedBytes({ old: { sandbox } }: Clusters, folders: readonly string[]): Promise<number> {
+  const { lines } = await runWell({ ...sandbox, through: [], user: undefined }, ['du', '-skc', ...folders]);
   return Number(lines.at(-1)?.text.split('\t')[0]) * 1024;
 }
 
@@ -125,7 +125,7 @@ async function peakOf(
 const FAILED_STEP = /\s+(\*failure\*|fatal|failed)\s*$/;
 
 /** The reason of pg_upgrade: what the log that it names says, since that is gone with the copy; else its own words. */
-async function explain(run: CagedRun, data: string): Promise<string> {
+async function explain(run: SandboxedRun, data: string): Promise<string> {
   const log = run.lines
     .map(({ text }) => /"(\/[^"]+\.log)"/.exec(text)?.[1])
     .findLast((file) => file?.startsWith(data));

@@ -10,12 +10,12 @@ import { openMaintenanceSession } from '../ownership/control-session.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Lifetime } from '../rehearsal/with-scope.ts';
 import { askNewVersion, compareUpgradedSchema } from './ask-application.ts';
-import { type CagedRun, runWell, untilAborted } from './caged-programs.ts';
 import type { Clusters } from './new-cluster.ts';
 import { type RuleRows, readRowsAgain } from './obstacles/find-obstacles.ts';
 import { serverIn } from './old-cluster.ts';
 import { runPostUpgrade } from './post-upgrade-command.ts';
 import type { PreparedUpgrade } from './prepare-upgrade.ts';
+import { runWell, type SandboxedRun, untilAborted } from './sandboxed-programs.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
 
 /** From this version on pg_upgrade carries the planner's statistics over, and vacuumdb finds what is missing. */
@@ -44,13 +44,13 @@ export async function useUpgraded(
   { place, asks }: { readonly place: string; readonly asks: boolean },
 ): Promise<UsedServer> {
   const { prepared, old, fresh } = clusters;
-  const { cage, copy } = old;
+  const { sandbox, copy } = old;
   const data = path.join(place, 'new');
   const started = performance.now();
   const settings = { ...fresh.settings, data_directory: data };
   const programs = prepared.newPrograms.folder;
   const server = await copy.lease.during(() =>
-    startCopied({ ...cage, programs, data, log: path.join(place, 'new.log'), settings }),
+    startCopied({ ...sandbox, programs, data, log: path.join(place, 'new.log'), settings }),
   );
   const start = phase('start', performance.now() - started, true);
   const context = onNewVersion(prepared);
@@ -63,7 +63,7 @@ export async function useUpgraded(
     return { ...used, phases: [start, ...used.phases] };
   } finally {
     await control.close();
-    await copy.lease.during(() => untilAborted(server.stop(), cage.signal));
+    await copy.lease.during(() => untilAborted(server.stop(), sandbox.signal));
   }
 }
 
@@ -119,12 +119,12 @@ async function workOn(
 }
 
 async function makeStatistics({ prepared, old }: Clusters, { jobs }: UpgradePlan): Promise<UpgradePhase[]> {
-  const { cage, copy, facts } = old;
+  const { sandbox, copy, facts } = old;
   const { folder: programs, major } = prepared.newPrograms;
   const login = ['-h', copy.place.socketFolder, '-p', '5432', '-U', facts.superuser, '-j', String(jobs)];
   const missing = carriesStatistics(major) ? ['--missing-stats-only'] : [];
   const vacuumdb = path.join(programs, 'vacuumdb');
-  const analyzed = await runWell(cage, [vacuumdb, '--all', '--analyze-in-stages', ...missing, ...login]);
+  const analyzed = await runWell(sandbox, [vacuumdb, '--all', '--analyze-in-stages', ...missing, ...login]);
   const first = endOfFirstStage(analyzed);
   return [
     // Without any statistics the plans are too bad to work with.
@@ -134,7 +134,7 @@ async function makeStatistics({ prepared, old }: Clusters, { jobs }: UpgradePlan
 }
 
 /** vacuumdb goes through all databases in each of its three stages, and names the stage. */
-export function endOfFirstStage({ lines, durationMs }: CagedRun): number {
+export function endOfFirstStage({ lines, durationMs }: SandboxedRun): number {
   return lines.find(({ text }) => text.includes('(10 targets)'))?.atMs ?? durationMs;
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import type { Clone } from '../../src/clone/method.ts';
-import type { FilledFolder, FillFolder } from '../../src/clone/private/private-server.ts';
+import type { FilledFolder } from '../../src/clone/private/private-server.ts';
 import { type PrivateServer, startPrivateCluster } from '../../src/clone/private-cluster.ts';
 import type { SafemigrateError } from '../../src/errors.ts';
 import type { Server } from '../../src/local-server/embedded.ts';
@@ -65,7 +65,7 @@ export async function withPrivateClone<T>(
   url: string,
   options: CloningOptions & {
     parent: string;
-    fill?: FillFolder;
+    fill?: (folder: string) => Promise<FilledFolder>;
     fail?: (error: SafemigrateError) => void;
   },
   use: (made: PrivateClone) => Promise<T>,
@@ -90,7 +90,7 @@ export async function withPrivateClone<T>(
       folder,
       owner: { uid, gid },
       programs: await programsOf(server.version),
-      prepare: async () => options.fill ?? ((place) => copyByHand(server, place)),
+      fill: options.fill ?? ((place) => copyByHand(server, place)),
     };
     const context = { ...cloning.context, ...(options.fail ? { fail: options.fail } : {}) };
     const clone = await startPrivateCluster(context, cluster, cloning.scope);

@@ -1,11 +1,10 @@
 import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
 import { noticeOurEnd, openMaintenanceSession } from '../../ownership/control-session.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { bothEnded, type Scope } from '../../scope.ts';
+import type { Scope } from '../../scope.ts';
 import type { CloneContext } from '../method.ts';
 import { PG_15, type SourceServer } from './source-server.ts';
 import type { Survey } from './survey.ts';
-import { positionOf } from './wal.ts';
 
 /**
  * An online backup. It belongs to a session, and the slot that retains its WAL to another one: when they end, in whatever way, the
@@ -35,7 +34,7 @@ export interface BackupEnd {
 
 const FREE_SLOTS = `
 SELECT current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_replication_slots)::int AS free`;
-const RESERVE_WAL = 'SELECT lsn::text FROM pg_create_physical_replication_slot($1, true, true)';
+const RESERVE_WAL = 'SELECT pg_create_physical_replication_slot($1, true, true)';
 
 export function backupStatements({ versionNum }: Pick<SourceServer, 'versionNum'>): {
   start: string;
@@ -78,32 +77,19 @@ export async function startBackup(context: CloneContext, survey: Survey, scope: 
   // The checkpoint may take minutes: an interrupted run must not wait for it.
   await noticeOurEnd(session);
   const { start, stop } = backupStatements(server);
-  const begin = async () => {
-    const [begun] = await session.query<{ lsn: string }>(start, [
-      `safemigrate ${run}`,
-      options.checkpoint === 'fast',
-    ]);
-    return positionOf(begun?.lsn ?? '0/0');
-  };
-  const reserving = server.mayReserve
-    ? reserveWal(() => open('session of the slot'), slotName(context))
-    : Promise.resolve(null);
-  // A standby cannot begin again behind a slot that came too late.
-  if (server.inRecovery) await reserving;
-  // At once: a new slot waits for the disk, as the checkpoint does.
-  const [slot, from] = await bothEnded(reserving, begin());
-  if (slot && slot.from > from && !server.inRecovery) {
-    // Another checkpoint was between, and may have removed WAL already.
-    await session.query(stop);
-    await begin();
-  }
+  // Before the backup begins, so that its WAL is held from there on.
+  const slot = server.mayReserve
+    ? await reserveWal(() => open('session of the slot'), slotName(context))
+    : null;
+  await session.query(start, [`safemigrate ${run}`, options.checkpoint === 'fast']);
   return {
     signal: AbortSignal.any([signal, lost.signal]),
     reserved: slot !== null,
     stop: () => orLoss(lost.signal, stopBackup(session, stop, server)),
     refusePromoted: () => orLoss(lost.signal, server.inRecovery ? refusePromoted(session) : undefined),
     close: async () => {
-      await Promise.all([session.close(), slot?.session.close()]);
+      await session.close();
+      await slot?.close();
     },
   };
 }
@@ -143,24 +129,17 @@ const RESTARTED = `Was it restarted, or did it fail over? ${REMOVED} Run it agai
 const NO_FREE_SLOT = '53400';
 const WRONG_STATE = '55000';
 
-interface Slot {
-  /** It goes with this session. */
-  readonly session: Session;
-  /** WAL is retained from here on. */
-  readonly from: bigint;
-}
-
 /**
  * Creates the slot. Without it a checkpoint may recycle WAL that the copy needs, which is detected at the end.
- * @returns null if there is no free slot.
+ * @returns the session that the slot goes with; null if there is no free slot.
  */
-async function reserveWal(open: () => Promise<Session>, name: string): Promise<Slot | null> {
+async function reserveWal(open: () => Promise<Session>, name: string): Promise<Session | null> {
   const session = await open();
   try {
     const [slots] = await session.query<{ free: number }>(FREE_SLOTS);
     if (slots && slots.free > 0) {
-      const [made] = await session.query<{ lsn: string }>(RESERVE_WAL, [name]);
-      return { session, from: positionOf(made?.lsn ?? '0/0') };
+      await session.query(RESERVE_WAL, [name]);
+      return session;
     }
   } catch (error) {
     // Another session took the last slot.

@@ -1,27 +1,19 @@
-import { copyFileSync, existsSync, lchownSync, mkdirSync, statSync } from 'node:fs';
+import { existsSync, lchownSync, mkdirSync, statSync } from 'node:fs';
 import { constants, copyFile, open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { codeOf, SafemigrateError } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
-import { NotShared, type Reflinker, SHARED_AND_NEW } from './reflink.ts';
-import type { CopyOrder, ReflinkThreads } from './reflink-threads.ts';
+import { NotShared, type Reflinker } from './reflink.ts';
 
 export interface CopierOptions {
   /** Share blocks if the file system can. */
   readonly share: boolean;
-  /**
-   * A checkpoint has just written the originals. Otherwise the kernel may have to write gigabytes before it shares the blocks of a file,
-   * and then this thread must not wait for it. Default: false.
-   */
-  readonly isWritten?: boolean;
   readonly reflinker: Reflinker;
   /** Owner of everything that is created; null for our own user. */
   readonly owner: { readonly uid: number; readonly gid: number } | null;
   /** Limit for bytes that are copied in full. */
   readonly maxCopyBytes: number;
   readonly signal: AbortSignal;
-  /** For many files that share their blocks. */
-  readonly threads?: ReflinkThreads | null;
 }
 
 const CHUNK_BYTES = 4 * 1024 * 1024;
@@ -35,14 +27,6 @@ export class Copier {
     this.#options = options;
   }
 
-  get threads(): ReflinkThreads | null {
-    return this.#options.threads ?? null;
-  }
-
-  throwIfAborted(): void {
-    this.#options.signal.throwIfAborted();
-  }
-
   /** Copies a file. @throws SafemigrateError `DISK`; `CLONE` if more bytes would be copied in full than allowed; the signal's reason. */
   async file(from: string, to: string): Promise<void> {
     this.#options.signal.throwIfAborted();
@@ -54,24 +38,6 @@ export class Copier {
       if (codeOf(error) === 'ENOENT' && (await exists(path.dirname(to)))) return;
       throw explain(error, from, to);
     }
-  }
-
-  /**
-   * Creates files that share all blocks with their originals, synchronously: for 1,300 files of XFS this takes 65 ms, through the thread
-   * pool 115.
-   * @returns those that were not copied, for whatever reason.
-   */
-  shareAtOnce(orders: readonly CopyOrder[]): readonly CopyOrder[] {
-    if (!this.#options.share || !this.#options.isWritten) return orders;
-    return orders.filter(({ from, to }) => {
-      try {
-        copyFileSync(from, to, SHARED_AND_NEW);
-        this.own(to);
-        return false;
-      } catch {
-        return true;
-      }
-    });
   }
 
   /** Creates a folder like the original. @returns false if the original no longer exists. */

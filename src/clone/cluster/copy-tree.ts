@@ -1,19 +1,19 @@
 import { readdirSync } from 'node:fs';
 import { mkdir, readlink, symlink } from 'node:fs/promises';
 import path from 'node:path';
-import { setImmediate } from 'node:timers/promises';
 import { codeOf } from '../../errors.ts';
 import { type Layout, refuseLeadingOut, type Tablespace } from './cluster-layout.ts';
 import type { Copier } from './copier.ts';
 import { isEmptied, isExcluded } from './excluded.ts';
 import { isLeftOut } from './kept-databases.ts';
-import type { Attempt, CopyOrder } from './reflink-threads.ts';
+
+interface CopyOrder {
+  readonly from: string;
+  readonly to: string;
+}
 
 /** Files whose bytes are copied at a time: this takes a third of the time of one by one; more gain nothing. */
 const AT_A_TIME = 16;
-
-/** Files of a batch: the other work of this process waits so long, 10 ms. */
-const BATCH = 200;
 
 /** The state from which recovery starts: it is copied last, as by base backups. */
 const CONTROL = path.join('global', 'pg_control');
@@ -40,36 +40,21 @@ export async function copyCluster(
   await copier.file(path.join(layout.data, CONTROL), path.join(data, CONTROL));
 }
 
-/** What could not be shared at once may have gone, or may have to be copied: it is tried again, in the way that handles that. */
 async function copyAll(
   folders: AsyncIterable<CopyOrder[]>,
   copier: Copier,
   onFile: () => void,
 ): Promise<void> {
-  const batches = inBatches(folders);
-  for await (const { of, failed } of copier.threads?.copy(batches) ?? shareHere(batches, copier)) {
-    copier.throwIfAborted();
-    await copyEach(failed, copier);
-    for (let file = 0; file < of; file++) onFile();
-  }
+  for await (const files of folders) await copyEach(files, copier, onFile);
 }
 
-async function* inBatches(folders: AsyncIterable<CopyOrder[]>): AsyncGenerator<CopyOrder[], undefined> {
-  for await (const files of folders)
-    for (let at = 0; at < files.length; at += BATCH) yield files.slice(at, at + BATCH);
-}
-
-async function* shareHere(batches: AsyncIterable<CopyOrder[]>, copier: Copier): AsyncGenerator<Attempt> {
-  for await (const batch of batches) {
-    yield { of: batch.length, failed: copier.shareAtOnce(batch) };
-    await setImmediate();
-  }
-}
-
-async function copyEach(orders: readonly CopyOrder[], copier: Copier): Promise<void> {
+async function copyEach(orders: readonly CopyOrder[], copier: Copier, onFile: () => void): Promise<void> {
   const waiting = orders.values();
   const work = async () => {
-    for (const { from, to } of waiting) await copier.file(from, to);
+    for (const { from, to } of waiting) {
+      await copier.file(from, to);
+      onFile();
+    }
   };
   const ends = await Promise.allSettled(Array.from({ length: AT_A_TIME }, work));
   const failed = ends.find((end) => end.status === 'rejected');

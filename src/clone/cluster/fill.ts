@@ -6,27 +6,30 @@ import type { Caveat } from '../../model/report.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import type { Scope } from '../../scope.ts';
 import type { CloneContext } from '../method.ts';
-import type { FilledFolder, FillFolder } from '../private/private-server.ts';
+import type { FilledFolder } from '../private/private-server.ts';
 import { type Backup, openBackupSession, startBackup } from './backup.ts';
 import { readTablespaces } from './cluster-layout.ts';
-import { Copier, type CopierOptions } from './copier.ts';
+import { Copier } from './copier.ts';
 import { copyCluster } from './copy-tree.ts';
 import { copyWal } from './copy-wal.ts';
 import { Reflinker } from './reflink.ts';
-import { ReflinkThreads } from './reflink-threads.ts';
 import { arrangeSnapshots, takeSnapshots } from './snapshot.ts';
 import type { Survey } from './survey.ts';
 import type { Snapshots } from './volumes.ts';
 
-/** Starts the backup that the copy needs. @returns what creates `data` and `tablespaces/<oid>` in a folder, ready for recovery. */
-export async function prepareFill(context: CloneContext, survey: Survey, scope: Scope): Promise<FillFolder> {
+/** Creates `data` and `tablespaces/<oid>` in the folder, ready for recovery. */
+export async function fillFolder(
+  context: CloneContext,
+  survey: Survey,
+  folder: string,
+  scope: Scope,
+): Promise<FilledFolder> {
   const { snapshots } = survey;
-  if (snapshots?.atomic) return (folder) => fillBySnapshot(context, survey, snapshots, folder);
+  if (snapshots?.atomic) return fillBySnapshot(context, survey, snapshots, folder);
   const backup = await startBackup(context, survey, scope);
-  return (folder) =>
-    snapshots
-      ? fillBySnapshotsInBackup(context, survey, { snapshots, backup }, folder)
-      : fillByBackup(context, survey, backup, folder);
+  return snapshots
+    ? fillBySnapshotsInBackup(context, survey, { snapshots, backup }, folder)
+    : fillByBackup(context, survey, backup, folder);
 }
 
 async function fillByBackup(
@@ -36,11 +39,8 @@ async function fillByBackup(
   folder: string,
 ): Promise<FilledFolder> {
   const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
-  const owner = process.getuid?.() === 0 ? survey.directory.owner : null;
-  const isMany = survey.strategy === 'reflink' && survey.files > MANY_FILES;
-  const threads = isMany ? new ReflinkThreads(owner) : null;
   try {
-    const copier = makeCopier(context, survey, backup, { reflinker, owner, threads });
+    const copier = makeCopier(context, survey, backup, reflinker);
     await copyCluster(survey.layout, folder, copier, progress(context, survey));
     await completeBackup(survey, backup, folder, copier);
     return {
@@ -49,9 +49,7 @@ async function fillByBackup(
       databases: survey.layout.databases,
     };
   } finally {
-    // The scope waits for its end: 8 ms, in which the server drops the slot.
-    void backup.close();
-    await threads?.close();
+    await backup.close();
     await reflinker.dispose();
   }
 }
@@ -69,23 +67,20 @@ async function completeBackup(survey: Survey, backup: Backup, folder: string, co
 
 function makeCopier(
   { options }: CloneContext,
-  { strategy, bytes, server }: Survey,
+  { strategy, bytes, directory }: Survey,
   { signal }: Backup,
-  parts: Pick<CopierOptions, 'reflinker' | 'owner' | 'threads'>,
+  reflinker: Reflinker,
 ): Copier {
   return new Copier({
-    ...parts,
+    reflinker,
+    owner: process.getuid?.() === 0 ? directory.owner : null,
     share: strategy !== 'copy',
-    // The backup of a standby begins at its last restartpoint, however long ago that was.
-    isWritten: server.fsync && !server.inRecovery,
     // A database grows while it is copied.
     maxCopyBytes: Math.max(options.maxCopyBytes, bytes * GROWTH),
     signal,
   });
 }
 
-/** For fewer, starting the threads takes longer than they save. */
-const MANY_FILES = 5_000;
 const GROWTH = 1.5;
 const PROGRESS_MS = 100;
 
@@ -145,12 +140,11 @@ async function fillBySnapshotsInBackup(
 ): Promise<FilledFolder> {
   const { owner } = survey.directory;
   const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
-  const owned = process.getuid?.() === 0 ? owner : null;
   try {
     await takeSnapshots(snapshots, context.run, folder, owner);
     backup.signal.throwIfAborted();
     await arrangeSnapshots(folder, snapshots, survey.layout, owner);
-    const copier = makeCopier(context, survey, backup, { reflinker, owner: owned, threads: null });
+    const copier = makeCopier(context, survey, backup, reflinker);
     await completeBackup(survey, backup, folder, copier);
     const touched = [...backupTraces(context, survey, backup), snapshotTrace(survey, snapshots)];
     return { touched, caveats: standbyCaveats(context), databases: null };

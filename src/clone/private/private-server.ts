@@ -27,16 +27,11 @@ export interface PrivateServer {
   readonly rollback?: { readonly save: string; readonly restore: string };
   /** The folders of the server's files, if they lie among others in the folder. */
   readonly places?: readonly string[];
-  /** Its data directory is there within moments, and needs no further settings to recover: its sandbox is made meanwhile. */
-  readonly isQuick?: boolean;
   /** A folder that has the space that the clone takes. Default: the parent of its folder. */
   readonly space?: string;
-  /** Begins what need not wait for the folder. */
-  prepare(): Promise<FillFolder>;
+  /** Creates `<folder>/data` (and `<folder>/tablespaces/<oid>`), ready for crash or backup recovery. */
+  fill(folder: string): Promise<FilledFolder>;
 }
-
-/** Creates `<folder>/data` (and `<folder>/tablespaces/<oid>`), ready for crash or backup recovery. */
-export type FillFolder = (folder: string) => Promise<FilledFolder>;
 
 export interface FilledFolder {
   /** Describes for the report what copying did to the original server. */

@@ -40,7 +40,7 @@ export interface View {
   readonly hidden: readonly string[];
 }
 
-const CAGE = readFileSync(shippedFile('clone/private/cage.sh'), 'utf8');
+const SCRIPT = readFileSync(shippedFile('clone/private/sandbox.sh'), 'utf8');
 
 /** Programs, libraries and configuration of the machine. Debian keeps dictionaries in the last one. */
 const SYSTEM = [
@@ -61,10 +61,10 @@ const SYSTEM = [
   '/var/cache/postgresql',
 ];
 
-/** Folders of which every machine has one; the cage covers one that contains nothing to be shown. */
+/** Folders of which every machine has one; the sandbox covers one that contains nothing to be shown. */
 const MOUNTPOINTS = ['/run', '/mnt', '/media', '/srv', '/tmp'];
 
-const CAGED = ['unshare', '--net', '--mount', '--pid', '--ipc', '--fork', '--kill-child'];
+const NAMESPACES = ['unshare', '--net', '--mount', '--pid', '--ipc', '--fork', '--kill-child'];
 const AS_USER = ['--map-current-user', '--keep-caps'];
 const NO_RIGHTS = ['--inh-caps=-all', '--ambient-caps=-all', '--bounding-set=-all', '--no-new-privs'];
 
@@ -93,19 +93,19 @@ async function trySandboxes(owner: Owner, view: View): Promise<Sandbox> {
   const becoming = isRoot
     ? ['setpriv', `--reuid=${owner.uid}`, `--regid=${owner.gid}`, '--clear-groups', '--no-new-privs']
     : ['setpriv', ...NO_RIGHTS];
-  const caged = (own?: OwnFolders) => [
-    ...CAGED,
+  const sandboxed = (own?: OwnFolders) => [
+    ...NAMESPACES,
     ...(isRoot ? [] : AS_USER),
-    ...['/bin/sh', '-c', CAGE, 'safemigrate-cage'],
-    ...cageArguments(view, own),
+    ...['/bin/sh', '-c', SCRIPT, 'safemigrate-clone-sandbox'],
+    ...sandboxArguments(view, own),
     '--',
     ...becoming,
   ];
   const trial = existsSync(postgres) ? [postgres, '--version'] : ['true'];
-  if (await works([...caged(), ...trial]))
+  if (await works([...sandboxed(), ...trial]))
     return {
       containment: 'sandbox',
-      through: (own) => [...polite, ...caged(own)],
+      through: (own) => [...polite, ...sandboxed(own)],
       user: undefined,
       caveats: [],
     };
@@ -141,8 +141,8 @@ const ONLY_OFFLINE: Caveat = {
     "sockets of the target's user",
 };
 
-/** Lists the arguments of cage.sh before `--`. */
-export function cageArguments({ programs, libraries, hidden }: View, own?: OwnFolders): string[] {
+/** Lists the arguments of sandbox.sh before `--`. */
+export function sandboxArguments({ programs, libraries, hidden }: View, own?: OwnFolders): string[] {
   const installation = path.dirname(programs);
   const needed = [
     programs,
@@ -171,7 +171,7 @@ export function cageArguments({ programs, libraries, hidden }: View, own?: OwnFo
 
 type Operation = 'ro' | 'rw' | 'hide';
 
-/** Says whether a folder of this path is seen in the cage: what is in a hidden folder is not, unless it is shown itself. */
+/** Says whether a folder of this path is seen in the sandbox: what is in a hidden folder is not, unless it is shown itself. */
 function isVisible(folder: string, operations: ReadonlyMap<string, Operation>): boolean {
   const operation = operations.get(folder);
   if (operation !== undefined) return operation !== 'hide';

@@ -98,7 +98,7 @@ export async function serverSettings(original: Original, place: SettingsPlace): 
   return {
     file: taken.map(([name, value]) => `${name} = ${quoted(value)}\n`).join(''),
     fixed: knownTo(place.versionNum, {
-      ...caged(place),
+      ...cutOff(place),
       shared_buffers: `${Math.floor(Math.min(sharedBuffersBytes, MAX_SHARED_BUFFERS) / 1024)}kB`,
       ...(workers ? {} : { max_worker_processes: '0' }),
     }),
@@ -134,7 +134,7 @@ export function placeSettings({
   };
 }
 
-function caged({ run, ...place }: SettingsPlace): Record<string, string> {
+function cutOff({ run, ...place }: SettingsPlace): Record<string, string> {
   return {
     ...placeSettings(place),
     external_pid_file: '',

@@ -290,20 +290,20 @@ describe('the guard of a clone in a sandbox', () => {
     "DO $$ BEGIN PERFORM pg_read_file('PG_VERSION'); END $$",
     'SELECT pg_terminate_backend(1)',
   ])('lets %s run, which can reach nothing', async (sql) => {
-    const { guard: caged } = guard({ isolation: 'own-cluster', sandboxed: true });
-    expect(await ask(caged, sql)).toBe('run');
-    expect(caged.refused).toEqual([]);
+    const { guard: sandboxed } = guard({ isolation: 'own-cluster', sandboxed: true });
+    expect(await ask(sandboxed, sql)).toBe('run');
+    expect(sandboxed.refused).toEqual([]);
   });
 
   test('says why a database whose files were not copied cannot be a template', async () => {
-    const { guard: caged } = guard({ isolation: 'own-cluster', sandboxed: true, leftOut: ['other'] });
-    expect(await ask(caged, 'CREATE DATABASE copied TEMPLATE other')).toMatchObject({
+    const { guard: sandboxed } = guard({ isolation: 'own-cluster', sandboxed: true, leftOut: ['other'] });
+    expect(await ask(sandboxed, 'CREATE DATABASE copied TEMPLATE other')).toMatchObject({
       sqlstate: '3D000',
       message: 'the clone does not have the files of the database "other"',
       hint: expect.stringContaining("--database 'other'"),
     });
-    expect(await ask(caged, 'CREATE DATABASE copied TEMPLATE template0')).toBe('run');
-    expect(caged.refused).toEqual([]);
+    expect(await ask(sandboxed, 'CREATE DATABASE copied TEMPLATE template0')).toBe('run');
+    expect(sandboxed.refused).toEqual([]);
   });
 
   test('still refuses a function of files in the target’s own server', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { floorOf } from '../../../src/clone/private/folder-location.ts';
 import type { Original } from '../../../src/clone/private/original.ts';
-import { cageArguments, libraryFoldersIn } from '../../../src/clone/private/sandbox.ts';
+import { libraryFoldersIn, sandboxArguments } from '../../../src/clone/private/sandbox.ts';
 import { serverSettings } from '../../../src/clone/private/server-settings.ts';
 
 const GB = 2 ** 30;
@@ -128,7 +128,7 @@ describe('the settings of a server on a copy', () => {
 describe('what the server of a clone sees', () => {
   const operations = (programs: string, hidden: string[], folder: string) => {
     const own = { folder, socketFolder: `${folder}/socket` };
-    const [mountpoint, home, ...words] = cageArguments({ programs, libraries: [], hidden }, own);
+    const [mountpoint, home, ...words] = sandboxArguments({ programs, libraries: [], hidden }, own);
     const pairs = words.flatMap((word, index) => (index % 3 === 0 ? [`${word} ${words[index + 2]}`] : []));
     return { mountpoint, home, pairs: pairs.filter((pair) => !/^ro (\/\w+|\/var\/cache\/\w+)$/.test(pair)) };
   };

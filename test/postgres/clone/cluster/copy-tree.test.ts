@@ -6,7 +6,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Copier } from '../../../../src/clone/cluster/copier.ts';
 import { copyCluster } from '../../../../src/clone/cluster/copy-tree.ts';
 import { Reflinker } from '../../../../src/clone/cluster/reflink.ts';
-import { ReflinkThreads } from '../../../../src/clone/cluster/reflink-threads.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../../../helpers/file-system.ts';
 import { SERVER_UID } from '../../../helpers/placed-server.ts';
 import { skipReason } from '../../../helpers/requirements.ts';
@@ -16,9 +15,8 @@ const FILES = 2_500;
 const run = promisify(execFile);
 
 const obstacle = skipReason(await loopFileSystemObstacle('xfs'));
-const WAYS = ['by two threads', 'at once, after a checkpoint', 'through the thread pool'] as const;
 
-describe.skipIf(obstacle).each(WAYS)('many files, %s', (way) => {
+describe.skipIf(obstacle)('many files that share their blocks', () => {
   let disk: LoopFileSystem;
   let data: string;
 
@@ -38,8 +36,6 @@ describe.skipIf(obstacle).each(WAYS)('many files, %s', (way) => {
     await mkdir(folder);
     const owner = SERVER_UID === undefined ? null : { uid: SERVER_UID, gid: SERVER_UID };
     const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
-    const threads = way === 'by two threads' ? new ReflinkThreads(owner) : null;
-    const isWritten = way === 'at once, after a checkpoint';
     const layout = {
       data,
       wal: path.join(data, 'pg_wal'),
@@ -49,13 +45,8 @@ describe.skipIf(obstacle).each(WAYS)('many files, %s', (way) => {
       databases: new Set(['5']),
       onOneDevice: true,
     };
-    try {
-      const parts = { reflinker, owner, threads };
-      const copier = new Copier({ share: true, isWritten, maxCopyBytes: MB, signal, ...parts });
-      await copyCluster(layout, folder, copier, onFile);
-    } finally {
-      await threads?.close();
-    }
+    const copier = new Copier({ share: true, reflinker, owner, maxCopyBytes: MB, signal });
+    await copyCluster(layout, folder, copier, onFile);
   }
 
   test('all arrive, share their blocks, and belong to the server; one that has gone does not matter', async () => {

@@ -4,11 +4,11 @@ import { messageOf, SafemigrateError } from '../errors.ts';
 import { launchWatched, type WatchedFolder } from '../local-server/copied.ts';
 
 /** Where programs of an upgrade run: in the sandbox of the copy, with its folder as the working directory. */
-export interface Cage extends WatchedFolder {
+export interface UpgradeSandbox extends WatchedFolder {
   readonly signal: AbortSignal;
 }
 
-export interface CagedRun {
+export interface SandboxedRun {
   readonly exitCode: number | null;
   readonly durationMs: number;
   readonly lines: readonly OutputLine[];
@@ -25,19 +25,17 @@ export interface OutputLine {
  * @param variables of its environment, besides PATH.
  * @throws SafemigrateError `CLONE` if it cannot be started; the signal's reason.
  */
-export async function runCaged(
-  { signal, ...place }: Cage,
+export async function runSandboxed(
+  { signal, ...place }: UpgradeSandbox,
   argv: readonly string[],
   variables: NodeJS.ProcessEnv = {},
-): Promise<CagedRun> {
+): Promise<SandboxedRun> {
   signal.throwIfAborted();
   const started = performance.now();
   // Its messages are parsed.
-  const program = await launchWatched(place, argv, { output: 'pipe' }, { LC_ALL: 'C', ...variables }).catch(
-    (cause) => {
-      throw new SafemigrateError('CLONE', `${argv[0]} could not be started: ${messageOf(cause)}.`, { cause });
-    },
-  );
+  const program = await launchWatched(place, argv, 'pipe', { LC_ALL: 'C', ...variables }).catch((cause) => {
+    throw new SafemigrateError('CLONE', `${argv[0]} could not be started: ${messageOf(cause)}.`, { cause });
+  });
   const closed = once(program, 'close') as Promise<[number | null]>;
   const lines: OutputLine[] = [];
   const note = (text: string) => lines.push({ text, atMs: performance.now() - started });
@@ -61,8 +59,8 @@ export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Pr
 }
 
 /** Runs a program that has to succeed. @throws SafemigrateError `CLONE` with the end of its output. */
-export async function runWell(cage: Cage, argv: readonly string[]): Promise<CagedRun> {
-  const done = await runCaged(cage, argv);
+export async function runWell(sandbox: UpgradeSandbox, argv: readonly string[]): Promise<SandboxedRun> {
+  const done = await runSandboxed(sandbox, argv);
   if (done.exitCode === 0) return done;
   throw new SafemigrateError('CLONE', `${argv[0]} failed with exit code ${done.exitCode}: ${endOf(done)}`, {
     hint: 'The target was not touched by it.',
@@ -70,7 +68,7 @@ export async function runWell(cage: Cage, argv: readonly string[]): Promise<Cage
 }
 
 /** What a run said of its failure, in one line. */
-export function endOf({ lines }: Pick<CagedRun, 'lines'>): string {
+export function endOf({ lines }: Pick<SandboxedRun, 'lines'>): string {
   return complaintIn(lines.map(({ text }) => text.split('\r').at(-1) ?? ''));
 }
 
