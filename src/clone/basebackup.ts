@@ -1,15 +1,14 @@
 import { chmod, chown } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
-import { formatBytes } from '../format.ts';
+import { formatBytes, formatDuration } from '../format.ts';
 import { usableInstallation } from '../local-server/installation.ts';
 import type { Scope } from '../scope.ts';
-import { assessBaseBackup } from './basebackup/assess-basebackup.ts';
 import { type BackupServer, probeBasebackup } from './basebackup/probe.ts';
 import { receiveBasebackup, receivingWords } from './basebackup/receive.ts';
-import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
+import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 import type { FilledFolder } from './private/private-server.ts';
-import { startPrivateCluster } from './private-cluster.ts';
+import { assessContainment, startPrivateCluster } from './private-cluster.ts';
 
 /** Clones the whole cluster over a replication connection, and starts the copy here as a private server. */
 export const basebackup: CloneMethod = {
@@ -73,4 +72,41 @@ async function describe(context: CloneContext): Promise<string[]> {
   const found = await probeBasebackup(context);
   if ('reason' in found) return [];
   return [`-- run: ${receivingWords(context, found, found.folder).join(' ')}`];
+}
+
+/** Time for the checkpoint, the end of the backup, the start of the second server and its recovery. */
+const FIXED_MS = 1_500;
+/** Rate of a fast network and a local disk; slower ones are common. */
+const BYTES_PER_MS = 100_000;
+/** Time per file: files are created and read one by one. */
+const PER_FILE_MS = 0.05;
+
+async function assessBaseBackup(context: CloneContext): Promise<Assessment> {
+  const found = await probeBasebackup(context);
+  if ('reason' in found) return found;
+  const contained = await assessContainment(context, found);
+  if ('possible' in contained) return contained;
+  const { bytes, client } = found;
+  const readyMs = estimateBasebackupMs({ bytes, files: context.target.database.files });
+  return {
+    possible: true,
+    strategy: 'stream',
+    readyMs,
+    stallMs: 0,
+    bytes,
+    endsSessions: false,
+    isolation: 'own-cluster',
+    ...contained,
+    reason:
+      `the whole cluster, ${formatBytes(bytes)}, copied here by pg_basebackup ${client.version}: estimated ` +
+      formatDuration(readyMs),
+  };
+}
+
+/**
+ * Estimates the milliseconds until the clone can be used.
+ * @param size of the cluster; if it is not known, the target's size is the lower limit.
+ */
+function estimateBasebackupMs(size: { readonly bytes: number; readonly files: number }): number {
+  return Math.round(FIXED_MS + PER_FILE_MS * size.files + size.bytes / BYTES_PER_MS);
 }

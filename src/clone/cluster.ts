@@ -1,7 +1,6 @@
 import { codeOf, SafemigrateError } from '../errors.ts';
 import type { Scope } from '../scope.ts';
-import { explainStrategy } from './cluster/cluster-reason.ts';
-import { clusterFolder, describeCluster } from './cluster/describe-cluster.ts';
+import { clusterFolder, describeCluster, explainStrategy } from './cluster/describe-cluster.ts';
 import { estimateClusterMs } from './cluster/estimate-cluster.ts';
 import { fillFolder } from './cluster/fill.ts';
 import { CopyObstacle } from './cluster/obstacle.ts';

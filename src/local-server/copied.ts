@@ -1,11 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { open, readFile } from 'node:fs/promises';
+import { open, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { messageOf, SafemigrateError } from '../errors.ts';
-import { worksIn } from './works-in.ts';
 
 /** The way to start a program in a folder that a watchdog knows. */
 export interface WatchedFolder {
@@ -163,4 +163,23 @@ function isReady(data: string): boolean {
 async function endOfLog(file: string): Promise<string> {
   const log = await readFile(file, 'utf8').catch(() => '');
   return log.trim().split('\n').slice(-8).join('\n  ');
+}
+
+const run = promisify(execFile);
+
+/**
+ * Says whether a server works in this data directory. macOS shows no working directories, but the command line, which need not
+ * name the directory. @returns null if that cannot be found out.
+ */
+export async function worksIn(pid: number, folder: string): Promise<boolean | null> {
+  try {
+    if (process.platform !== 'linux') {
+      const { stdout } = await run('ps', ['-o', 'command=', '-p', String(pid)]);
+      return stdout.includes(` -D ${folder}`) || null;
+    }
+    const [there, here] = await Promise.all([stat(`/proc/${pid}/cwd`), stat(folder)]);
+    return there.dev === here.dev && there.ino === here.ino;
+  } catch {
+    return null;
+  }
 }

@@ -2,6 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chown, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,7 +10,6 @@ import { messageOf, SafemigrateError } from '../errors.ts';
 import { embeddedBinaries, type ServerVersion } from './binaries.ts';
 import { type FolderCleaner, type GuardedFolder, guardFolder } from './folder-cleaner.ts';
 import { reachableByOthers, usableInstallation } from './installation.ts';
-import { freePort, isFree } from './port.ts';
 
 export interface ServerOptions {
   /** Default: 18. */
@@ -261,4 +261,28 @@ async function failure(place: ServerLocation, what: string): Promise<Safemigrate
   const log = await readFile(path.join(place.folder, 'log'), 'utf8').catch(() => '');
   const end = log.trim().split('\n').slice(-8).join('\n  ');
   return new SafemigrateError('SERVER', `private PostgreSQL server: ${what}\n  ${end}`);
+}
+
+/** A TCP port that is free at this moment. */
+export async function freePort(host: string): Promise<number> {
+  const listener = createServer().listen(0, host);
+  await once(listener, 'listening');
+  const address = listener.address();
+  listener.close();
+  await once(listener, 'close');
+  if (address === null || typeof address === 'string')
+    throw new Error('a TCP listener has an address with a port');
+  return address.port;
+}
+
+async function isFree(host: string, port: number): Promise<boolean> {
+  const listener = createServer().listen(port, host);
+  try {
+    await once(listener, 'listening');
+  } catch {
+    return false;
+  }
+  listener.close();
+  await once(listener, 'close');
+  return true;
 }

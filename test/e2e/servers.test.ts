@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Server, ServerOptions } from '../../src/local-server/embedded.ts';
-import { freePort } from '../../src/local-server/port.ts';
+import { freePort } from '../../src/local-server/embedded.ts';
 import { safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
 import type { Server } from '../../src/local-server/embedded.ts';
-import { freePort } from '../../src/local-server/port.ts';
+import { freePort } from '../../src/local-server/embedded.ts';
 import { until } from './cutting.ts';
 import { SERVER_UID } from './placed-server.ts';
 

@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { inject } from 'vitest';
 import type { ServerVersion } from '../../src/local-server/binaries.ts';
+import { freePort } from '../../src/local-server/embedded.ts';
 import { guardFolder } from '../../src/local-server/folder-cleaner.ts';
-import { freePort } from '../../src/local-server/port.ts';
 import { copyOrMake } from './data-directory.ts';
 import { programsOf } from './own-server.ts';
 

@@ -1,12 +1,11 @@
 import { userInfo } from 'node:os';
-import { fileSystemAdvice } from '../../clone/advice.ts';
 import { assessMethods, type Considered } from '../../clone/choose.ts';
 import { examineCopyOnWrite } from '../../clone/cluster/cow-facts.ts';
 import type { CowFinding } from '../../clone/cluster/cow-rules.ts';
 import { type Difference, readDifferences } from '../../clone/differences.ts';
 import type { Assessment } from '../../clone/method.ts';
 import type { MethodId } from '../../clone/method-id.ts';
-import { inspectFileSystems } from '../../clone/template/filesystem.ts';
+import { fileSystemAdvice, inspectFileSystems } from '../../clone/template/filesystem.ts';
 import { type Sandboxing, trySandbox } from '../../command/sandbox/try-sandbox.ts';
 import { inspectTarget } from '../../database/inspect.ts';
 import { locateTarget } from '../../database/locate.ts';

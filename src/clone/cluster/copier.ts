@@ -5,7 +5,7 @@ import { codeOf, SafemigrateError } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
 import { NotShared, type Reflinker } from './reflink.ts';
 
-export interface CopierOptions {
+interface CopierOptions {
   /** Share blocks if the file system can. */
   readonly share: boolean;
   readonly reflinker: Reflinker;

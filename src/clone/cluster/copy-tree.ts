@@ -4,8 +4,7 @@ import path from 'node:path';
 import { codeOf } from '../../errors.ts';
 import { type Layout, refuseLeadingOut, type Tablespace } from './cluster-layout.ts';
 import type { Copier } from './copier.ts';
-import { isEmptied, isExcluded } from './excluded.ts';
-import { isLeftOut } from './kept-databases.ts';
+import { isEmptied, isExcluded, isLeftOut } from './excluded.ts';
 
 interface CopyOrder {
   readonly from: string;

@@ -11,11 +11,11 @@ import { type Backup, openBackupSession, startBackup } from './backup.ts';
 import { readTablespaces } from './cluster-layout.ts';
 import { Copier } from './copier.ts';
 import { copyCluster } from './copy-tree.ts';
-import { copyWal } from './copy-wal.ts';
 import { Reflinker } from './reflink.ts';
 import { arrangeSnapshots, takeSnapshots } from './snapshot.ts';
 import type { Survey } from './survey.ts';
 import type { Snapshots } from './volumes.ts';
+import { copyWal } from './wal.ts';
 
 /** Creates `data` and `tablespaces/<oid>` in the folder, ready for recovery. */
 export async function fillFolder(

@@ -1,7 +1,7 @@
 import { readFile, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { messageOf } from '../../errors.ts';
-import { worksIn } from '../../local-server/works-in.ts';
+import { worksIn } from '../../local-server/copied.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import { CopyObstacle } from './obstacle.ts';
 import { parentOf, parsePostmasterFile, parseSystemIdentifier } from './postmaster.ts';

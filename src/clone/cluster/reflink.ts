@@ -51,7 +51,7 @@ export class Reflinker {
 }
 
 /** As root we write into folders of the server's user: O_EXCL keeps us from writing through a link that exists there. */
-export const SHARED_AND_NEW = constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL;
+const SHARED_AND_NEW = constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL;
 
 /** Returns the refusal, if the error is one. */
 async function attempt(from: string, to: string): Promise<string | undefined> {

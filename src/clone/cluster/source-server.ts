@@ -1,5 +1,5 @@
 import type { Session } from '../../postgres/connection/session.ts';
-import { NEEDED_DATABASES } from './kept-databases.ts';
+import { NEEDED_DATABASES } from './excluded.ts';
 
 /** Facts about the server to copy. */
 export interface SourceServer {

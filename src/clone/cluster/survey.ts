@@ -17,7 +17,7 @@ import {
 } from './choose-folder.ts';
 import { type FileSystem, fileSystemOf, type Layout, readLayout } from './cluster-layout.ts';
 import type { ClusterStrategy } from './estimate-cluster.ts';
-import { databaseOfFolder, isLeftOut } from './kept-databases.ts';
+import { databaseOfFolder, isLeftOut } from './excluded.ts';
 import { measureFolder } from './measure.ts';
 import { CopyObstacle } from './obstacle.ts';
 import { programsOf } from './postmaster.ts';

@@ -1,5 +1,7 @@
+import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { readInTarget, type TargetAccess } from '../read-in-target.ts';
+import { withSession } from '../../postgres/session-helpers.ts';
+import type { CloneContext } from '../method.ts';
 
 /** Facts that a restored copy of the target depends on. */
 export interface DumpFacts {
@@ -105,4 +107,18 @@ export async function rolesOutOfReach(
   const [role] = await session.query<{ is: boolean }>(IS_SUPERUSER);
   const late = role?.is ? [] : guests;
   return [...new Set([...owning, ...late, ...(await ask(MISSING, grantees))])].sort();
+}
+
+/** What a method needs of its context to read the target. */
+type TargetAccess = Pick<CloneContext, 'target' | 'run' | 'audit' | 'signal'>;
+
+/** Opens a read-only session in the target, reads over it, and closes it, so that it is not in the way of the clone. */
+async function readInTarget<T>(
+  { target, run, audit, signal }: TargetAccess,
+  read: (session: Session) => Promise<T>,
+): Promise<T> {
+  return withSession(
+    openSession(target.settings, { run, audit, signal, purpose: 'inspect', readOnly: true }),
+    read,
+  );
 }

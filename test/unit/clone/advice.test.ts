@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fileSystemAdvice } from '../../../src/clone/advice.ts';
+import { fileSystemAdvice } from '../../../src/clone/template/filesystem.ts';
 
 describe('advice on file systems', () => {
   test.each(['ext4', 'ext3', 'overlay', 'tmpfs'])('%s is told what would share blocks', (type) => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isLeftOut } from '../../../src/clone/cluster/kept-databases.ts';
+import { isLeftOut } from '../../../src/clone/cluster/excluded.ts';
 import { invalidRelations } from '../../../src/clone/private/left-out-databases.ts';
 
 describe('isLeftOut', () => {

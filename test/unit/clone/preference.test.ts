@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { whyChosen } from '../../../src/clone/choose.ts';
+import { type Assessed, byPreference, whyChosen, withinLimit } from '../../../src/clone/choose.ts';
 import type { Possible } from '../../../src/clone/method.ts';
 import type { MethodId } from '../../../src/clone/method-id.ts';
-import { type Assessed, byPreference, withinLimit } from '../../../src/clone/preference.ts';
 
 const GB = 2 ** 30;
 
