@@ -10,15 +10,13 @@ const OURS = "coalesce(a.application_name, '') LIKE 'safemigrate %' OR a.pid = p
 // Of other roles' sessions a role without pg_read_all_stats sees nearly nothing: the query then says so, and the backend's
 // type is null. A walsender of a standby is in no database, and takes no slot of max_connections. What a base backup
 // streams is no standby. reserved_connections exists from version 16 on.
-// These are the functions beneath the views: in a new session the views took 9 ms to plan, and these take 3.
 const SITUATION = `
-WITH d AS MATERIALIZED (SELECT oid FROM pg_database WHERE datname = current_database()),
-     activity AS MATERIALIZED (SELECT * FROM pg_stat_get_activity(NULL))
+WITH d AS MATERIALIZED (SELECT * FROM pg_stat_database WHERE datname = current_database()),
+     activity AS MATERIALIZED (SELECT * FROM pg_stat_activity)
 SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs",
-  (SELECT (pg_stat_get_db_xact_commit(d.oid) + pg_stat_get_db_xact_rollback(d.oid))::float8 FROM d) AS transactions,
-  (SELECT extract(epoch FROM coalesce(pg_stat_get_db_stat_reset_time(d.oid),
-            least(pg_stat_get_bgwriter_stat_reset_time(), r.stats_reset, w.stats_reset)))::float8 * 1000
-     FROM d, pg_stat_get_archiver() r, pg_stat_get_wal() w) AS since,
+  (SELECT (d.xact_commit + d.xact_rollback)::float8 FROM d) AS transactions,
+  (SELECT extract(epoch FROM coalesce(d.stats_reset, least(b.stats_reset, r.stats_reset, w.stats_reset)))::float8 * 1000
+     FROM d, pg_stat_bgwriter b, pg_stat_archiver r, pg_stat_wal w) AS since,
   current_setting('max_connections')::int AS max,
   current_setting('superuser_reserved_connections')::int
     + coalesce(current_setting('reserved_connections', true)::int, 0) AS reserved,
@@ -29,25 +27,25 @@ SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs",
   (SELECT json_build_object('ageMs', extract(epoch FROM clock_timestamp() - a.xact_start) * 1000,
                             'application', a.application_name, 'state', a.state)
      FROM activity a, d
-    WHERE a.datid = d.oid AND a.backend_type = 'client backend' AND a.xact_start IS NOT NULL AND NOT (${OURS})
+    WHERE a.datid = d.datid AND a.backend_type = 'client backend' AND a.xact_start IS NOT NULL AND NOT (${OURS})
     ORDER BY a.xact_start LIMIT 1) AS oldest,
   (SELECT json_build_object('count', count(*),
                             'oldestMs', extract(epoch FROM clock_timestamp() - min(p.prepared)) * 1000)
-     FROM pg_prepared_xact() p, d WHERE p.dbid = d.oid) AS prepared,
+     FROM pg_prepared_xacts p WHERE p.database = current_database()) AS prepared,
   (SELECT coalesce(json_agg(json_build_object(
-            'name', a.application_name, 'seen', w.state IS NOT NULL,
+            'name', w.application_name, 'seen', w.state IS NOT NULL,
             'synchronous', coalesce(w.sync_state, 'async') <> 'async',
             'lagBytes', pg_wal_lsn_diff(pg_current_wal_lsn(), w.replay_lsn),
-            'lagMs', extract(epoch FROM w.replay_lag) * 1000) ORDER BY a.application_name), '[]')
-     FROM pg_stat_get_wal_senders() w JOIN activity a ON a.pid = w.pid
+            'lagMs', extract(epoch FROM w.replay_lag) * 1000) ORDER BY w.application_name), '[]')
+     FROM pg_stat_replication w
     WHERE coalesce(w.state, 'streaming') IN ('streaming', 'catchup')) AS standbys,
-  ARRAY(SELECT s.slot_name::text FROM pg_get_replication_slots() s
+  ARRAY(SELECT s.slot_name::text FROM pg_replication_slots s
          WHERE NOT s.active AND NOT s.temporary ORDER BY s.slot_name) AS slots,
-  ARRAY(SELECT s.slot_name::text FROM pg_get_replication_slots() s, d
-         WHERE s.datoid = d.oid AND NOT s.temporary ORDER BY s.slot_name) AS "logicalSlots",
+  ARRAY(SELECT s.slot_name::text FROM pg_replication_slots s
+         WHERE s.database = current_database() AND NOT s.temporary ORDER BY s.slot_name) AS "logicalSlots",
   current_setting('max_locks_per_transaction')::int
     * (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int) AS "lockCapacity",
-  (SELECT count(*)::int FROM pg_lock_status() k
+  (SELECT count(*)::int FROM pg_locks k
     WHERE NOT k.fastpath AND k.pid IS DISTINCT FROM pg_backend_pid()) AS "locksHeld"`;
 
 // The view pg_stat_user_tables says the same of tables, and leaves out whose partition one is.

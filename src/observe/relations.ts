@@ -35,29 +35,9 @@ const COUNT_AT_MOST = 2000;
 const COUNT_AT_ONCE = 50;
 const COUNT_AT_ONCE_BYTES = 16 * 1024 * 1024;
 
-/**
- * pg_relation_size() opens each relation, which takes ten times as long as looking at its file. Who may do that looks
- * there, but for relations of more than one file.
- */
-const FILES = `
-select pg_catalog.has_function_privilege('pg_catalog.pg_stat_file(text, boolean)', 'execute') as "mayLook",
-  pg_catalog.pg_size_bytes(pg_catalog.current_setting('segment_size')) as largest`;
-
-interface Files {
-  readonly mayLook: boolean;
-  /** In bytes. */
-  readonly largest: string;
-}
-
-function sizeOf(oid: string, { mayLook, largest }: Files): string {
-  if (!mayLook) return `pg_catalog.pg_relation_size(${oid})`;
-  return `(select case when f.size < ${largest} then f.size else pg_catalog.pg_relation_size(${oid}) end
-    from pg_catalog.pg_stat_file(pg_catalog.pg_relation_filepath(${oid}), true) f)`;
-}
-
-const relations = (files: Files) => `
-select c.oid, n.nspname as schema, c.relname as name, c.relfilenode as filenode, ${sizeOf('c.oid', files)} as main,
-  case c.reltoastrelid when 0 then 0 else ${sizeOf('c.reltoastrelid', files)} end as toast,
+const RELATIONS = `
+select c.oid, n.nspname as schema, c.relname as name, c.relfilenode as filenode, pg_catalog.pg_relation_size(c.oid) as main,
+  case c.reltoastrelid when 0 then 0 else pg_catalog.pg_relation_size(c.reltoastrelid) end as toast,
   c.reltuples as tuples, c.relpages as pages,
   pg_catalog.pg_stat_get_tuples_inserted(c.oid) as inserted, pg_catalog.pg_stat_get_tuples_updated(c.oid) as updated,
   pg_catalog.pg_stat_get_tuples_deleted(c.oid) as deleted,
@@ -93,8 +73,7 @@ interface Row {
  * ones are counted twice.
  */
 export async function readRelations(session: Session, before?: RelationsData): Promise<RelationsData> {
-  const [files] = await session.query<Files>(FILES);
-  const rows = await session.query<Row>(relations(files ?? { mayLook: false, largest: '0' }));
+  const rows = await session.query<Row>(RELATIONS);
   const [sizes] = await session.query<{ bytes: string; block: number }>(SIZES);
   const counts = await countSmall(session, rows, before);
   const held = rows.map((row): RelationData => {

@@ -34,7 +34,7 @@ export interface BackupEnd {
 
 const FREE_SLOTS = `
 SELECT current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_replication_slots)::int AS free`;
-const RESERVE_WAL = 'SELECT pg_create_physical_replication_slot($1, true, true)';
+export const RESERVE_WAL = 'SELECT pg_create_physical_replication_slot($1, true, true)';
 
 export function backupStatements({ versionNum }: Pick<SourceServer, 'versionNum'>): {
   start: string;

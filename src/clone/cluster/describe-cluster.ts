@@ -2,7 +2,7 @@ import path from 'node:path';
 import { formatBytes, plural } from '../../format.ts';
 import { literal } from '../../postgres/sql/quote.ts';
 import type { CloneContext } from '../method.ts';
-import { backupStatements, slotName } from './backup.ts';
+import { backupStatements, RESERVE_WAL, slotName } from './backup.ts';
 import { hurriesCheckpoint } from './fill.ts';
 import { snapshotCommands } from './snapshot.ts';
 import type { Survey } from './survey.ts';
@@ -46,11 +46,11 @@ function backupLines(
   { server }: Pick<Survey, 'server'>,
 ): Record<'start' | 'stop', string[]> {
   const { start, stop } = backupStatements(server);
-  const slot = `SELECT lsn::text FROM pg_create_physical_replication_slot(${literal(slotName(context))}, true, true)`;
+  const slot = RESERVE_WAL.replace('$1', literal(slotName(context)));
   const label = start
     .replace('$1', literal(`safemigrate ${context.run}`))
     .replace('$2', String(context.options.checkpoint === 'fast'));
-  return { start: [label, ...(server.mayReserve ? [slot] : [])], stop: [stop] };
+  return { start: [...(server.mayReserve ? [slot] : []), label], stop: [stop] };
 }
 
 function byBackup(context: CloneContext, survey: Survey, folder: string): string[] {

@@ -173,9 +173,9 @@ describe.for([18, 14] as const)('a server of PostgreSQL %i on XFS', async (versi
       );
       const planned = plan.filter((line) => !line.startsWith('--'));
       expect(planned).toHaveLength(statements.length);
-      const [start, slot] = statements;
-      expect(planned[0]).toContain(String(start?.values[0]));
-      expect(planned[1]).toContain(String(slot?.values[0]));
+      const [slot, start] = statements;
+      expect(planned[0]).toContain(String(slot?.values[0]));
+      expect(planned[1]).toContain(String(start?.values[0]));
     });
   });
 
