@@ -1,4 +1,5 @@
 import type { ActingObject } from '../model/hazard-facts.ts';
+import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { fieldsIf } from '../postgres/sql/classify-statement.ts';
 import { parseText } from '../postgres/sql/parse.ts';
@@ -57,7 +58,7 @@ WITH found AS (
     pg_catalog.pg_get_functiondef(p.oid) AS definition, NULL AS runs
   FROM pg_catalog.pg_proc p
   JOIN pg_catalog.pg_language l ON l.oid = p.prolang
-  WHERE p.oid >= 16384 AND p.prokind IN ('f', 'p') AND l.lanname NOT IN ('c', 'internal')
+  WHERE p.oid >= ${FIRST_USER_OID} AND p.prokind IN ('f', 'p') AND l.lanname NOT IN ('c', 'internal')
     AND (p.prosrc ~* $1 OR p.prosqlbody::pg_catalog.text ~ $2)
   UNION ALL
   SELECT 'function', p.oid, p.pronamespace, p.proname, NULL, a.aggtransfn::pg_catalog.oid::pg_catalog.text
@@ -67,7 +68,7 @@ WITH found AS (
   SELECT CASE WHEN r.ev_type = '1' THEN 'read' ELSE 'write' END, c.oid, c.relnamespace, c.relname, NULL,
     pg_catalog.substring(r.ev_action::pg_catalog.text, $2)
   FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class
-  WHERE r.ev_class >= 16384 AND r.ev_action::pg_catalog.text ~ $2
+  WHERE r.ev_class >= ${FIRST_USER_OID} AND r.ev_action::pg_catalog.text ~ $2
   UNION ALL
   SELECT 'read', c.oid, c.relnamespace, c.relname, NULL,
     pg_catalog.substring(pg_catalog.concat(p.polqual, p.polwithcheck), $2)
@@ -80,15 +81,15 @@ WITH found AS (
     WHERE NOT t.tgisinternal AND t.tgfoid = ANY ($3)
     UNION ALL
     SELECT d.adrelid, pg_catalog.substring(d.adbin::pg_catalog.text, $2) FROM pg_catalog.pg_attrdef d
-    WHERE d.adrelid >= 16384 AND d.adbin::pg_catalog.text ~ $2
+    WHERE d.adrelid >= ${FIRST_USER_OID} AND d.adbin::pg_catalog.text ~ $2
     UNION ALL
     SELECT k.conrelid, pg_catalog.substring(k.conbin::pg_catalog.text, $2) FROM pg_catalog.pg_constraint k
-    WHERE k.conrelid >= 16384 AND k.conbin IS NOT NULL AND k.conbin::pg_catalog.text ~ $2
+    WHERE k.conrelid >= ${FIRST_USER_OID} AND k.conbin IS NOT NULL AND k.conbin::pg_catalog.text ~ $2
     UNION ALL
     SELECT i.indrelid, pg_catalog.substring(pg_catalog.concat(i.indexprs, i.indpred), $2)
-    FROM pg_catalog.pg_index i WHERE i.indrelid >= 16384 AND (i.indexprs::pg_catalog.text ~ $2 OR i.indpred::pg_catalog.text ~ $2)
+    FROM pg_catalog.pg_index i WHERE i.indrelid >= ${FIRST_USER_OID} AND (i.indexprs::pg_catalog.text ~ $2 OR i.indpred::pg_catalog.text ~ $2)
   ) e JOIN pg_catalog.pg_class c ON c.oid = e.relation
-  WHERE c.oid >= 16384
+  WHERE c.oid >= ${FIRST_USER_OID}
   UNION ALL
   SELECT 'event trigger', t.oid, NULL, t.evtname, NULL, t.evtfoid::pg_catalog.text
   FROM pg_catalog.pg_event_trigger t WHERE t.evtenabled <> 'D' AND t.evtfoid = ANY ($3)

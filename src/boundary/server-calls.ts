@@ -1,4 +1,5 @@
 import type { Name } from '../model/statement-actions.ts';
+import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';
 import { SERVER_FUNCTIONS, SHARED_CATALOGUES } from './server-functions.ts';
 
 /** Something that acts beyond the clone, in words for a refusal. */
@@ -38,7 +39,6 @@ export function throughName(name: string, call: ServerCall): ServerCall {
 /** The schema in which PostgreSQL looks before all others, unless the search path names it. */
 const FIRST = 'pg_catalog';
 /** FirstNormalObjectId: objects of users have this OID or a higher one. */
-const FIRST_USER_OID = 16384;
 export const ANY_ARGUMENTS = { minArgs: 0, maxArgs: Number.POSITIVE_INFINITY };
 
 /**

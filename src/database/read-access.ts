@@ -1,15 +1,19 @@
 import type { ProfiledAccess } from '../model/profile-model.ts';
+import {
+  IS_QUERIED,
+  ofExtension,
+  RELATIONS_AND_SCHEMAS,
+  USER_SCHEMA,
+} from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
 /** Relations as applications use them: partitions are reached through their table, and those of extensions are not the application's. */
 const SCHEMAS = `
 WITH relations AS MATERIALIZED (
   SELECT n.nspname::text AS schema, c.relowner, c.relacl
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-   WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND c.relpersistence <> 't'
-     AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
-     AND NOT EXISTS (SELECT FROM pg_depend d
-                      WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+    FROM ${RELATIONS_AND_SCHEMAS}
+   WHERE ${IS_QUERIED} AND NOT c.relispartition AND ${USER_SCHEMA}
+     AND NOT ${ofExtension('pg_class', 'c.oid')}
 ), granted AS (
   SELECT r.schema, pg_get_userbyid(a.grantee)::text AS role, a.privilege_type::text AS privilege, count(*)::int AS relations
     FROM relations r CROSS JOIN aclexplode(r.relacl) a

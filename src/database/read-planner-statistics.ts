@@ -1,4 +1,10 @@
 import type { PlannerStatistics } from '../model/profile-model.ts';
+import {
+  HAS_FILES,
+  RELATIONS_AND_SCHEMAS,
+  USER_SCHEMA,
+  userSchema,
+} from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 
@@ -16,10 +22,9 @@ SELECT n.nspname AS schema, c.relname AS name, c.relpages AS pages, c.relallvisi
                 WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
                   AND (c.relrowsecurity AND row_security_active(c.oid)
                        OR NOT has_column_privilege(c.oid, a.attnum, 'SELECT'))) AS hidden
-  FROM pg_class c
-  JOIN pg_namespace n ON n.oid = c.relnamespace
- WHERE c.relkind IN ('r', 'm') AND c.relpersistence <> 't' AND c.reltuples > 0 AND c.relpages >= $1
-   AND n.nspname NOT IN ('pg_catalog', 'information_schema')`;
+  FROM ${RELATIONS_AND_SCHEMAS}
+ WHERE ${HAS_FILES} AND c.reltuples > 0 AND c.relpages >= $1
+   AND ${USER_SCHEMA}`;
 
 // Has no row for columns that the role may not read. Not joined to the relations: the planner has no idea how many it returns.
 const COLUMNS = `
@@ -27,7 +32,7 @@ SELECT s.schemaname AS schema, s.tablename AS name,
        json_agg(json_build_object('column', s.attname, 'nullFraction', s.null_frac, 'width', s.avg_width,
                                   'distinct', s.n_distinct, 'correlation', s.correlation) ORDER BY s.attname) AS columns
   FROM pg_stats s
- WHERE NOT s.inherited AND s.schemaname NOT IN ('pg_catalog', 'information_schema')
+ WHERE NOT s.inherited AND ${userSchema('s.schemaname')}
  GROUP BY 1, 2`;
 
 interface RelationRow {

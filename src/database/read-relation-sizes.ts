@@ -1,5 +1,11 @@
 import { sqlstateOf } from '../errors.ts';
 import type { ProfiledRelation } from '../model/profile-model.ts';
+import {
+  HAS_ROWS,
+  PARTITIONED_TABLE,
+  RELATIONS_AND_SCHEMAS,
+  USER_SCHEMA,
+} from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 
@@ -37,13 +43,8 @@ SELECT n.nspname AS schema, c.relname AS name, c.relkind AS kind, pn.nspname AS 
           FROM (SELECT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(a.grantee)::text END AS role,
                        array_agg(a.privilege_type ORDER BY a.privilege_type) AS privileges
                   FROM aclexplode(c.relacl) a WHERE a.grantee <> c.relowner GROUP BY 1) g) AS grants
-  FROM pg_class c
-  JOIN pg_namespace n ON n.oid = c.relnamespace
-  LEFT JOIN pg_inherits h ON h.inhrelid = c.oid AND c.relispartition
-  LEFT JOIN pg_class pc ON pc.oid = h.inhparent
-  LEFT JOIN pg_namespace pn ON pn.oid = pc.relnamespace
- WHERE c.relkind IN ('r', 'p', 'm') AND c.relpersistence <> 't'
-   AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_toast%'
+  FROM ${RELATIONS_AND_SCHEMAS}${PARTITIONED_TABLE}
+ WHERE ${HAS_ROWS} AND ${USER_SCHEMA}
  ORDER BY 1, 2`;
 
 interface RelationRow {

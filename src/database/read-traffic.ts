@@ -1,3 +1,9 @@
+import {
+  HAS_ROWS,
+  PARTITIONED_TABLE,
+  RELATIONS_AND_SCHEMAS,
+  USER_SCHEMA,
+} from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 import type { Holder, OpenTransaction, RelationCounters, Standby, TrafficReading } from './traffic.ts';
@@ -56,19 +62,15 @@ SELECT n.nspname AS schema, c.relname AS name, pn.nspname AS "parentSchema", pc.
   pg_stat_get_tuples_inserted(c.oid)::float8 AS inserted,
   pg_stat_get_tuples_updated(c.oid)::float8 AS updated,
   pg_stat_get_tuples_deleted(c.oid)::float8 AS deleted
-  FROM pg_class c
-  JOIN pg_namespace n ON n.oid = c.relnamespace
-  LEFT JOIN pg_inherits h ON h.inhrelid = c.oid AND c.relispartition
-  LEFT JOIN pg_class pc ON pc.oid = h.inhparent
-  LEFT JOIN pg_namespace pn ON pn.oid = pc.relnamespace
- WHERE c.relkind IN ('r', 'm', 'p') AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema')`;
+  FROM ${RELATIONS_AND_SCHEMAS}${PARTITIONED_TABLE}
+ WHERE ${HAS_ROWS} AND ${USER_SCHEMA}`;
 
 const INDEXES = `
 SELECT n.nspname AS schema, x.relname AS name, tn.nspname AS "tableSchema", t.relname AS "table"
   FROM pg_index i
   JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_namespace n ON n.oid = x.relnamespace
   JOIN pg_class t ON t.oid = i.indrelid JOIN pg_namespace tn ON tn.oid = t.relnamespace
- WHERE n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema')`;
+ WHERE ${USER_SCHEMA}`;
 
 // A prepared transaction has no process, and keeps the virtual number of the one that it came from, or gets another one
 // when the server restarts; what shows it is the lock on its own number.
@@ -85,7 +87,7 @@ SELECT DISTINCT ON (l.relation, l.mode) n.nspname AS schema, c.relname AS name, 
          ON l.pid IS NULL AND l.virtualtransaction = p.virtualtransaction
  WHERE l.locktype = 'relation' AND l.granted
    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-   AND n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema')
+   AND ${USER_SCHEMA}
    AND coalesce(a.xact_start, p.prepared) IS NOT NULL AND (l.pid IS NULL OR NOT (${OURS}))
  ORDER BY l.relation, l.mode, coalesce(a.xact_start, p.prepared)`;
 

@@ -1,5 +1,6 @@
 import { messageOf } from '../errors.ts';
 import { type ApplicationQueries, readStatStatements } from '../observe/checks/query-source.ts';
+import { RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { LockMode } from '../postgres/lock-modes.ts';
 import { isDml, isQuery } from '../postgres/sql/classify-statement.ts';
@@ -32,8 +33,8 @@ function countsOf({ queries }: ApplicationQueries): ReadonlyMap<string, number> 
 const TABLES = `
 WITH RECURSIVE named AS (
   SELECT n.nspname AS schema, c.relname AS name, c.oid AS leaf, c.relkind AS kind
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-   WHERE c.relname = ANY ($1::text[]) AND c.relkind IN ('r', 'p', 'v') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+    FROM ${RELATIONS_AND_SCHEMAS}
+   WHERE c.relname = ANY ($1::text[]) AND c.relkind IN ('r', 'p', 'v') AND ${USER_SCHEMA}
   UNION
   SELECT named.schema, named.name, c.oid, c.relkind
     FROM named JOIN pg_rewrite r ON r.ev_class = named.leaf

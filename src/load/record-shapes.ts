@@ -1,4 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import {
+  FIRST_USER_OID,
+  IS_TABLE,
+  QUALIFIED_NAME,
+  RELATIONS_AND_SCHEMAS,
+} from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { type LockMode, lockModeOf } from '../postgres/lock-modes.ts';
 import { calledBetween, readStatementCounts } from './called-statements.ts';
@@ -32,7 +38,7 @@ SELECT l.pid, a.pid || ' ' || coalesce(a.xact_start::text, l.virtualtransaction)
   FROM held l
   JOIN pg_class c ON c.oid = l.relation
   JOIN pg_stat_get_activity(NULL) a ON a.pid = l.pid
- WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+ WHERE c.oid >= ${FIRST_USER_OID} AND ${IS_TABLE} AND c.relpersistence <> 't'
    AND coalesce(a.backend_type, 'client backend') = 'client backend' AND a.application_name NOT LIKE 'safemigrate%'
  GROUP BY l.pid, 2, a.xact_start`;
 
@@ -51,8 +57,8 @@ SELECT relid::int8 AS relation, (n_tup_upd + n_tup_del)::float8 AS changed, (n_t
   FROM pg_stat_user_tables`;
 
 const NAMES = `
-SELECT c.oid::int8 AS oid, format('%I.%I', n.nspname, c.relname) AS name
-  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY ($1::oid[])`;
+SELECT c.oid::int8 AS oid, ${QUALIFIED_NAME} AS name
+  FROM ${RELATIONS_AND_SCHEMAS} WHERE c.oid = ANY ($1::oid[])`;
 
 const SHORTEST_PAUSE_MS = 25;
 /** Reading the locks holds up everybody who takes one, so between two readings there is this many times the time that one takes at least. */

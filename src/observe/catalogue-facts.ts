@@ -1,5 +1,6 @@
 import type { CatalogueFacts, RelationFacts } from '../model/hazard-facts.ts';
 import { schemasOf } from '../model/search-paths.ts';
+import { HAS_ROWS, RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName, identifier } from '../postgres/sql/quote.ts';
 import type { RelationsData } from './relations.ts';
@@ -36,15 +37,12 @@ interface CheckRow {
   readonly columns: readonly string[];
 }
 
-const OWN_SCHEMAS = `n.nspname not in ('pg_catalog', 'information_schema') and n.nspname not like 'pg\\_toast%'`;
-
 const RELATIONS = `
 select c.oid::pg_catalog.int8 as oid, n.nspname as schema, c.relname as name, c.relkind as kind,
   i.inhparent::pg_catalog.int8 as parent
-from pg_catalog.pg_class c
-join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+from ${RELATIONS_AND_SCHEMAS}
 left join pg_catalog.pg_inherits i on i.inhrelid = c.oid and c.relispartition
-where c.relkind in ('r', 'p', 'm') and c.relpersistence <> 't' and ${OWN_SCHEMAS}`;
+where ${HAS_ROWS} and ${USER_SCHEMA}`;
 
 const CHECKS = `
 select n.nspname as schema, c.relname as table, k.conname as constraint, k.convalidated as validated,
@@ -54,7 +52,7 @@ select n.nspname as schema, c.relname as table, k.conname as constraint, k.conva
 from pg_catalog.pg_constraint k
 join pg_catalog.pg_class c on c.oid = k.conrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where k.contype = 'c' and k.conkey is not null and ${OWN_SCHEMAS}`;
+where k.contype = 'c' and k.conkey is not null and ${USER_SCHEMA}`;
 
 /** Settings of the database or of the role, which hold for whoever connects. */
 const LOCK_TIMEOUT = `
@@ -79,7 +77,7 @@ select n.nspname as schema, c.relname as table, k.conname as constraint,
 from pg_catalog.pg_constraint k
 join pg_catalog.pg_class c on c.oid = k.conrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where k.contype = 'f' and k.conparentid = 0 and ${OWN_SCHEMAS}
+where k.contype = 'f' and k.conparentid = 0 and ${USER_SCHEMA}
   and not exists (
     select from pg_catalog.pg_index i
     where i.indrelid = c.oid and i.indpred is null

@@ -5,6 +5,7 @@ import { formatBytes } from '../format.ts';
 import { type ActingObject, NO_DEFINITIONS, NO_EFFECTS, type OrphanFacts } from '../model/hazard-facts.ts';
 import type { Caveat, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
+import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
@@ -86,7 +87,7 @@ const BYTES_READ = `SELECT blks_read::float8 * current_setting('block_size')::in
 const COLD_FROM_BYTES = 64 * 2 ** 20;
 const HAS_USER_CODE = `
 SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
-  WHERE p.oid >= 16384 AND l.lanname NOT IN ('internal', 'c')) AS has`;
+  WHERE p.oid >= ${FIRST_USER_OID} AND l.lanname NOT IN ('internal', 'c')) AS has`;
 const WAL_SINCE = 'SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1)::int8 AS bytes';
 
 class CloneReader implements CloneWatch {

@@ -1,3 +1,4 @@
+import { USER_SCHEMA } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 import { type Token, tokensOf } from '../postgres/sql/tokens.ts';
@@ -57,7 +58,7 @@ SELECT n.nspname AS schema, c.relname AS name, a.attname AS column, a.attnotnull
       WHERE EXISTS (SELECT FROM pg_inherits h WHERE c.oid IN (h.inhparent, h.inhrelid))) AS others
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind = 'r' AND a.attname = ANY ($1)
-  AND n.nspname NOT IN ('pg_catalog', 'information_schema')`;
+  AND ${USER_SCHEMA}`;
 
 interface Defined {
   readonly schema: string;

@@ -1,4 +1,5 @@
 import { sqlstateOf } from '../errors.ts';
+import { IS_TABLE } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName, identifier } from '../postgres/sql/quote.ts';
 import { nameParts } from './name-parts.ts';
@@ -16,7 +17,7 @@ const AGAIN = `
 SELECT w.object, n.nspname AS schema, c.relname AS table, a.attname AS column, k.columns AS key
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS w(object, schema, name, "column")
   JOIN pg_namespace n ON n.nspname = w.schema
-  JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name AND c.relkind IN ('r', 'p')
+  JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name AND ${IS_TABLE}
   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = w."column" AND a.attnum > 0 AND NOT a.attisdropped
  CROSS JOIN LATERAL (
    SELECT array_agg(b.attname::text ORDER BY b.attnum) AS columns

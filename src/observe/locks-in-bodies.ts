@@ -2,6 +2,7 @@ import type * as Tree from 'libpg-query';
 import { SearchPaths } from '../model/search-paths.ts';
 import type { Action, Name, StatementFacts } from '../model/statement-actions.ts';
 import type { StatementSection } from '../model/statement-model.ts';
+import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { fieldsIf } from '../postgres/sql/classify-statement.ts';
 import { languageOf, sqlBody, UNREADABLE } from '../postgres/sql/code-texts.ts';
@@ -35,7 +36,7 @@ export function mayCommitWithin({ tag, exactness, explicit, error }: StatementSe
 const PROCEDURES = `
 select pg_catalog.pg_get_functiondef(p.oid) as definition
 from pg_catalog.pg_proc p join pg_catalog.pg_language l on l.oid = p.prolang
-where p.prokind = 'p' and p.oid >= 16384 and l.lanname in ('sql', 'plpgsql')
+where p.prokind = 'p' and p.oid >= ${FIRST_USER_OID} and l.lanname in ('sql', 'plpgsql')
 order by p.oid limit 500`;
 
 /** Returns the CREATE PROCEDURE of each procedure in SQL or PL/pgSQL of the session's database. */

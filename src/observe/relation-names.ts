@@ -1,3 +1,4 @@
+import { FIRST_USER_OID, RELATIONS_AND_SCHEMAS } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 
@@ -29,11 +30,11 @@ interface Row {
 
 const RELATIONS = `SELECT c.oid::pg_catalog.int8, n.nspname AS schema, c.relname AS name, c.relkind AS kind,
     i.indrelid::pg_catalog.int8 AS table, h.inhparent::pg_catalog.int8 AS parent
-  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  FROM ${RELATIONS_AND_SCHEMAS}
   LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid
   LEFT JOIN pg_catalog.pg_inherits h ON h.inhrelid = c.oid AND c.relispartition`;
 
-const ALL = `${RELATIONS} WHERE c.oid >= 16384 AND c.relpersistence <> 't'`;
+const ALL = `${RELATIONS} WHERE c.oid >= ${FIRST_USER_OID} AND c.relpersistence <> 't'`;
 const GIVEN = `${RELATIONS} WHERE c.oid = ANY ($1::pg_catalog.oid[])`;
 
 /** All relations of users: those that a command is about to drop cannot be read afterwards. */
@@ -66,7 +67,7 @@ function treeOf(rows: readonly Row[]): RelationTree {
 
 const TABLES = `SELECT c.oid::pg_catalog.int8, coalesce(i.indrelid, c.oid)::pg_catalog.int8 AS table
   FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid
- WHERE c.oid = ANY ($1::pg_catalog.oid[]) AND c.oid >= 16384 AND c.relkind IN ('r', 'p', 'm', 'S', 'v', 'i', 'I')`;
+ WHERE c.oid = ANY ($1::pg_catalog.oid[]) AND c.oid >= ${FIRST_USER_OID} AND c.relkind IN ('r', 'p', 'm', 'S', 'v', 'i', 'I')`;
 
 /** Maps the name of each index to that of its table. */
 export function tablesOfIndexes(tree: RelationTree): ReadonlyMap<string, string> {

@@ -1,3 +1,4 @@
+import { HAS_ROWS, RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 
@@ -30,8 +31,7 @@ SELECT n.nspname AS schema, c.relname AS name, c.relkind AS kind,
     FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, place)
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.attnum
     WHERE k.place <= i.indnkeyatts) AS key
-FROM pg_class c
-JOIN pg_namespace n ON n.oid = c.relnamespace
+FROM ${RELATIONS_AND_SCHEMAS}
 LEFT JOIN LATERAL (
   SELECT x.indkey, x.indnkeyatts FROM pg_index x
   WHERE x.indrelid = c.oid AND x.indisunique AND x.indimmediate AND x.indisvalid
@@ -40,8 +40,7 @@ LEFT JOIN LATERAL (
       WHERE a.attrelid = c.oid AND a.attnum = ANY (x.indkey::int2[]) AND NOT a.attnotnull))
   ORDER BY x.indisprimary DESC, x.indnkeyatts, x.indexrelid LIMIT 1
 ) AS i ON true
-WHERE c.relkind IN ('r', 'p', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-  AND n.nspname NOT LIKE 'pg\\_toast%'`;
+WHERE ${HAS_ROWS} AND ${USER_SCHEMA}`;
 
 interface Row {
   readonly schema: string;

@@ -1,4 +1,5 @@
 import type { Caveat, DataSection } from '../model/report.ts';
+import { HAS_FILES, RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName, identifier } from '../postgres/sql/quote.ts';
 
@@ -43,10 +44,8 @@ select c.oid, n.nspname as schema, c.relname as name, c.relfilenode as filenode,
   pg_catalog.pg_stat_get_tuples_deleted(c.oid) as deleted,
   pg_catalog.has_schema_privilege(n.oid, 'USAGE') and pg_catalog.has_table_privilege(c.oid, 'SELECT')
     and not (c.relrowsecurity and pg_catalog.row_security_active(c.oid)) and (c.relkind = 'r' or c.relispopulated) as readable
-from pg_catalog.pg_class c
-join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where c.relkind in ('r', 'm') and c.relpersistence <> 't'
-  and n.nspname not in ('pg_catalog', 'information_schema') and n.nspname not like 'pg\\_toast%'`;
+from ${RELATIONS_AND_SCHEMAS}
+where ${HAS_FILES} and ${USER_SCHEMA}`;
 
 const SIZES = `
 select pg_catalog.pg_database_size(b.oid) as bytes, pg_catalog.current_setting('block_size')::int as block

@@ -1,3 +1,4 @@
+import { IS_TABLE } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import { namedParts } from './column-contents.ts';
@@ -17,7 +18,7 @@ SELECT w.relation, n.nspname::text AS schema, r.relname::text AS name, r.relkind
     WHERE i.indrelid = r.oid AND i.indisprimary ORDER BY a.attnum) AS key
   FROM unnest($1::text[], $2::text[], $3::text[]) AS w(relation, schema, name)
   JOIN pg_namespace wn ON wn.nspname = w.schema
-  JOIN pg_class c ON c.relnamespace = wn.oid AND c.relname = w.name AND c.relkind IN ('r', 'p')
+  JOIN pg_class c ON c.relnamespace = wn.oid AND c.relname = w.name AND ${IS_TABLE}
   JOIN pg_class r ON r.oid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid END
   JOIN pg_namespace n ON n.oid = r.relnamespace
  CROSS JOIN LATERAL (

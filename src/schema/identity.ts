@@ -1,3 +1,4 @@
+import { ofExtension, RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
 /** Kinds of objects that PostgreSQL can rename, as its own statements call them. */
@@ -48,17 +49,10 @@ export interface Identified {
 
 export type CatalogueIdentity = ReadonlyMap<string, Identified>;
 
-const USER_SCHEMA = `n.nspname not in ('pg_catalog', 'information_schema')
-  and n.nspname not like 'pg\\_toast%' and n.nspname not like 'pg\\_temp\\_%'`;
-
-const notOfExtension = (catalogue: string, oid: string) => `not exists (
-  select from pg_catalog.pg_depend d
-  where d.classid = 'pg_catalog.${catalogue}'::pg_catalog.regclass and d.objid = ${oid} and d.deptype = 'e')`;
-
 const NAMESPACES = `
 select 'pg_namespace:' || n.oid as key, 'schema' as kind, n.nspname as name
 from pg_catalog.pg_namespace n
-where ${USER_SCHEMA} and ${notOfExtension('pg_namespace', 'n.oid')}`;
+where ${USER_SCHEMA} and not ${ofExtension('pg_namespace', 'n.oid')}`;
 
 const RELATIONS = `
 select 'pg_class:' || c.oid as key,
@@ -70,15 +64,14 @@ select 'pg_class:' || c.oid as key,
   case when c.relispartition and c.relkind in ('r', 'p', 'f') then 'pg_class:' || i.inhparent end as parent,
   case when c.relispartition and c.relkind in ('r', 'p', 'f') then pg_catalog.pg_get_expr(c.relpartbound, c.oid) end as bound,
   coalesce(x.indisvalid, true) as valid
-from pg_catalog.pg_class c
-join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+from ${RELATIONS_AND_SCHEMAS}
 left join pg_catalog.pg_index x on x.indexrelid = c.oid
 left join pg_catalog.pg_constraint con on con.conindid = c.oid and con.contype in ('p', 'u', 'x')
 left join pg_catalog.pg_inherits i on i.inhrelid = c.oid and c.relispartition
 left join pg_catalog.pg_depend owned on c.relkind = 'S' and owned.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
   and owned.objid = c.oid and owned.refclassid = owned.classid and owned.refobjsubid > 0 and owned.deptype in ('a', 'i')
-where c.relkind in ('r', 'p', 'v', 'm', 'f', 'S', 'i', 'I', 'c') and c.relpersistence <> 't'
-  and ${USER_SCHEMA} and ${notOfExtension('pg_class', 'c.oid')}`;
+where c.relkind in ('r', 'p', 'v', 'm', 'f', 'S', 'i', 'I', 'c')
+  and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'c.oid')}`;
 
 const COLUMNS = `
 select 'pg_attribute:' || a.attrelid || '.' || a.attnum as key,
@@ -89,7 +82,7 @@ from pg_catalog.pg_attribute a
 join pg_catalog.pg_class c on c.oid = a.attrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where a.attnum > 0 and not a.attisdropped and c.relkind in ('r', 'p', 'v', 'm', 'f', 'c')
-  and c.relpersistence <> 't' and ${USER_SCHEMA}`;
+  and ${USER_SCHEMA}`;
 
 // Renaming a check or not-null constraint reaches the children that inherit it; the other kinds are renamed one by one.
 const CONSTRAINTS = `
@@ -122,25 +115,25 @@ where r.rulename <> '_RETURN' and ${USER_SCHEMA}`,
   `select 'pg_enum:' || e.oid as key, 'enum value' as kind, e.enumlabel as name, 'pg_type:' || e.enumtypid as within
 from pg_catalog.pg_enum e
 join pg_catalog.pg_type t on t.oid = e.enumtypid join pg_catalog.pg_namespace n on n.oid = t.typnamespace
-where ${USER_SCHEMA} and ${notOfExtension('pg_type', 't.oid')}`,
+where ${USER_SCHEMA} and not ${ofExtension('pg_type', 't.oid')}`,
   `select 'pg_type:' || t.oid as key, case t.typtype when 'd' then 'domain' else 'type' end as kind, t.typname as name,
   'pg_namespace:' || t.typnamespace as within
 from pg_catalog.pg_type t join pg_catalog.pg_namespace n on n.oid = t.typnamespace
-where t.typtype in ('d', 'e', 'r') and ${USER_SCHEMA} and ${notOfExtension('pg_type', 't.oid')}`,
+where t.typtype in ('d', 'e', 'r') and ${USER_SCHEMA} and not ${ofExtension('pg_type', 't.oid')}`,
   `select 'pg_proc:' || p.oid as key,
   case p.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end as kind, p.proname as name,
   'pg_namespace:' || p.pronamespace as within, pg_catalog.pg_get_function_identity_arguments(p.oid) as args
 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-where ${USER_SCHEMA} and ${notOfExtension('pg_proc', 'p.oid')}`,
+where ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}`,
   `select 'pg_collation:' || o.oid as key, 'collation' as kind, o.collname as name, 'pg_namespace:' || o.collnamespace as within
 from pg_catalog.pg_collation o join pg_catalog.pg_namespace n on n.oid = o.collnamespace
-where ${USER_SCHEMA} and ${notOfExtension('pg_collation', 'o.oid')}`,
+where ${USER_SCHEMA} and not ${ofExtension('pg_collation', 'o.oid')}`,
   `select 'pg_statistic_ext:' || s.oid as key, 'statistics' as kind, s.stxname as name, 'pg_namespace:' || s.stxnamespace as within
 from pg_catalog.pg_statistic_ext s join pg_catalog.pg_namespace n on n.oid = s.stxnamespace
 where ${USER_SCHEMA}`,
   `select 'pg_event_trigger:' || e.oid as key, 'event trigger' as kind, e.evtname as name
 from pg_catalog.pg_event_trigger e
-where ${notOfExtension('pg_event_trigger', 'e.oid')}`,
+where not ${ofExtension('pg_event_trigger', 'e.oid')}`,
   `select 'pg_publication:' || p.oid as key, 'publication' as kind, p.pubname as name from pg_catalog.pg_publication p`,
 ];
 

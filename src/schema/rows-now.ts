@@ -1,11 +1,12 @@
+import { IS_TABLE, QUALIFIED_NAME, RELATIONS_AND_SCHEMAS } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { CatalogueIdentity } from './identity.ts';
 import type { FactBase, Plan } from './pg-delta.ts';
 import { fitToRows, type HasRows, type TableName } from './runnable.ts';
 
-const READABLE = `select c.oid::pg_catalog.text as oid, pg_catalog.format('%I.%I', n.nspname, c.relname) as name
-  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-  where c.oid = any ($1::pg_catalog.oid[]) and c.relkind in ('r', 'p') and not pg_catalog.row_security_active(c.oid)
+const READABLE = `select c.oid::pg_catalog.text as oid, ${QUALIFIED_NAME} as name
+  from ${RELATIONS_AND_SCHEMAS}
+  where c.oid = any ($1::pg_catalog.oid[]) and ${IS_TABLE} and not pg_catalog.row_security_active(c.oid)
     and pg_catalog.has_table_privilege(c.oid, 'SELECT') and pg_catalog.has_schema_privilege(n.oid, 'USAGE')`;
 
 /**

@@ -1,4 +1,5 @@
 import type { SchemaSection } from '../model/report.ts';
+import { FIRST_USER_OID, ofExtension } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
 /**
@@ -7,18 +8,15 @@ import type { Session } from '../postgres/connection/session.ts';
  */
 export type Unmodeled = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
-const OID = 16384;
-const ofExtension = (catalogue: string, oid: string) => `exists (select from pg_catalog.pg_depend d
-  where d.classid = 'pg_catalog.${catalogue}'::pg_catalog.regclass and d.objid = ${oid} and d.deptype = 'e')`;
 const internal = (catalogue: string, oid: string) => `exists (select from pg_catalog.pg_depend d
   where d.classid = 'pg_catalog.${catalogue}'::pg_catalog.regclass and d.objid = ${oid} and d.deptype = 'i')`;
 const own = (catalogue: string, oid: string) =>
-  `${oid} >= ${OID} and not ${ofExtension(catalogue, oid)} and not ${internal(catalogue, oid)}`;
+  `${oid} >= ${FIRST_USER_OID} and not ${ofExtension(catalogue, oid)} and not ${internal(catalogue, oid)}`;
 const address = (catalogue: string, oid: string) =>
   `(pg_catalog.pg_identify_object('pg_catalog.${catalogue}'::pg_catalog.regclass, ${oid}, 0)).identity`;
 const comment = (catalogue: string, oid: string) => `pg_catalog.obj_description(${oid}, '${catalogue}')`;
 const userColumn = `a.attnum > 0 and not a.attisdropped and c.relkind in ('r', 'p', 'm', 'f') and c.relpersistence <> 't'
-  and c.oid >= ${OID} and not ${ofExtension('pg_class', 'c.oid')}`;
+  and c.oid >= ${FIRST_USER_OID} and not ${ofExtension('pg_class', 'c.oid')}`;
 
 const ENFORCEMENT = 'enforcement of a constraint';
 /** The options of columns that users set, and pg_dump writes. */
@@ -69,7 +67,7 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
         (select pg_catalog.string_agg(pg_catalog.concat_ws(' ', p.amproc, p.amprocnum), ',' order by
           p.amproclefttype::pg_catalog.regtype::text, p.amprocrighttype::pg_catalog.regtype::text, p.amprocnum)
           from pg_catalog.pg_amproc p where p.amprocfamily = x.oid)) as content
-      from pg_catalog.pg_opfamily x where x.oid >= ${OID} and not ${ofExtension('pg_opfamily', 'x.oid')}`,
+      from pg_catalog.pg_opfamily x where x.oid >= ${FIRST_USER_OID} and not ${ofExtension('pg_opfamily', 'x.oid')}`,
   },
   ...textSearch(),
   {
@@ -118,13 +116,13 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
       from pg_catalog.pg_index x left join (
           select a.attrelid, pg_catalog.string_agg(a.attnum || ':' || a.attstattarget, ',' order by a.attnum) as targets
           from a where a.targeted group by a.attrelid) g on g.attrelid = x.indexrelid
-      where x.indexrelid >= ${OID} and (x.indisclustered or g.attrelid is not null)`,
+      where x.indexrelid >= ${FIRST_USER_OID} and (x.indisclustered or g.attrelid is not null)`,
   },
   {
     kind: 'table access method or tablespace',
     sql: `select c.oid::pg_catalog.regclass::text as name, pg_catalog.concat_ws('|', m.amname, s.spcname) as content
       from pg_catalog.pg_class c left join pg_catalog.pg_am m on m.oid = c.relam left join pg_catalog.pg_tablespace s on s.oid = c.reltablespace
-      where c.oid >= ${OID} and c.relkind in ('r', 'p', 'm', 'i', 'I') and c.relpersistence <> 't'
+      where c.oid >= ${FIRST_USER_OID} and c.relkind in ('r', 'p', 'm', 'i', 'I') and c.relpersistence <> 't'
         and (c.reltablespace <> 0 or (c.relkind in ('r', 'm') and m.amname <> 'heap'))`,
   },
   {
@@ -132,7 +130,7 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
     // From version 18 on a constraint of its own; before, only a property of the column.
     sql: `select pg_catalog.format('%I on %s', x.conname, x.conrelid::pg_catalog.regclass) as name,
         pg_catalog.concat_ws('|', pg_catalog.pg_get_constraintdef(x.oid), x.convalidated) as content
-      from pg_catalog.pg_constraint x where x.contype = 'n' and x.conrelid >= ${OID}
+      from pg_catalog.pg_constraint x where x.contype = 'n' and x.conrelid >= ${FIRST_USER_OID}
         and (not x.convalidated or x.connoinherit)`,
   },
   {
@@ -146,7 +144,7 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
   {
     kind: 'table of a type',
     sql: `select c.oid::pg_catalog.regclass::text as name, c.reloftype::pg_catalog.regtype::text as content
-      from pg_catalog.pg_class c where c.oid >= ${OID} and c.relkind in ('r', 'p') and c.reloftype <> 0`,
+      from pg_catalog.pg_class c where c.oid >= ${FIRST_USER_OID} and c.relkind in ('r', 'p') and c.reloftype <> 0`,
   },
   {
     kind: 'database setting',

@@ -6,6 +6,7 @@ import type { PostUpgradeCommand } from '../model/upgrade-model.ts';
 import type { CommandWatch, SeenStatements } from '../observe/command-watch.ts';
 import { allRelations, givenRelations, type RelationTree } from '../observe/relation-names.ts';
 import { compareRelations, type RelationsData, readRelations } from '../observe/relations.ts';
+import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { readTargetState } from '../proof/target-state.ts';
@@ -66,8 +67,6 @@ async function readBefore(session: Session): Promise<BeforeCommand> {
   return { tree: await allRelations(session), relations: await readRelations(session) };
 }
 
-const FIRST_OF_USERS = 16_384;
-
 /** What the command sent, with the names of what it locked and what it rewrote. */
 async function statementsOf(
   session: Session,
@@ -77,7 +76,7 @@ async function statementsOf(
   const locked = wire.lockedRelations();
   const now = await givenRelations(session, locked);
   // Other sessions cannot see it yet, and so do not wait for it.
-  const made = new Set([...now.keys()].filter((oid) => oid >= FIRST_OF_USERS && !tree.has(oid)));
+  const made = new Set([...now.keys()].filter((oid) => oid >= FIRST_USER_OID && !tree.has(oid)));
   const rewritten = compareRelations(relations, await readRelations(session, relations), {
     bytes: 0,
     shared: false,

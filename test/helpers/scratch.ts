@@ -7,6 +7,8 @@ import type { Session } from '../../src/postgres/connection/session.ts';
 import { temporaryDatabase } from './database.ts';
 
 export interface Scratch {
+  /** A superuser's. */
+  readonly url: string;
   readonly settings: ConnectionSettings;
   /** Unqualified names are those of the schema public. */
   readonly session: Session;
@@ -20,6 +22,7 @@ export async function scratch(version: ServerVersion, sql?: string): Promise<Scr
   const session = await openSession(settings, { purpose: 'test' });
   await session.query('SET search_path = public');
   return {
+    url: database.url,
     settings,
     session,
     drop: async () => {

@@ -1,3 +1,9 @@
+import {
+  FIRST_USER_OID,
+  QUALIFIED_NAME,
+  RELATIONS_AND_SCHEMAS,
+  USER_SCHEMA,
+} from '../../postgres/catalogue/user-objects.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
@@ -15,10 +21,9 @@ export interface DumpFacts {
 }
 
 const UNREADABLE = `
-SELECT format('%I.%I', n.nspname, c.relname) AS name
-  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
- WHERE c.relkind IN ('r', 'p', 'S') AND c.relpersistence <> 't'
-   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+SELECT ${QUALIFIED_NAME} AS name
+  FROM ${RELATIONS_AND_SCHEMAS}
+ WHERE c.relkind IN ('r', 'p', 'S') AND ${USER_SCHEMA}
    AND (NOT has_schema_privilege(n.oid, 'USAGE') OR NOT has_table_privilege(c.oid, 'SELECT')
         OR c.relrowsecurity AND row_security_active(c.oid))
  ORDER BY 1 LIMIT 4`;
@@ -32,7 +37,7 @@ SELECT DISTINCT pg_get_userbyid(o.owner) AS name
         UNION ALL SELECT 'pg_namespace'::regclass, oid, nspowner FROM pg_namespace
         UNION ALL SELECT 'pg_publication'::regclass, oid, pubowner FROM pg_publication
         UNION ALL SELECT 'pg_default_acl'::regclass, oid, defaclrole FROM pg_default_acl) o(class, oid, owner)
- WHERE o.oid >= 16384
+ WHERE o.oid >= ${FIRST_USER_OID}
    AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = o.class AND d.objid = o.oid AND d.deptype = 'e')`;
 
 // Only a role that may create in a schema can become owner of its objects. Before version 15 each could in public.
@@ -42,7 +47,7 @@ SELECT DISTINCT pg_get_userbyid(o.owner) AS name
         UNION ALL SELECT oid, pronamespace, proowner FROM pg_proc
         UNION ALL SELECT oid, typnamespace, typowner FROM pg_type WHERE typtype IN ('e', 'd', 'r')) o(oid, schema, owner)
   JOIN pg_namespace n ON n.oid = o.schema
- WHERE o.oid >= 16384 AND n.nspname NOT LIKE 'pg\\_%' AND NOT pg_has_role(o.owner, n.nspowner, 'USAGE')
+ WHERE o.oid >= ${FIRST_USER_OID} AND ${USER_SCHEMA} AND NOT pg_has_role(o.owner, n.nspowner, 'USAGE')
    AND NOT (n.nspname = 'public' AND current_setting('server_version_num')::int < 150000)`;
 
 const GRANTEES = `

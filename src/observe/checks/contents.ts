@@ -1,5 +1,6 @@
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { FurtherRunSection } from '../../model/report.ts';
+import { RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, identifier } from '../../postgres/sql/quote.ts';
 
@@ -36,10 +37,8 @@ select n.nspname as schema, c.relname as name, pg_catalog.pg_relation_size(c.oid
         'time without time zone', 'time with time zone')) as times,
   array(select a.attname::text from pg_catalog.pg_attribute a
     where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.atttypid = 'uuid'::regtype) as uuids
-from pg_catalog.pg_class c
-join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where (c.relkind = 'r' or $1 and (c.relkind = 'm' and c.relispopulated or c.relkind = 'S')) and c.relpersistence <> 't'
-  and n.nspname not in ('pg_catalog', 'information_schema') and n.nspname not like 'pg\\_toast%'
+from ${RELATIONS_AND_SCHEMAS}
+where (c.relkind = 'r' or $1 and (c.relkind = 'm' and c.relispopulated or c.relkind = 'S')) and ${USER_SCHEMA}
 order by 3, 1, 2`;
 
 interface Row {

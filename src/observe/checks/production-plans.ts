@@ -2,6 +2,7 @@ import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { PlannerStatistics, Profile, ProfiledRelation } from '../../model/profile-model.ts';
 import { isMarkedFolder } from '../../ownership/folder-mark.ts';
+import { USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
@@ -81,7 +82,7 @@ select t.oid::int8::float8 as oid, n.nspname as schema, t.relname as name, t.rel
     from pg_catalog.pg_attribute a where a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped) as columns
 from pg_catalog.pg_class t join pg_catalog.pg_namespace n on n.oid = t.relnamespace
 where t.relname = any ($1) and t.relkind in ('r', 'm') and t.relpersistence = 'p'
-  and n.nspname not in ('pg_catalog', 'information_schema')`;
+  and ${USER_SCHEMA}`;
 
 const SET_FIGURES = `
 update pg_catalog.pg_class set relpages = $2, reltuples = $3, relallvisible = $4, relfilenode = coalesce($5::int8::oid, relfilenode)

@@ -1,5 +1,6 @@
 import type * as Tree from 'libpg-query';
 import type { SchemaSection } from '../../model/report.ts';
+import { IS_TABLE } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { parseText } from '../../postgres/sql/parse.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
@@ -24,7 +25,7 @@ from pg_catalog.pg_attribute a
 join pg_catalog.pg_class c on c.oid = a.attrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 join pg_catalog.pg_type t on t.oid = a.atttypid
-where c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped and a.attname = any ($1)
+where ${IS_TABLE} and a.attnum > 0 and not a.attisdropped and a.attname = any ($1)
   and a.attnotnull and not a.atthasdef and a.attidentity = '' and t.typdefault is null
   and not exists (select from pg_catalog.pg_trigger g
     where g.tgrelid = c.oid and not g.tgisinternal and g.tgenabled <> 'D' and (g.tgtype & 7) = 7)`;

@@ -1,6 +1,7 @@
 import type * as Tree from 'libpg-query';
 import { sqlstateOf } from '../../errors.ts';
 import type { SchemaSection } from '../../model/report.ts';
+import { FIRST_USER_OID, IS_TABLE } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { parseText } from '../../postgres/sql/parse.ts';
 import { displayName, identifier } from '../../postgres/sql/quote.ts';
@@ -25,13 +26,13 @@ select n.nspname as schema, c.relname as table, o.conname as name, o.convalidate
 from pg_catalog.pg_constraint o
 join pg_catalog.pg_class c on c.oid = o.conrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where o.contype in ('c', 'f') and c.relkind in ('r', 'p') and o.conname = any ($1)
+where o.contype in ('c', 'f') and ${IS_TABLE} and o.conname = any ($1)
   and not exists (select from pg_catalog.pg_trigger g
     where g.tgrelid = c.oid and not g.tgisinternal and g.tgenabled <> 'D' and (g.tgtype & 3) = 3)
   and not exists (select from pg_catalog.pg_rewrite w where w.ev_class = c.oid)
   and not exists (select from pg_catalog.pg_attrdef d join pg_catalog.pg_depend p
       on p.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass and p.objid = d.oid
-    where d.adrelid = c.oid and p.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass and p.refobjid >= 16384)`;
+    where d.adrelid = c.oid and p.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass and p.refobjid >= ${FIRST_USER_OID})`;
 
 interface Constraint {
   readonly schema: string;

@@ -1,4 +1,5 @@
 import type { QueriesSection } from '../../model/report.ts';
+import { HAS_ROWS, RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, identifier } from '../../postgres/sql/quote.ts';
 import { compareQueries } from './compare-queries.ts';
@@ -24,9 +25,8 @@ interface TableName {
 // last ANALYZE; so was an expression of an index.
 const WITHOUT_STATISTICS = `
 select distinct n.nspname as schema, c.relname as name
-from pg_catalog.pg_class c
-join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where c.relname = any ($1) and c.relkind in ('r', 'm', 'p') and n.nspname not in ('pg_catalog', 'information_schema')
+from ${RELATIONS_AND_SCHEMAS}
+where c.relname = any ($1) and ${HAS_ROWS} and ${USER_SCHEMA}
   and (c.relkind = 'p' or c.relpages > 0 or c.reltuples < 0)
   and (exists (
       select from pg_catalog.pg_attribute a

@@ -1,5 +1,6 @@
 import { messageOf, sqlstateOf } from '../../errors.ts';
 import type { BrokenFunction } from '../../model/hazard-facts.ts';
+import { ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, identifier } from '../../postgres/sql/quote.ts';
 import { type GoneName, type GoneNames, partsOf } from './gone-names.ts';
@@ -18,10 +19,9 @@ select p.oid::int8, n.nspname as schema, p.proname as name, pg_catalog.oidvector
 from pg_catalog.pg_proc p
 join pg_catalog.pg_language l on l.oid = p.prolang
 join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-where l.lanname in ('sql', 'plpgsql') and p.prokind in ('f', 'p') and p.oid >= 16384 and n.nspname not like 'pg\\_%'
+where l.lanname in ('sql', 'plpgsql') and p.prokind in ('f', 'p') and ${USER_SCHEMA}
   and pg_catalog.to_jsonb(p) ->> 'prosqlbody' is null and p.prosrc ~* $1
-  and not exists (select from pg_catalog.pg_depend d
-    where d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass and d.objid = p.oid and d.deptype = 'e')
+  and not ${ofExtension('pg_proc', 'p.oid')}
 order by 2, 3, 4 limit 500`;
 
 interface Row {

@@ -2,6 +2,7 @@ import { preparedTransactions } from '../../database/activity.ts';
 import { plural } from '../../format.ts';
 import type { LeftPrepared } from '../../model/hazard-facts.ts';
 import type { Caveat } from '../../model/report.ts';
+import { QUALIFIED_NAME, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { lockModeOf } from '../../postgres/lock-modes.ts';
 import { literal } from '../../postgres/sql/quote.ts';
@@ -9,12 +10,12 @@ import { literal } from '../../postgres/sql/quote.ts';
 // A prepared transaction has no process. Its locks bear the virtual number that its own lock on its id has.
 const WITH_LOCKS = `
 SELECT x.gid, extract(epoch FROM clock_timestamp() - x.prepared)::float8 * 1000 AS "ageMs",
-       (SELECT coalesce(json_agg(json_build_object('relation', format('%I.%I', n.nspname, c.relname), 'mode', l.mode)), '[]')
+       (SELECT coalesce(json_agg(json_build_object('relation', ${QUALIFIED_NAME}, 'mode', l.mode)), '[]')
           FROM pg_locks t
           JOIN pg_locks l ON l.virtualtransaction = t.virtualtransaction AND l.pid IS NULL AND l.locktype = 'relation'
           JOIN pg_database d ON d.oid = l.database AND d.datname = x.database
           JOIN pg_class c ON c.oid = l.relation AND c.relkind IN ('r', 'p', 'm', 'f')
-          JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname NOT IN ('pg_catalog', 'pg_toast')
+          JOIN pg_namespace n ON n.oid = c.relnamespace AND ${USER_SCHEMA}
          WHERE t.locktype = 'transactionid' AND t.transactionid = x.transaction AND t.pid IS NULL) AS locks
   FROM pg_prepared_xacts x WHERE x.database = current_database() ORDER BY x.prepared`;
 

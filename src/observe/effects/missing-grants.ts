@@ -1,5 +1,11 @@
 import { EXPECTED_GRANTS, type MissingGrant, type NewRelation } from '../../model/hazard-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
+import {
+  IS_QUERIED,
+  ofExtension,
+  RELATIONS_AND_SCHEMAS,
+  USER_SCHEMA,
+} from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { nameParts } from '../name-parts.ts';
@@ -21,8 +27,9 @@ const LACKING = `
 with relations as materialized (
   select c.oid, n.nspname, c.relname, c.relnamespace, c.relowner, c.relacl,
     n.nspname || '.' || c.relname = any ($1) as is_new
-  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-  where c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartition and c.relpersistence <> 't'
+  from ${RELATIONS_AND_SCHEMAS}
+  where ${IS_QUERIED} and not c.relispartition and ${USER_SCHEMA}
+    and not ${ofExtension('pg_class', 'c.oid')}
     and n.oid in (select relnamespace from pg_catalog.pg_class where relname = any ($2))
 ), others as (
   select relnamespace, pg_catalog.count(*) as count from relations where not is_new group by 1
@@ -57,8 +64,8 @@ select n.nspname::pg_catalog.text as schema, c.relname::pg_catalog.text as name,
     from (select case a.grantee when 0 then 'PUBLIC' else pg_catalog.pg_get_userbyid(a.grantee)::pg_catalog.text end as role,
         pg_catalog.array_agg(a.privilege_type) as privileges
       from pg_catalog.aclexplode(c.relacl) a where a.grantee <> c.relowner group by 1) g) as grants
-from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where n.nspname || '.' || c.relname = any ($1) and not c.relispartition`;
+from ${RELATIONS_AND_SCHEMAS}
+where n.nspname || '.' || c.relname = any ($1) and not c.relispartition and not ${ofExtension('pg_class', 'c.oid')}`;
 
 /** Returns what others may do with the new relations; partitions are left out. */
 export async function grantsOf(session: Session, relations: readonly string[]): Promise<NewRelation[]> {

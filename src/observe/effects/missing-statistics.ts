@@ -1,5 +1,6 @@
 import type { Unanalyzed } from '../../model/hazard-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
+import { HAS_FILES } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 
@@ -41,7 +42,7 @@ select n.nspname as schema, c.relname as table, a.attname as column
 from pg_catalog.pg_attribute a
 join pg_catalog.pg_class c on c.oid = a.attrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where c.relkind in ('r', 'm') and a.attnum > 0 and not a.attisdropped and a.attname = any ($1)
+where ${HAS_FILES} and a.attnum > 0 and not a.attisdropped and a.attname = any ($1)
   and pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT') and not pg_catalog.row_security_active(c.oid)
   and (exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and a.attnum = any (i.indkey))
     or exists (select from pg_catalog.pg_constraint k where k.contype = 'f'

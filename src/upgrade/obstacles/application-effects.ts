@@ -1,14 +1,15 @@
 import { formatCount, formatRate } from '../../format.ts';
 import { isSeldom, queryExcerpt } from '../../hazards/kinds/queries.ts';
+import { FIRST_USER_OID } from '../../postgres/catalogue/user-objects.ts';
 import type { ObstacleRule } from './obstacle-rule.ts';
 
 /** Names of relations, columns and functions that are no reserved words yet, with one place for each. */
 const NAMES = `
 SELECT name || '|' || current_database() || ': ' || min(place) AS object, NULL AS sql FROM (
   SELECT attname::text AS name, attrelid::regclass || '.' || attname AS place FROM pg_attribute
-   WHERE attrelid >= 16384 AND attnum > 0 AND NOT attisdropped
-  UNION ALL SELECT relname, oid::regclass::text FROM pg_class WHERE oid >= 16384 AND relkind IN ('r', 'p', 'v', 'm', 'f')
-  UNION ALL SELECT proname, oid::regproc::text FROM pg_proc WHERE oid >= 16384) AS named
+   WHERE attrelid >= ${FIRST_USER_OID} AND attnum > 0 AND NOT attisdropped
+  UNION ALL SELECT relname, oid::regclass::text FROM pg_class WHERE oid >= ${FIRST_USER_OID} AND relkind IN ('r', 'p', 'v', 'm', 'f')
+  UNION ALL SELECT proname, oid::regproc::text FROM pg_proc WHERE oid >= ${FIRST_USER_OID}) AS named
  WHERE name ~ '^[a-z_]+$' AND name NOT IN (SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T'))
  GROUP BY name ORDER BY 1`;
 

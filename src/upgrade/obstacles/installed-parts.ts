@@ -1,3 +1,4 @@
+import { FIRST_USER_OID } from '../../postgres/catalogue/user-objects.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { Found, ObstacleRule, UpgradeFacts } from './obstacle-rule.ts';
 
@@ -12,7 +13,7 @@ SELECT DISTINCT ON (probin, coalesce(e.extname, p.oid::text))
        CASE WHEN e.oid IS NULL THEN format('DROP FUNCTION %s;', p.oid::regprocedure) END AS sql
   FROM pg_proc p LEFT JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
   LEFT JOIN pg_extension e ON e.oid = d.refobjid
- WHERE p.oid >= 16384 AND probin IS NOT NULL`;
+ WHERE p.oid >= ${FIRST_USER_OID} AND probin IS NOT NULL`;
 
 /** Collations whose recorded version is not that of the library, with the number of indexes that use them. OID 100 is the database's default. */
 const COLLATIONS = `
@@ -25,7 +26,7 @@ WITH collations AS (
          format('ALTER COLLATION %s REFRESH VERSION;', oid::regcollation)
     FROM pg_collation),
 changed AS (
-  SELECT *, (SELECT count(*) FROM pg_index i WHERE c.oid = ANY (i.indcollation) AND i.indexrelid >= 16384) AS indexes
+  SELECT *, (SELECT count(*) FROM pg_index i WHERE c.oid = ANY (i.indcollation) AND i.indexrelid >= ${FIRST_USER_OID}) AS indexes
     FROM collations c WHERE was IS DISTINCT FROM now)
 SELECT format('%s: %s, %s → %s, indexes to rebuild: %s', current_database(), name, coalesce(was, 'none'), coalesce(now, 'none'), indexes) AS object,
        refresh AS sql
@@ -39,12 +40,12 @@ SELECT current_database() AS object,
   FROM pg_database d WHERE datname = current_database() AND to_jsonb(d) ->> 'datlocprovider' = 'i'
 UNION ALL
 SELECT current_database() || ': collation ' || oid::regcollation, NULL
-  FROM pg_collation WHERE collprovider = 'i' AND oid >= 16384 ORDER BY 1`;
+  FROM pg_collation WHERE collprovider = 'i' AND oid >= ${FIRST_USER_OID} ORDER BY 1`;
 
 /** Options of columns that pg_dump writes. Debian's 15.20 gives one of its own, pg_attver, to every column. */
 const COLUMN_OPTIONS = `
 SELECT DISTINCT split_part(option, '=', 1) AS object, NULL AS sql
-  FROM pg_attribute CROSS JOIN unnest(attoptions) AS option WHERE attrelid >= 16384 ORDER BY 1`;
+  FROM pg_attribute CROSS JOIN unnest(attoptions) AS option WHERE attrelid >= ${FIRST_USER_OID} ORDER BY 1`;
 const COMMON_OPTIONS = ['n_distinct', 'n_distinct_inherited'];
 
 /** What the new installation lacks, or has in another version. */

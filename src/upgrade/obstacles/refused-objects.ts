@@ -1,10 +1,11 @@
+import { FIRST_USER_OID, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { ObstacleRule } from './obstacle-rule.ts';
 
 /** Types by OID that pg_upgrade does not carry over; regclass, regtype and regrole keep their OIDs. */
 const REG_TYPES = `'regproc','regprocedure','regoper','regoperator','regconfig','regdictionary','regnamespace','regcollation'`;
 
 /** Row types of relations that initdb made. */
-const OF_CATALOGUES = `t.typtype = 'c' AND (t.oid < 16384 OR t.typnamespace = 'information_schema'::regnamespace)`;
+const OF_CATALOGUES = `t.typtype = 'c' AND (t.oid < ${FIRST_USER_OID} OR t.typnamespace = 'information_schema'::regnamespace)`;
 
 /** Columns of a type, of arrays, domains and ranges over it, and of rows that have one. */
 const columnsOf = (condition: string) => `
@@ -23,7 +24,7 @@ SELECT current_database() || ': ' || format('%I.%I.%I %s', n.nspname, c.relname,
          format('ALTER TABLE %I.%I ALTER COLUMN %I TYPE text USING %I::text;', n.nspname, c.relname, a.attname, a.attname) END AS sql
   FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE a.atttypid IN (SELECT oid FROM unfit) AND NOT a.attisdropped AND a.attnum > 0
-   AND c.relkind IN ('r', 'p', 'm', 'i') AND n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema'
+   AND c.relkind IN ('r', 'p', 'm', 'i') AND ${USER_SCHEMA}
  ORDER BY 1`;
 
 const NOT_NULL_OF_PARENTS = `
