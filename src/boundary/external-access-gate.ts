@@ -1,15 +1,8 @@
-import { externalAccessObjects, givesExternalAccess } from '../database/external-access.ts';
+import { externalAccessObjects } from '../database/external-access.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { PostgresError } from '../postgres/protocol/messages.ts';
-import {
-  evaluatesExpressions,
-  fieldsIf,
-  isDml,
-  nameOfStatement,
-} from '../postgres/sql/classify-statement.ts';
+import { mayRunUserCode, nameOfStatement, outsideMadeBy } from '../postgres/sql/classify-statement.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
-import { isSystemFunction } from '../postgres/sql/system-functions.ts';
-import { calledFunctions, type Node } from '../postgres/sql/tree.ts';
 import type { Gate, GateAnswer, Intent } from '../proxy/observed.ts';
 import type { RehearsalGate } from './rehearsal-gate.ts';
 
@@ -42,7 +35,7 @@ export class ExternalAccessGate implements Gate {
     if (this.#suspects.has(session) && role === 'ordinary') await this.#check(session);
     if (role === 'ordinary' && this.#found.length > 0)
       return this.#refuse(nameIn(parsed), this.#whyNothingMore());
-    const made = parsed ? accessMadeBy(parsed.node) : undefined;
+    const made = parsed ? outsideMadeBy(parsed.node) : undefined;
     if (made !== undefined) return this.#refuse(made, WHY);
     const answer = await this.#inner.before(intent);
     if (answer !== 'run') return answer;
@@ -108,30 +101,4 @@ export class ExternalAccessGate implements Gate {
 
 function nameIn(parsed: ParsedStatement | null): string {
   return parsed ? nameOfStatement(parsed.node) : 'a statement';
-}
-
-/** Returns the statement by name if it makes an object through which other systems can be reached. */
-export function accessMadeBy(node: Node): string | undefined {
-  const { extname = '' } = fieldsIf(node, 'CreateExtensionStmt') ?? {};
-  if (givesExternalAccess(extname)) return `CREATE EXTENSION ${extname}`;
-  const server = fieldsIf(node, 'CreateForeignServerStmt');
-  if (server) return `CREATE SERVER ${server.servername ?? ''}`;
-  const subscription = fieldsIf(node, 'CreateSubscriptionStmt');
-  if (subscription) return `CREATE SUBSCRIPTION ${subscription.subname ?? ''}`;
-  // Without a handler the parser makes CREATE EXTENSION of it.
-  const language = fieldsIf(node, 'CreatePLangStmt');
-  return language && !language.pltrusted ? `CREATE LANGUAGE ${language.plname ?? ''}` : undefined;
-}
-
-/** Whether functions of the user's may run in it: called ones, triggers of DML, or the scripts of an extension. */
-export function mayRunUserCode(node: Node): boolean {
-  const runsCode = [
-    'DoStmt',
-    'CallStmt',
-    'ExecuteStmt',
-    'CreateExtensionStmt',
-    'AlterExtensionStmt',
-  ] as const;
-  if (runsCode.some((kind) => fieldsIf(node, kind)) || isDml(node)) return true;
-  return evaluatesExpressions(node) && !calledFunctions(node).every(isSystemFunction);
 }

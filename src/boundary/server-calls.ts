@@ -1,6 +1,7 @@
 import type { Name } from '../model/statement-actions.ts';
 import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';
-import { SERVER_FUNCTIONS, SHARED_CATALOGUES } from './server-functions.ts';
+import { SHARED_CATALOGUES } from '../postgres/sql/kinds/cluster-objects.ts';
+import { SERVER_FUNCTIONS } from './server-functions.ts';
 
 /** Something that acts beyond the clone, in words for a refusal. */
 export interface ServerCall {

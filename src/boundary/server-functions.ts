@@ -1,3 +1,5 @@
+import { ACTS_ON_SERVER, TOUCHES_FILES } from '../postgres/sql/kinds/cluster-objects.ts';
+
 /** A function that acts beyond the database of its session. */
 export interface ServerFunction {
   readonly why: string;
@@ -7,16 +9,7 @@ export interface ServerFunction {
   readonly extension: string | null;
 }
 
-export const ACTS_ON_SERVER = 'it acts on the server that the target runs on';
-export const TOUCHES_FILES = "it reads or writes files of the target's server";
 const CONNECTS = 'it opens a connection of its own, to any server';
-
-/** The catalogues that all databases of a server share. */
-export const SHARED_CATALOGUES: ReadonlySet<string> = new Set([
-  ...['pg_authid', 'pg_auth_members', 'pg_database', 'pg_db_role_setting', 'pg_parameter_acl'],
-  ...['pg_replication_origin', 'pg_shdepend', 'pg_shdescription', 'pg_shseclabel', 'pg_subscription'],
-  'pg_tablespace',
-]);
 
 const BUILT_IN: Readonly<Record<string, readonly string[]>> = {
   [ACTS_ON_SERVER]: [

@@ -1,40 +1,6 @@
 import type { Session } from '../postgres/connection/session.ts';
+import { EXTERNAL_EXTENSIONS } from '../postgres/external-extensions.ts';
 import { literal } from '../postgres/sql/quote.ts';
-
-/** Extensions with functions that connect to other systems, run jobs of their own, or write files of the server. */
-const EXTENSIONS = [
-  ...[
-    'adminpack',
-    'amqp',
-    'aws_commons',
-    'aws_lambda',
-    'aws_s3',
-    'azure_ai',
-    'azure_storage',
-    'citus',
-    'dblink',
-  ],
-  ...[
-    'http',
-    'pg_background',
-    'pg_cron',
-    'pg_curl',
-    'pg_net',
-    'pgl_ddl_deploy',
-    'pglogical',
-    'pgmq_http',
-    'plproxy',
-  ],
-  ...['postgres_ai', 'pgai'],
-];
-
-/** Languages whose functions may do what the server's user may, by the names of their extensions. */
-const UNTRUSTED_LANGUAGE = /^(?:pl(?:python[23]?|perl|tcl|lua|luajit|java|r|js)u|plr|plsh|pljava)$/;
-
-/** Whether CREATE EXTENSION, or CREATE LANGUAGE, with this name gives access to other systems. */
-export function givesExternalAccess(extension: string): boolean {
-  return EXTENSIONS.includes(extension) || UNTRUSTED_LANGUAGE.test(extension);
-}
 
 /**
  * Lists the objects in a database through which its statements can reach other systems. A foreign server needs a wrapper that
@@ -48,7 +14,7 @@ SELECT 'subscription ' || quote_ident(subname) FROM pg_subscription
  WHERE subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())
 UNION ALL
 SELECT 'extension ' || quote_ident(extname) FROM pg_extension
- WHERE extname IN (${EXTENSIONS.map(literal).join(', ')})
+ WHERE extname IN (${EXTERNAL_EXTENSIONS.map(literal).join(', ')})
 UNION ALL
 SELECT 'untrusted language ' || quote_ident(lanname) FROM pg_language
  WHERE NOT lanpltrusted AND lanispl

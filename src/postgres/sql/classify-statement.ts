@@ -1,13 +1,16 @@
 import type { StatementEffect } from '../../model/statement-actions.ts';
+import { isNamingSetting, isReadingSetting } from './kinds/session-kinds.ts';
 import { firstWord } from './normalize.ts';
-import { isNamingSetting, isReadingSetting, STATEMENT_KINDS } from './statement-kinds.ts';
+import { STATEMENT_KINDS } from './statement-kinds.ts';
 import type {
   ConcurrentFailure,
   InBlock,
+  Reach,
   Role,
   StatementKind,
   StatementProperties,
 } from './statement-properties.ts';
+import { isSystemFunction } from './system-functions.ts';
 import {
   calledFunctions,
   constantOf,
@@ -22,13 +25,14 @@ import {
 type Properties = StatementProperties<never>;
 
 /**
- * Of a kind that the table does not have, which only a newer grammar can make: it may do anything, its effect cannot be
- * undone, and it is not known what it means in a block, so it is sent as it came and never again.
+ * Properties of a kind that the table does not have, which only a newer grammar can make: it may do anything, its effect cannot
+ * be undone, and it is not known what it means in a block, so it is sent as it came and never again.
  */
 const UNKNOWN: Properties = {
   name: 'unknown',
   words: [],
   effect: 'unknown',
+  reach: { beyond: 'server', why: 'safemigrate does not know this kind of statement' },
   inBlock: 'differs',
   evaluates: true,
   survivesRollback: true,
@@ -87,9 +91,25 @@ export function isIncidental(node: Node): boolean {
   return propertiesOf(node).incidental === true;
 }
 
-/** What the statement may affect beyond its database; undefined: nothing, unless it calls a function that does. */
-export function reachOf(node: Node): StatementProperties<never>['reach'] {
-  return propertiesOf(node).reach;
+/** Returns how far the effect of a statement goes, not counting the functions that it calls. */
+export function reachOf(node: Node): Reach {
+  const { reach } = propertiesOf(node);
+  return typeof reach === 'function' ? reach(fieldsOf(node)) : reach;
+}
+
+/** Returns the statement with the name of the object that it makes, if the server can reach other systems through that. */
+export function outsideMadeBy(node: Node): string | undefined {
+  return propertiesOf(node).outside?.(fieldsOf(node));
+}
+
+/** Tells if functions of users may run in the statement: called ones, triggers of DML, or the scripts of an extension. */
+export function mayRunUserCode(node: Node): boolean {
+  const { runsCode, dml, evaluates } = propertiesOf(node);
+  return (
+    runsCode === true ||
+    dml === true ||
+    (evaluates === true && !calledFunctions(node).every(isSystemFunction))
+  );
 }
 
 /** The statement evaluates the expressions in it. */

@@ -1,6 +1,29 @@
 import type { StatementEffect } from '../../model/statement-actions.ts';
 import type { FieldsOf, NodeKind } from './tree.ts';
 
+/** Reach of a statement that goes beyond its database. */
+interface Beyond {
+  /** Whatever the databases of a cluster share, or also files, programs and other servers. */
+  readonly beyond: 'cluster' | 'server';
+  /** The statement in words; by default the name of its kind. */
+  readonly what?: string;
+  readonly why: string;
+}
+
+/** Reach of a statement about databases, whose names decide how far it goes. */
+interface OnDatabases {
+  /** The statement in words, without the names. */
+  readonly what: string;
+  readonly databases: readonly string[];
+  /** By default it changes the databases. */
+  readonly does?: 'create' | 'drop' | 'rename' | 'make a template';
+  /** Name of the database that a new one is a copy of. */
+  readonly template?: string | undefined;
+}
+
+/** Farthest place where a statement may have an effect, not counting the functions that it calls. */
+export type Reach = 'database' | Beyond | OnDatabases;
+
 /** The part that a statement plays in a transaction. */
 export type Role =
   /** BEGIN, START TRANSACTION. */
@@ -39,6 +62,8 @@ type Decided<Fields, Value> = Value | ((fields: Fields) => Value);
 export interface StatementProperties<Fields> {
   /** In PostgreSQL's words, for people. */
   readonly name: string;
+  /** The first major version that has it, if an older one than 18 is supported that has not. */
+  readonly since?: number;
   /** The words that its text may begin with; by default the first of the name. */
   readonly words?: readonly string[];
   readonly effect: Decided<Fields, StatementEffect>;
@@ -48,11 +73,14 @@ export interface StatementProperties<Fields> {
   readonly concurrent?: { readonly says: (fields: Fields) => boolean; readonly failure: ConcurrentFailure };
   /** NOWAIT: it asks to fail rather than wait. */
   readonly nowait?: (fields: Fields) => boolean;
+  readonly reach: Decided<Fields, Reach>;
   /**
-   * What it may affect beyond its database: `cluster` (roles, other databases, the server), `server` (files, programs and other
-   * servers), or its names and options decide.
+   * The statement with the name of the object that it makes, if the server can reach other systems through that object; undefined if
+   * it makes none.
    */
-  readonly reach?: 'cluster' | 'server' | 'depends';
+  readonly outside?: (fields: Fields) => string | undefined;
+  /** It runs code that its tree does not show: a body, a prepared statement, the script of an extension. */
+  readonly runsCode?: true;
   /** It evaluates the expressions in it; other statements only store them, as in a view. */
   readonly evaluates?: true;
   /** INSERT, UPDATE, DELETE, MERGE: what loops consist of. */

@@ -51,6 +51,11 @@ export function strings(nodes: readonly Tree.Node[] | undefined): string[] {
   return itemsOf<Tree.String>(nodes, 'String').map(({ sval }) => sval ?? '');
 }
 
+/** Returns the text of a string; undefined for another node. */
+export function stringOf(node: Tree.Node | undefined): string | undefined {
+  return node && 'String' in node ? node.String.sval : undefined;
+}
+
 export function nameOf(range: Tree.RangeVar | undefined): Name {
   return { schema: range?.schemaname ?? null, name: range?.relname ?? '' };
 }

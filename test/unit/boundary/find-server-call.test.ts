@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { findNamedCall, findServerCall } from '../../../src/boundary/find-server-call.ts';
 import { type ServerCall, ServerCalls } from '../../../src/boundary/server-calls.ts';
+import { classifyScope } from '../../../src/boundary/statement-scope.ts';
 import { parseText, textOf } from '../../../src/postgres/sql/parse.ts';
+import { JUDGED_STATEMENTS } from '../../helpers/judged-statements.ts';
 
 const NAMES = { target: 'shop', clone: 'shop_rehearsal_1' };
 
@@ -112,4 +114,14 @@ describe('in a text that the parser does not read', () => {
       expect(findNamedCall(sql, known)).toBeUndefined();
     },
   );
+});
+
+test('finds in a block every statement that would reach beyond the clone by itself', async () => {
+  const missed: string[] = [];
+  for (const sql of JUDGED_STATEMENTS) {
+    const [statement] = (await parseText(Buffer.from(sql))) ?? [];
+    const reaches = statement && ['beyond', 'redirect'].includes(classifyScope(statement.node, NAMES).kind);
+    if (reaches && !(await found(`DO $body$ BEGIN ${sql}; END $body$`))) missed.push(sql);
+  }
+  expect(missed).toEqual([]);
 });

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { accessMadeBy, mayRunUserCode } from '../../../../src/boundary/external-access-gate.ts';
 import { classifyScope } from '../../../../src/boundary/statement-scope.ts';
 import { actionsOf } from '../../../../src/observe/statement-facts.ts';
 import {
@@ -9,7 +8,9 @@ import {
   effectOf,
   inBlock,
   isHarmlessElsewhere,
+  mayRunUserCode,
   nameOfStatement,
+  outsideMadeBy,
   saysNowait,
 } from '../../../../src/postgres/sql/classify-statement.ts';
 import { namedLocks } from '../../../../src/postgres/sql/named-locks.ts';
@@ -42,7 +43,7 @@ async function decided(sql: string): Promise<string[]> {
   const decisions: Record<string, unknown> = {
     reach,
     'reach of code': JSON.stringify(reach) === JSON.stringify(reachOfCode) ? null : reachOfCode,
-    outside: accessMadeBy(node),
+    outside: outsideMadeBy(node),
     'runs code': mayRunUserCode(node),
     elsewhere: isHarmlessElsewhere(node),
     effect: effectOf(node),

@@ -1,0 +1,123 @@
+import type { Reach, StatementKind, StatementTable } from '../statement-properties.ts';
+import { isSwitchedOff, optionOf, stringOf } from '../tree.ts';
+import { ACTS_ON_SERVER, ROLES, TOUCHES_FILES } from './cluster-objects.ts';
+import { defining } from './object-kinds.ts';
+
+const ofCluster = (name: string, why: string) =>
+  ({ name, effect: 'cluster', reach: { beyond: 'cluster', why } }) as const;
+
+const ofDatabase = (name: string) =>
+  ({
+    name,
+    effect: 'cluster',
+    reach: ({ dbname = '' }: { readonly dbname?: string }): Reach => ({
+      what: 'ALTER DATABASE',
+      databases: [dbname],
+    }),
+  }) as const;
+
+/** Statements about what a whole cluster shares: roles, databases, tablespaces, settings; and about other servers. */
+export const CLUSTER_KINDS = {
+  // Other servers.
+  CreateFdwStmt: defining('CREATE FOREIGN DATA WRAPPER'),
+  AlterFdwStmt: defining('ALTER FOREIGN DATA WRAPPER'),
+  CreateForeignServerStmt: {
+    ...defining('CREATE SERVER'),
+    outside: ({ servername = '' }) => `CREATE SERVER ${servername}`,
+  },
+  AlterForeignServerStmt: defining('ALTER SERVER'),
+  CreateUserMappingStmt: defining('CREATE USER MAPPING'),
+  AlterUserMappingStmt: defining('ALTER USER MAPPING'),
+  DropUserMappingStmt: defining('DROP USER MAPPING'),
+  ImportForeignSchemaStmt: defining('IMPORT FOREIGN SCHEMA'),
+  CreatePublicationStmt: defining('CREATE PUBLICATION'),
+  AlterPublicationStmt: defining('ALTER PUBLICATION'),
+  CreateSubscriptionStmt: {
+    ...defining('CREATE SUBSCRIPTION'),
+    inBlock: ({ options }) =>
+      isSwitchedOff(options, 'connect') || isSwitchedOff(options, 'create_slot') ? 'same' : 'refused',
+    reach: { beyond: 'server', why: 'it connects to a publisher and makes a slot there' },
+    outside: ({ subname = '' }) => `CREATE SUBSCRIPTION ${subname}`,
+  },
+  // Whether it refreshes or has a slot decides.
+  AlterSubscriptionStmt: {
+    ...defining('ALTER SUBSCRIPTION'),
+    inBlock: 'differs',
+    reach: { beyond: 'server', why: 'it acts on a publisher' },
+  },
+  DropSubscriptionStmt: {
+    ...defining('DROP SUBSCRIPTION'),
+    inBlock: 'differs',
+    reach: { beyond: 'server', why: 'it drops a slot of a publisher' },
+  },
+
+  // Roles.
+  CreateRoleStmt: ofCluster('CREATE ROLE', ROLES),
+  AlterRoleStmt: ofCluster('ALTER ROLE', ROLES),
+  AlterRoleSetStmt: {
+    name: 'ALTER ROLE … SET',
+    effect: 'cluster',
+    reach: ({ database }) =>
+      database === undefined
+        ? { beyond: 'cluster', why: ROLES }
+        : { what: 'ALTER ROLE … IN DATABASE', databases: [database] },
+  },
+  DropRoleStmt: ofCluster('DROP ROLE', ROLES),
+  GrantRoleStmt: {
+    name: 'GRANT or REVOKE of a role',
+    words: ['GRANT', 'REVOKE'],
+    effect: 'cluster',
+    reach: ({ is_grant: grants }) => ({
+      beyond: 'cluster',
+      what: grants ? 'GRANT of a role' : 'REVOKE of a role',
+      why: ROLES,
+    }),
+  },
+  ReassignOwnedStmt: ofCluster(
+    'REASSIGN OWNED',
+    "it changes the owner of the target's objects and of databases too",
+  ),
+  DropOwnedStmt: ofCluster('DROP OWNED', 'it drops privileges on databases and on the cluster too'),
+
+  // Databases.
+  CreatedbStmt: {
+    name: 'CREATE DATABASE',
+    effect: 'cluster',
+    inBlock: 'refused',
+    reach: ({ dbname = '', options }) => ({
+      what: 'CREATE DATABASE',
+      databases: [dbname],
+      does: 'create',
+      template: stringOf(optionOf(options, 'template')?.arg),
+    }),
+    elsewhere: true,
+  },
+  DropdbStmt: {
+    name: 'DROP DATABASE',
+    effect: 'cluster',
+    inBlock: 'refused',
+    reach: ({ dbname = '' }) => ({ what: 'DROP DATABASE', databases: [dbname], does: 'drop' }),
+    elsewhere: true,
+  },
+  AlterDatabaseStmt: {
+    ...ofDatabase('ALTER DATABASE'),
+    inBlock: ({ options }) => (optionOf(options, 'tablespace') ? 'refused' : 'same'),
+    reach: ({ dbname = '', options }) => {
+      const what = { what: 'ALTER DATABASE', databases: [dbname] };
+      return optionOf(options, 'is_template') ? { ...what, does: 'make a template' } : what;
+    },
+  },
+  AlterDatabaseSetStmt: ofDatabase('ALTER DATABASE … SET'),
+  AlterDatabaseRefreshCollStmt: { ...ofDatabase('ALTER DATABASE'), since: 15 },
+
+  // The server.
+  CreateTableSpaceStmt: {
+    name: 'CREATE TABLESPACE',
+    effect: 'cluster',
+    inBlock: 'refused',
+    reach: { beyond: 'server', why: TOUCHES_FILES },
+  },
+  DropTableSpaceStmt: { ...ofCluster('DROP TABLESPACE', ACTS_ON_SERVER), inBlock: 'refused' },
+  AlterTableSpaceOptionsStmt: ofCluster('ALTER TABLESPACE', ACTS_ON_SERVER),
+  AlterSystemStmt: { ...ofCluster('ALTER SYSTEM', ACTS_ON_SERVER), inBlock: 'refused' },
+} satisfies Partial<StatementTable<StatementKind>>;

@@ -1,0 +1,44 @@
+import { givesExternalAccess } from '../../external-extensions.ts';
+import type { StatementKind, StatementTable } from '../statement-properties.ts';
+
+/** Makes a row of what most statements have that define objects of their database. */
+export const defining = (name: string) => ({ name, effect: 'schema', reach: 'database' }) as const;
+
+/** Statements that define types, functions, operators and their like. */
+export const OBJECT_KINDS = {
+  DefineStmt: defining('CREATE'),
+  CompositeTypeStmt: defining('CREATE TYPE'),
+  CreateEnumStmt: defining('CREATE TYPE'),
+  CreateRangeStmt: defining('CREATE TYPE'),
+  AlterTypeStmt: defining('ALTER TYPE'),
+  AlterEnumStmt: defining('ALTER TYPE'),
+  CreateDomainStmt: defining('CREATE DOMAIN'),
+  AlterDomainStmt: defining('ALTER DOMAIN'),
+  AlterCollationStmt: defining('ALTER COLLATION'),
+  CreateConversionStmt: defining('CREATE CONVERSION'),
+  CreateCastStmt: defining('CREATE CAST'),
+  CreateTransformStmt: defining('CREATE TRANSFORM'),
+  CreateFunctionStmt: defining('CREATE FUNCTION'),
+  AlterFunctionStmt: defining('ALTER FUNCTION'),
+  AlterOperatorStmt: defining('ALTER OPERATOR'),
+  CreateOpClassStmt: defining('CREATE OPERATOR CLASS'),
+  CreateOpFamilyStmt: defining('CREATE OPERATOR FAMILY'),
+  AlterOpFamilyStmt: defining('ALTER OPERATOR FAMILY'),
+  CreateAmStmt: defining('CREATE ACCESS METHOD'),
+  CreatePLangStmt: {
+    ...defining('CREATE LANGUAGE'),
+    // Without a handler the parser makes CREATE EXTENSION of it.
+    outside: ({ pltrusted: isTrusted, plname = '' }) => (isTrusted ? undefined : `CREATE LANGUAGE ${plname}`),
+  },
+  AlterTSConfigurationStmt: defining('ALTER TEXT SEARCH CONFIGURATION'),
+  AlterTSDictionaryStmt: defining('ALTER TEXT SEARCH DICTIONARY'),
+  CreateExtensionStmt: {
+    ...defining('CREATE EXTENSION'),
+    outside: ({ extname = '' }) => (givesExternalAccess(extname) ? `CREATE EXTENSION ${extname}` : undefined),
+    runsCode: true,
+  },
+  AlterExtensionStmt: { ...defining('ALTER EXTENSION'), runsCode: true },
+  AlterExtensionContentsStmt: defining('ALTER EXTENSION'),
+  CreateEventTrigStmt: defining('CREATE EVENT TRIGGER'),
+  AlterEventTrigStmt: defining('ALTER EVENT TRIGGER'),
+} satisfies Partial<StatementTable<StatementKind>>;
