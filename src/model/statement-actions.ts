@@ -1,9 +1,44 @@
-/** What statements do, as the parser reads them: plain values that hazards are found in. */
+/*
+ * Statements as the parser reads them: plain values that hazards are found in.
+ */
 
 /** A name in a statement; without a schema, the search path decides. */
 export interface Name {
   readonly schema: string | null;
   readonly name: string;
+}
+
+/** Lock modes of relations, from PostgreSQL's documentation ("Explicit Locking"). */
+export type LockMode =
+  | 'ACCESS SHARE'
+  | 'ROW SHARE'
+  | 'ROW EXCLUSIVE'
+  | 'SHARE UPDATE EXCLUSIVE'
+  | 'SHARE'
+  | 'SHARE ROW EXCLUSIVE'
+  | 'EXCLUSIVE'
+  | 'ACCESS EXCLUSIVE';
+
+/** A lock that a statement takes on a relation that it names. */
+export interface NamedLock {
+  readonly relation: Name;
+  readonly mode: LockMode;
+  /** The relation is an index, whose table is locked in this mode. */
+  readonly ofTable?: LockMode;
+  /** The relation is a table, whose indexes are locked in this mode. */
+  readonly ofIndexes?: LockMode;
+}
+
+/** A lock that a statement takes and releases before its end, since it commits within itself. */
+export interface ReleasedLock extends NamedLock {
+  /** The partitions are locked as well, only they are, or all of it is locked only if there are partitions. */
+  readonly partitions?: 'too' | 'alone' | 'if any';
+  /** Only the indexes of the table are locked, or the relation itself if it is an index. */
+  readonly indexesAlone?: true;
+  /** It is taken for a moment in the last transaction. */
+  readonly atEnd?: true;
+  /** It is one of an index that is no longer used by then. */
+  readonly blocksNobody?: true;
 }
 
 /** What stays behind when a statement has succeeded and its transaction is committed. */
@@ -21,10 +56,12 @@ export type StatementEffect =
   | 'unknown';
 
 export interface StatementFacts {
-  /** What it asks for: an ALTER TABLE may ask for several things. */
+  /** An ALTER TABLE may ask for several things. */
   readonly actions: readonly Action[];
   /** What it leaves behind, with the statements within it; of `reads` only the functions that it calls may write. */
   readonly effect: StatementEffect;
+  /** Locks that it takes and releases before its end. */
+  readonly releases?: readonly ReleasedLock[];
   /** It goes back to a savepoint, which the server answers as it answers the end of a transaction: ROLLBACK. */
   readonly toSavepoint: boolean;
   /** It concerns nothing but cursors, prepared statements and temporary relations of its session. */

@@ -1,19 +1,17 @@
 import { listed } from '../format.ts';
 import type { Caveat } from '../model/report.ts';
 import { SearchPaths } from '../model/search-paths.ts';
-import type { Action, Name, StatementFacts } from '../model/statement-actions.ts';
+import type { LockMode, Name, NamedLock, ReleasedLock, StatementFacts } from '../model/statement-actions.ts';
 import type { StatementSection } from '../model/statement-model.ts';
-import { blocks, type LockMode } from '../postgres/lock-modes.ts';
-import type { NamedLock } from '../postgres/sql/named-locks.ts';
+import { blocks } from '../postgres/lock-modes.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 import type { BodyLocks } from './locks-in-bodies.ts';
 import type { RelationTree } from './relation-names.ts';
 import { longestUnseenMs } from './sampler.ts';
 
 /*
- * What commits within itself has released its locks when it has ended, and a sampler sees only those that last. PostgreSQL's
- * documentation and sources say which ones it takes: "Explicit Locking", ALTER TABLE (DETACH CONCURRENTLY), ReindexRelationConcurrently(),
- * index_drop(), vacuum_rel(), cluster_multiple_rels().
+ * A statement that commits within itself has released its locks when it has ended, and a sampler sees only those that last. The table
+ * of statements says which ones it takes, by PostgreSQL's documentation and sources.
  */
 
 interface RuledLock {
@@ -21,7 +19,7 @@ interface RuledLock {
   readonly mode: LockMode;
   /** Taken for a moment in its last transaction. */
   readonly atEnd?: true;
-  /** Of an index that is no longer used by then. */
+  /** It is one of an index that is no longer used by then. */
   readonly blocksNobody?: true;
   /** Released by a COMMIT within: the sampler would have seen it if it had been held for longer. */
   readonly isReleased?: true;
@@ -34,7 +32,7 @@ export interface RulesInput {
   readonly made: ReadonlySet<number>;
   /** The search_path that sessions begin with. */
   readonly searchPath: readonly string[];
-  /** What statements that may commit within lock by their bodies. */
+  /** Locks of the bodies of statements that may commit within. */
   readonly bodies?: ReadonlyMap<number, BodyLocks>;
 }
 
@@ -46,17 +44,18 @@ export function withLocksByRule(
   const paths = new SearchPaths(statements, parsed, searchPath);
   const rules = new Rules(tree);
   return statements.map((statement) => {
-    const actions = statement.error ? [] : (parsed.get(statement.index)?.actions ?? []);
     const path = paths.at(statement);
+    const own =
+      statement.error || statement.exactness === 'exact' ? [] : parsed.get(statement.index)?.releases;
     const ruled = [
-      ...actions.flatMap((action) => rules.of(action, statement, path)),
+      ...rules.released(own ?? [], path),
       ...rules.within(bodies.get(statement.index)?.certain ?? [], path),
     ];
     const locks = statement.locks ?? [];
     const isKnown = (lock: RuledLock) =>
       locks.some(({ relation, mode }) => relation === tree.get(lock.relation)?.name && mode === lock.mode);
     const missing = ruled.filter((lock) => !isKnown(lock));
-    if (ruled.length === 0 || (statement.exactness === 'exact' && missing.length === 0)) return statement;
+    if (ruled.length === 0) return statement;
     const added = missing.map((lock) => ({
       relation: tree.get(lock.relation)?.name ?? `relation ${lock.relation}`,
       mode: lock.mode,
@@ -76,7 +75,7 @@ function heldMsOf({ atEnd, isReleased }: RuledLock, { durationMs }: StatementSec
 
 const COMMITS_WITHIN = 'may commit within';
 
-/** For procedures and blocks that may commit: which of the locks that they released before their end are not listed. */
+/** Lists the locks of procedures and blocks that may commit which were released before their end, and are not listed. */
 export function releasedCaveats(
   statements: readonly StatementSection[],
   { parsed, tree, searchPath, bodies = new Map() }: RulesInput,
@@ -125,65 +124,27 @@ class Rules {
     }
   }
 
-  /** Only of statements that commit within themselves, or may do so; nothing of others. */
-  of(action: Action, { tag, exactness }: StatementSection, path: readonly string[]): RuledLock[] {
-    const find = (name: Name | null) => this.#find(name, path);
-    switch (action.does) {
-      case 'create index':
-        return action.concurrently ? locks(find(action.table), 'SHARE UPDATE EXCLUSIVE') : [];
-      case 'drop':
-        return action.concurrently ? action.objects.flatMap((name) => this.#rebuilt(find(name))) : [];
-      case 'detach partition':
-        return action.concurrently
-          ? [
-              ...locks(find(action.table), 'SHARE UPDATE EXCLUSIVE'),
-              ...locks(find(action.partition), 'SHARE UPDATE EXCLUSIVE'),
-              ...find(action.partition)
-                .flatMap((oid) => this.#withIndexes(oid, 'ACCESS EXCLUSIVE'))
-                .map((lock) => ({ ...lock, atEnd: true as const })),
-            ]
-          : [];
-      case 'reindex': {
-        const all = find(action.object).flatMap((oid) => this.#withParts(oid));
-        // ReindexPartitions() locks the partitions in this mode to list them, whatever follows.
-        if (action.concurrently)
-          return [...all.flatMap((oid) => this.#rebuilt([oid])), ...locks(all.slice(1), 'SHARE')];
-        return all.length > 1 ? all.flatMap((oid) => this.#reindexed(oid)) : [];
-      }
-      case 'cluster': {
-        const all = find(action.table).flatMap((oid) => this.#withParts(oid));
-        return all.length > 1 ? all.flatMap((oid) => this.#withIndexes(oid, 'ACCESS EXCLUSIVE')) : [];
-      }
-      case 'vacuum': {
-        if (exactness === 'exact') return [];
-        const named = action.tables.flatMap(find);
-        const all = named.flatMap((oid) => this.#withParts(oid));
-        const isAnalyze = tag === 'ANALYZE';
-        // The sample of a partitioned table is taken from its partitions.
-        const read = isAnalyze ? all.filter((oid) => !named.includes(oid)) : [];
-        return [
-          ...all.flatMap((oid) => this.#vacuumed(oid, isAnalyze ? 'analyze' : action.full)),
-          ...locks(read, 'ACCESS SHARE'),
-        ];
-      }
-      default:
-        return [];
-    }
+  /** Finds the relations of the locks that a statement releases before its end. */
+  released(locks: readonly ReleasedLock[], path: readonly string[]): RuledLock[] {
+    return locks.flatMap(({ partitions, indexesAlone, atEnd, blocksNobody, ...lock }) => {
+      const named = this.#find(lock.relation, path);
+      const all = partitions ? named.flatMap((oid) => this.#withParts(oid)) : named;
+      if (partitions === 'if any' && all.length === 1) return [];
+      const oids = partitions === 'alone' ? all.filter((oid) => !named.includes(oid)) : all;
+      const own = indexesAlone
+        ? on(
+            oids.flatMap((oid) => (this.#tree.get(oid)?.table == null ? this.#indexesOf(oid) : [oid])),
+            lock.mode,
+          )
+        : oids.flatMap((oid) => this.#locked(oid, lock));
+      return own.map((each) => ({ ...each, ...(atEnd && { atEnd }), ...(blocksNobody && { blocksNobody }) }));
+    });
   }
 
-  /** What the statements of a body lock, each lock once. */
+  /** Finds the relations that the statements of a body lock, each lock once. */
   within(named: readonly NamedLock[], path: readonly string[]): RuledLock[] {
-    const all = named.flatMap(({ relation, mode, ofTable, ofIndexes }) =>
-      this.#find(relation, path).flatMap((oid) => {
-        const { table, kind } = this.#tree.get(oid) ?? {};
-        // Which indexes of a partitioned table the planner opens depends on the version.
-        const indexes = kind === 'p' ? [] : (this.#indexes.get(oid) ?? []);
-        return [
-          ...locks([oid], mode),
-          ...(ofTable && table ? locks([table], ofTable) : []),
-          ...(ofIndexes ? locks(indexes, ofIndexes) : []),
-        ];
-      }),
+    const all = named.flatMap((lock) =>
+      this.#find(lock.relation, path).flatMap((oid) => this.#locked(oid, lock)),
     );
     const once = new Map(all.map((lock) => [`${lock.relation} ${lock.mode}`, lock]));
     return [...once.values()].map((lock) => ({ ...lock, isReleased: true }));
@@ -209,41 +170,23 @@ class Rules {
     return [oid, ...(this.#parts.get(oid) ?? []).flatMap((part) => this.#withParts(part))];
   }
 
-  #withIndexes(oid: number, mode: LockMode, ofIndexes = mode): RuledLock[] {
-    return [{ relation: oid, mode }, ...locks(this.#indexes.get(oid) ?? [], ofIndexes)];
-  }
-
-  /** A table with its indexes, or an index with its table, that are replaced concurrently: the old index goes at the end. */
-  #rebuilt(oids: readonly number[]): RuledLock[] {
-    return oids.flatMap((oid) => {
-      const table = this.#tree.get(oid)?.table ?? oid;
-      const indexes = table === oid ? (this.#indexes.get(oid) ?? []) : [oid];
-      return [
-        ...locks([table, ...indexes], 'SHARE UPDATE EXCLUSIVE'),
-        ...locks(indexes, 'ACCESS EXCLUSIVE', { atEnd: true, blocksNobody: true }),
-      ];
-    });
-  }
-
-  #reindexed(oid: number): RuledLock[] {
+  #locked(oid: number, { mode, ofTable, ofIndexes }: NamedLock): RuledLock[] {
     const table = this.#tree.get(oid)?.table;
-    if (table == null) return this.#withIndexes(oid, 'SHARE', 'ACCESS EXCLUSIVE');
-    return [...locks([table], 'SHARE'), ...locks([oid], 'ACCESS EXCLUSIVE')];
+    return [
+      ...on([oid], mode),
+      ...(ofTable && table != null ? on([table], ofTable) : []),
+      ...(ofIndexes ? on(this.#indexesOf(oid), ofIndexes) : []),
+    ];
   }
 
-  #vacuumed(oid: number, how: boolean | 'analyze'): RuledLock[] {
-    if (how === 'analyze') return this.#withIndexes(oid, 'SHARE UPDATE EXCLUSIVE', 'ACCESS SHARE');
-    if (how) return this.#withIndexes(oid, 'ACCESS EXCLUSIVE');
-    return this.#withIndexes(oid, 'SHARE UPDATE EXCLUSIVE', 'ROW EXCLUSIVE');
+  /** Which indexes of a partitioned table the planner opens depends on the version. */
+  #indexesOf(oid: number): readonly number[] {
+    return this.#tree.get(oid)?.kind === 'p' ? [] : (this.#indexes.get(oid) ?? []);
   }
 }
 
-function locks(
-  relations: readonly number[],
-  mode: LockMode,
-  more: Pick<RuledLock, 'atEnd' | 'blocksNobody'> = {},
-): RuledLock[] {
-  return relations.map((relation) => ({ relation, mode, ...more }));
+function on(relations: readonly number[], mode: LockMode): RuledLock[] {
+  return relations.map((relation) => ({ relation, mode }));
 }
 
 function note<Key>(lists: Map<Key, number[]>, key: Key, oid: number): void {

@@ -1,16 +1,15 @@
 import type * as Tree from 'libpg-query';
 import { SearchPaths } from '../model/search-paths.ts';
-import type { Action, Name, StatementFacts } from '../model/statement-actions.ts';
+import type { Action, Name, NamedLock, StatementFacts } from '../model/statement-actions.ts';
 import type { StatementSection } from '../model/statement-model.ts';
 import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { fieldsIf } from '../postgres/sql/classify-statement.ts';
+import { fieldsIf, namedLocks } from '../postgres/sql/classify-statement.ts';
 import { languageOf, sqlBody, UNREADABLE } from '../postgres/sql/code-texts.ts';
-import { type NamedLock, namedLocks } from '../postgres/sql/named-locks.ts';
+import { OWN_TIMEOUT, setsLockTimeout } from '../postgres/sql/kinds/setting-actions.ts';
 import { parseText } from '../postgres/sql/parse.ts';
 import { type CodePath, plpgsqlPath } from '../postgres/sql/plpgsql-path.ts';
 import { itemsOf, type Node, nameOfParts } from '../postgres/sql/tree.ts';
-import { OWN_TIMEOUT, setsLockTimeout } from './statement-facts.ts';
 
 /** What a CALL or a DO block that may commit locks by the statements of its body. */
 export interface BodyLocks {

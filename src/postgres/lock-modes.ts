@@ -1,4 +1,8 @@
-/** The lock modes of relations, from PostgreSQL's documentation ("Explicit Locking"); everything else is derived. */
+import type { LockMode } from '../model/statement-actions.ts';
+
+export type { LockMode } from '../model/statement-actions.ts';
+
+/** The lock modes of relations, the weakest first; everything else is derived. */
 export const LOCK_MODES = [
   'ACCESS SHARE',
   'ROW SHARE',
@@ -8,9 +12,7 @@ export const LOCK_MODES = [
   'SHARE ROW EXCLUSIVE',
   'EXCLUSIVE',
   'ACCESS EXCLUSIVE',
-] as const;
-
-export type LockMode = (typeof LOCK_MODES)[number];
+] as const satisfies readonly LockMode[];
 
 /** By mode: those that another transaction cannot get while it is held. */
 const CONFLICTS: Readonly<Record<LockMode, readonly LockMode[]>> = {

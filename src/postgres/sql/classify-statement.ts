@@ -1,6 +1,7 @@
-import type { StatementEffect } from '../../model/statement-actions.ts';
+import type { Action, NamedLock, ReleasedLock, StatementEffect } from '../../model/statement-actions.ts';
 import { isNamingSetting, isReadingSetting } from './kinds/session-kinds.ts';
 import { firstWord } from './normalize.ts';
+import { locksOfQuery } from './query-locks.ts';
 import { STATEMENT_KINDS } from './statement-kinds.ts';
 import type {
   ConcurrentFailure,
@@ -150,6 +151,21 @@ export function concurrentFailure(node: Node): ConcurrentFailure | undefined {
 export function saysNowait(node: Node): boolean {
   if (propertiesOf(node).nowait?.(fieldsOf(node))) return true;
   return nodesWithin(node, 'LockingClause').some(({ waitPolicy }) => waitPolicy === 'LockWaitError');
+}
+
+/** Returns what a statement asks for; nothing if no hazard depends on it. */
+export function actionsOf(node: Node): readonly Action[] {
+  return propertiesOf(node).actions?.(fieldsOf(node)) ?? [];
+}
+
+/** Returns the locks that PostgreSQL takes on the relations which a statement names, to the end of its transaction. */
+export function namedLocks(node: Node): readonly NamedLock[] {
+  return propertiesOf(node).locks?.(fieldsOf(node)) ?? locksOfQuery(node);
+}
+
+/** Returns the locks that a statement takes and releases before its end. */
+export function releasedLocks(node: Node): readonly ReleasedLock[] {
+  return propertiesOf(node).releases?.(fieldsOf(node)) ?? [];
 }
 
 /** The weakest first. */

@@ -1,4 +1,4 @@
-import type { StatementEffect } from '../../model/statement-actions.ts';
+import type { Action, NamedLock, ReleasedLock, StatementEffect } from '../../model/statement-actions.ts';
 import type { FieldsOf, NodeKind } from './tree.ts';
 
 /** Reach of a statement that goes beyond its database. */
@@ -79,6 +79,15 @@ export interface StatementProperties<Fields> {
    * it makes none.
    */
   readonly outside?: (fields: Fields) => string | undefined;
+  /** Actions that it asks for, as far as a hazard depends on it; by default nothing. */
+  readonly actions?: (fields: Fields) => readonly Action[];
+  /**
+   * Locks on the relations that it names, by PostgreSQL's documentation ("Explicit Locking"). Left out is what depends on more than
+   * the text: partitions, foreign keys that are dropped, views' tables. By default those of the queries in it.
+   */
+  readonly locks?: (fields: Fields) => readonly NamedLock[];
+  /** Locks that it releases before its end, if it commits within itself. */
+  readonly releases?: (fields: Fields) => readonly ReleasedLock[];
   /** It runs code that its tree does not show: a body, a prepared statement, the script of an extension. */
   readonly runsCode?: true;
   /** It evaluates the expressions in it; other statements only store them, as in a view. */

@@ -1,5 +1,8 @@
+import type * as Tree from 'libpg-query';
+import type { NamedLock } from '../../../model/statement-actions.ts';
+import { lockOn } from '../query-locks.ts';
 import type { Reach, StatementKind, StatementTable } from '../statement-properties.ts';
-import { isSwitchedOff, optionOf, stringOf } from '../tree.ts';
+import { isSwitchedOff, itemsOf, optionOf, stringOf } from '../tree.ts';
 import { ACTS_ON_SERVER, ROLES, TOUCHES_FILES } from './cluster-objects.ts';
 import { defining } from './object-kinds.ts';
 
@@ -30,8 +33,14 @@ export const CLUSTER_KINDS = {
   AlterUserMappingStmt: defining('ALTER USER MAPPING'),
   DropUserMappingStmt: defining('DROP USER MAPPING'),
   ImportForeignSchemaStmt: defining('IMPORT FOREIGN SCHEMA'),
-  CreatePublicationStmt: defining('CREATE PUBLICATION'),
-  AlterPublicationStmt: defining('ALTER PUBLICATION'),
+  CreatePublicationStmt: {
+    ...defining('CREATE PUBLICATION'),
+    locks: ({ pubobjects }) => locksOfPublication(pubobjects),
+  },
+  AlterPublicationStmt: {
+    ...defining('ALTER PUBLICATION'),
+    locks: ({ pubobjects }) => locksOfPublication(pubobjects),
+  },
   CreateSubscriptionStmt: {
     ...defining('CREATE SUBSCRIPTION'),
     inBlock: ({ options }) =>
@@ -121,3 +130,9 @@ export const CLUSTER_KINDS = {
   AlterTableSpaceOptionsStmt: ofCluster('ALTER TABLESPACE', ACTS_ON_SERVER),
   AlterSystemStmt: { ...ofCluster('ALTER SYSTEM', ACTS_ON_SERVER), inBlock: 'refused' },
 } satisfies Partial<StatementTable<StatementKind>>;
+
+function locksOfPublication(objects: Tree.Node[] | undefined): NamedLock[] {
+  return itemsOf<Tree.PublicationObjSpec>(objects, 'PublicationObjSpec').flatMap(({ pubtable }) =>
+    lockOn(pubtable?.relation, 'SHARE UPDATE EXCLUSIVE'),
+  );
+}

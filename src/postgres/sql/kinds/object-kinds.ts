@@ -1,5 +1,8 @@
+import type * as Tree from 'libpg-query';
+import type { Action } from '../../../model/statement-actions.ts';
 import { givesExternalAccess } from '../../external-extensions.ts';
 import type { StatementKind, StatementTable } from '../statement-properties.ts';
+import { nameOfParts } from '../tree.ts';
 
 /** Makes a row of what most statements have that define objects of their database. */
 export const defining = (name: string) => ({ name, effect: 'schema', reach: 'database' }) as const;
@@ -11,14 +14,23 @@ export const OBJECT_KINDS = {
   CreateEnumStmt: defining('CREATE TYPE'),
   CreateRangeStmt: defining('CREATE TYPE'),
   AlterTypeStmt: defining('ALTER TYPE'),
-  AlterEnumStmt: defining('ALTER TYPE'),
+  AlterEnumStmt: {
+    ...defining('ALTER TYPE'),
+    actions: ({ typeName, oldVal: from, newVal: to }) =>
+      from === undefined || to === undefined
+        ? []
+        : [{ does: 'rename value', type: nameOfParts(typeName), from, to }],
+  },
   CreateDomainStmt: defining('CREATE DOMAIN'),
-  AlterDomainStmt: defining('ALTER DOMAIN'),
+  AlterDomainStmt: { ...defining('ALTER DOMAIN'), actions: domainAlteration },
   AlterCollationStmt: defining('ALTER COLLATION'),
   CreateConversionStmt: defining('CREATE CONVERSION'),
   CreateCastStmt: defining('CREATE CAST'),
   CreateTransformStmt: defining('CREATE TRANSFORM'),
-  CreateFunctionStmt: defining('CREATE FUNCTION'),
+  CreateFunctionStmt: {
+    ...defining('CREATE FUNCTION'),
+    actions: ({ funcname }) => [{ does: 'create function', function: nameOfParts(funcname) }],
+  },
   AlterFunctionStmt: defining('ALTER FUNCTION'),
   AlterOperatorStmt: defining('ALTER OPERATOR'),
   CreateOpClassStmt: defining('CREATE OPERATOR CLASS'),
@@ -42,3 +54,13 @@ export const OBJECT_KINDS = {
   CreateEventTrigStmt: defining('CREATE EVENT TRIGGER'),
   AlterEventTrigStmt: defining('ALTER EVENT TRIGGER'),
 } satisfies Partial<StatementTable<StatementKind>>;
+
+/** The letters are those of AlterDomainStmt's subtype: C adds a constraint, O sets NOT NULL, V validates. */
+function domainAlteration({ subtype, typeName, def }: Tree.AlterDomainStmt): Action[] {
+  const domain = nameOfParts(typeName);
+  if (String(subtype) === 'O') return [{ does: 'alter domain', domain, adds: 'not null', notValid: false }];
+  if (String(subtype) === 'V') return [{ does: 'alter domain', domain, adds: 'validation', notValid: false }];
+  if (String(subtype) !== 'C' || !def || !('Constraint' in def)) return [];
+  const adds = def.Constraint.contype === 'CONSTR_NOTNULL' ? 'not null' : 'check';
+  return [{ does: 'alter domain', domain, adds, notValid: def.Constraint.skip_validation ?? false }];
+}

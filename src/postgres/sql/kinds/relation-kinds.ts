@@ -1,8 +1,12 @@
 import type * as Tree from 'libpg-query';
+import type { Name, NamedLock } from '../../../model/statement-actions.ts';
+import { lockOn, locksOfQuery, locksOn, namesOfRanges } from '../query-locks.ts';
 import type { StatementKind, StatementTable } from '../statement-properties.ts';
-import { itemsOf, strings } from '../tree.ts';
+import { itemsOf, nameOf, nameOfParts, nodesWithin, strings } from '../tree.ts';
+import { alterations, locksOfAlterTable, releasedByAlterTable } from './alterations.ts';
 import { namesOfObject, reachOfObjects } from './cluster-objects.ts';
 import { defining } from './object-kinds.ts';
+import { replacing } from './storage-kinds.ts';
 
 const detachesConcurrently = ({ cmds }: Tree.AlterTableStmt) =>
   itemsOf<Tree.AlterTableCmd>(cmds, 'AlterTableCmd').some(
@@ -11,13 +15,27 @@ const detachesConcurrently = ({ cmds }: Tree.AlterTableStmt) =>
 
 /** Statements that define relations and what belongs to them, or objects of any sort. */
 export const RELATION_KINDS = {
-  CreateStmt: defining('CREATE TABLE'),
+  CreateStmt: {
+    ...defining('CREATE TABLE'),
+    actions: ({ relation, if_not_exists: ifNotExists = false, partbound, inhRelations }) => [
+      {
+        does: 'create table',
+        table: nameOf(relation),
+        ifNotExists,
+        partitionOf: partbound ? (namesOfRanges(inhRelations)[0] ?? null) : null,
+      },
+    ],
+    locks: locksOfCreateTable,
+  },
   CreateTableAsStmt: { ...defining('CREATE TABLE AS'), evaluates: true },
   CreateForeignTableStmt: defining('CREATE FOREIGN TABLE'),
   AlterTableStmt: {
     ...defining('ALTER TABLE'),
     inBlock: (fields) => (detachesConcurrently(fields) ? 'refused' : 'same'),
     concurrent: { says: detachesConcurrently, failure: 'another meaning' },
+    actions: alterations,
+    locks: locksOfAlterTable,
+    releases: releasedByAlterTable,
   },
   AlterTableMoveAllStmt: {
     ...defining('ALTER … ALL IN TABLESPACE'),
@@ -27,20 +45,68 @@ export const RELATION_KINDS = {
     ...defining('CREATE INDEX'),
     inBlock: ({ concurrent }) => (concurrent ? 'refused' : 'same'),
     concurrent: { says: ({ concurrent }) => concurrent === true, failure: 'an invalid index' },
+    actions: (tree) => [
+      {
+        does: 'create index',
+        table: nameOf(tree.relation),
+        index: tree.idxname ?? null,
+        method: tree.accessMethod ?? 'btree',
+        concurrently: tree.concurrent ?? false,
+        unique: tree.unique ?? false,
+        ifNotExists: tree.if_not_exists ?? false,
+        only: tree.relation?.inh !== true,
+      },
+    ],
+    locks: ({ relation, concurrent }) => lockOn(relation, concurrent ? 'SHARE UPDATE EXCLUSIVE' : 'SHARE'),
+    releases: ({ relation, concurrent }) => (concurrent ? lockOn(relation, 'SHARE UPDATE EXCLUSIVE') : []),
   },
   DropStmt: {
     ...defining('DROP'),
     inBlock: ({ concurrent }) => (concurrent ? 'refused' : 'same'),
     concurrent: { says: ({ concurrent }) => concurrent === true, failure: 'nothing in its way' },
+    actions: ({ removeType = '', objects = [], concurrent = false, behavior }) => [
+      {
+        does: 'drop',
+        kind: removeType.replace('OBJECT_', '').replace('MATVIEW', 'materialized view').toLowerCase(),
+        objects: objects.map(objectName),
+        concurrently: concurrent,
+        cascade: behavior === 'DROP_CASCADE',
+      },
+    ],
+    locks: locksOfDrop,
+    releases: ({ objects = [], concurrent }) =>
+      concurrent
+        ? objects.flatMap((object) =>
+            replacing({ relation: objectName(object), mode: 'SHARE UPDATE EXCLUSIVE' }),
+          )
+        : [],
   },
-  ViewStmt: defining('CREATE VIEW'),
-  RuleStmt: defining('CREATE RULE'),
-  CreateTrigStmt: defining('CREATE TRIGGER'),
-  CreatePolicyStmt: defining('CREATE POLICY'),
-  AlterPolicyStmt: defining('ALTER POLICY'),
+  ViewStmt: {
+    ...defining('CREATE VIEW'),
+    locks: ({ replace, view, query }) => [
+      ...(replace ? lockOn(view, 'ACCESS EXCLUSIVE') : []),
+      ...locksOfQuery({ query }),
+    ],
+  },
+  RuleStmt: { ...defining('CREATE RULE'), locks: ({ relation }) => lockOn(relation, 'ACCESS EXCLUSIVE') },
+  CreateTrigStmt: {
+    ...defining('CREATE TRIGGER'),
+    actions: ({ relation, trigname: trigger = '' }) => [
+      { does: 'create trigger', table: nameOf(relation), trigger },
+    ],
+    locks: ({ relation }) => lockOn(relation, 'SHARE ROW EXCLUSIVE'),
+  },
+  CreatePolicyStmt: { ...defining('CREATE POLICY'), locks: ({ table }) => lockOn(table, 'ACCESS EXCLUSIVE') },
+  AlterPolicyStmt: { ...defining('ALTER POLICY'), locks: ({ table }) => lockOn(table, 'ACCESS EXCLUSIVE') },
   CreateSeqStmt: defining('CREATE SEQUENCE'),
-  AlterSeqStmt: defining('ALTER SEQUENCE'),
-  CreateStatsStmt: defining('CREATE STATISTICS'),
+  AlterSeqStmt: {
+    ...defining('ALTER SEQUENCE'),
+    locks: ({ sequence }) => lockOn(sequence, 'SHARE ROW EXCLUSIVE'),
+  },
+  CreateStatsStmt: {
+    ...defining('CREATE STATISTICS'),
+    locks: ({ relations }) => locksOn(relations, 'SHARE UPDATE EXCLUSIVE'),
+  },
   AlterStatsStmt: defining('ALTER STATISTICS'),
 
   // Objects of any sort.
@@ -51,8 +117,31 @@ export const RELATION_KINDS = {
       renameType === 'OBJECT_DATABASE'
         ? { what: 'ALTER DATABASE … RENAME', databases: [subname], does: 'rename' }
         : reachOfObjects('ALTER … RENAME', renameType, [subname]),
+    actions: (tree) => [
+      {
+        does: 'rename',
+        table: tree.relation ? nameOf(tree.relation) : null,
+        column: tree.renameType === 'OBJECT_COLUMN' ? (tree.subname ?? null) : null,
+        object: renamedObject(tree),
+        to: tree.newname ?? '',
+      },
+    ],
+    locks: ({ relation, renameType }) =>
+      lockOn(relation, renameType === 'OBJECT_INDEX' ? 'SHARE UPDATE EXCLUSIVE' : 'ACCESS EXCLUSIVE'),
   },
-  AlterObjectSchemaStmt: defining('ALTER … SET SCHEMA'),
+  AlterObjectSchemaStmt: {
+    ...defining('ALTER … SET SCHEMA'),
+    actions: ({ relation, object, newschema = '' }) => [
+      {
+        does: 'rename',
+        table: relation ? nameOf(relation) : null,
+        column: null,
+        object: object ? objectName(object) : null,
+        to: newschema,
+      },
+    ],
+    locks: ({ relation }) => lockOn(relation, 'ACCESS EXCLUSIVE'),
+  },
   AlterOwnerStmt: {
     ...defining('ALTER … OWNER'),
     reach: ({ objectType, object }) => reachOfObjects('ALTER … OWNER', objectType, namesOfObject(object)),
@@ -61,6 +150,7 @@ export const RELATION_KINDS = {
   CommentStmt: {
     ...defining('COMMENT'),
     reach: ({ objtype, object }) => reachOfObjects('COMMENT', objtype, namesOfObject(object)),
+    locks: locksOfComment,
   },
   SecLabelStmt: {
     ...defining('SECURITY LABEL'),
@@ -71,6 +161,73 @@ export const RELATION_KINDS = {
     words: ['GRANT', 'REVOKE'],
     reach: ({ is_grant: grants, objtype, objects = [] }) =>
       reachOfObjects(grants ? 'GRANT' : 'REVOKE', objtype, strings(objects)),
+    locks: () => [],
   },
   AlterDefaultPrivilegesStmt: defining('ALTER DEFAULT PRIVILEGES'),
 } satisfies Partial<StatementTable<StatementKind>>;
+
+/** CREATE TABLE names its parents, and the tables that its foreign keys reference. */
+function locksOfCreateTable({
+  inhRelations,
+  partbound,
+  tableElts,
+  if_not_exists: mayBe,
+}: Tree.CreateStmt): NamedLock[] {
+  if (mayBe) return [];
+  const referenced = nodesWithin(tableElts, 'Constraint').flatMap(({ pktable }) =>
+    lockOn(pktable, 'SHARE ROW EXCLUSIVE'),
+  );
+  const likes = nodesWithin(tableElts, 'TableLikeClause').flatMap(({ relation }) =>
+    lockOn(relation, 'ACCESS SHARE'),
+  );
+  return [
+    ...locksOn(inhRelations, partbound ? 'ACCESS EXCLUSIVE' : 'SHARE UPDATE EXCLUSIVE'),
+    ...referenced,
+    ...likes,
+  ];
+}
+
+const RELATIONS = /^OBJECT_(?:TABLE|VIEW|MATVIEW|SEQUENCE|INDEX|FOREIGN_TABLE)$/;
+const PARTS = /^OBJECT_(?:TRIGGER|RULE|POLICY)$/;
+
+function locksOfDrop({ removeType = 'OBJECT_TYPE', objects = [], concurrent }: Tree.DropStmt): NamedLock[] {
+  if (concurrent) return [];
+  return objects.flatMap((object): NamedLock[] => {
+    const parts = 'List' in object ? (object.List.items ?? []) : [];
+    const mode = 'ACCESS EXCLUSIVE' as const;
+    if (PARTS.test(removeType)) return [{ relation: nameOfParts(parts.slice(0, -1)), mode }];
+    if (!RELATIONS.test(removeType)) return [];
+    return [{ relation: nameOfParts(parts), mode, ...(removeType === 'OBJECT_INDEX' && { ofTable: mode }) }];
+  });
+}
+
+const COMMENTED: ReadonlySet<string> = new Set([
+  'OBJECT_TABLE',
+  'OBJECT_COLUMN',
+  'OBJECT_VIEW',
+  'OBJECT_MATVIEW',
+  'OBJECT_SEQUENCE',
+  'OBJECT_INDEX',
+]);
+
+function locksOfComment({ objtype = 'OBJECT_TYPE', object }: Tree.CommentStmt): NamedLock[] {
+  const parts = object && 'List' in object ? object.List.items : undefined;
+  if (!parts || !COMMENTED.has(objtype)) return [];
+  const relation = nameOfParts(objtype === 'OBJECT_COLUMN' ? parts.slice(0, -1) : parts);
+  return [{ relation, mode: 'SHARE UPDATE EXCLUSIVE' }];
+}
+
+/** Reads a name: a list of strings if it has a schema, one string if it has none, a type's name, or a function's. */
+function objectName(node: Tree.Node): Name {
+  if ('String' in node) return { schema: null, name: node.String.sval ?? '' };
+  if ('List' in node) return nameOfParts(node.List.items);
+  if ('TypeName' in node) return nameOfParts(node.TypeName.names);
+  if ('ObjectWithArgs' in node) return nameOfParts(node.ObjectWithArgs.objname);
+  return { schema: null, name: '' };
+}
+
+/** Schemas have their name in another place than types, functions and the like. */
+function renamedObject({ relation, object, subname }: Tree.RenameStmt): Name | null {
+  if (relation) return null;
+  return object ? objectName(object) : subname === undefined ? null : { schema: null, name: subname };
+}

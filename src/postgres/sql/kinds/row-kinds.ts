@@ -1,8 +1,19 @@
+import type * as Tree from 'libpg-query';
+import type { Action } from '../../../model/statement-actions.ts';
+import { locksOn, namesOfRanges } from '../query-locks.ts';
 import type { StatementKind, StatementTable } from '../statement-properties.ts';
+import { nameOf } from '../tree.ts';
 import { TOUCHES_FILES } from './cluster-objects.ts';
+import { setConfigActions } from './setting-actions.ts';
 
 const query = { reach: 'database', data: true, evaluates: true } as const;
 const dml = { ...query, effect: 'rows', dml: true, preparable: true } as const;
+
+const changing =
+  (does: 'insert' | 'update' | 'delete' | 'merge') =>
+  ({ relation }: { readonly relation?: Tree.RangeVar }): readonly Action[] => [
+    { does, table: nameOf(relation) },
+  ];
 
 /** Statements that read and change rows. */
 export const ROW_KINDS = {
@@ -13,11 +24,12 @@ export const ROW_KINDS = {
     effect: 'reads',
     preparable: true,
     elsewhere: true,
+    actions: setConfigActions,
   },
-  InsertStmt: { ...dml, name: 'INSERT', words: ['INSERT', 'WITH'] },
-  UpdateStmt: { ...dml, name: 'UPDATE', words: ['UPDATE', 'WITH'] },
-  DeleteStmt: { ...dml, name: 'DELETE', words: ['DELETE', 'WITH'] },
-  MergeStmt: { ...dml, name: 'MERGE', since: 15, words: ['MERGE', 'WITH'] },
+  InsertStmt: { ...dml, name: 'INSERT', words: ['INSERT', 'WITH'], actions: changing('insert') },
+  UpdateStmt: { ...dml, name: 'UPDATE', words: ['UPDATE', 'WITH'], actions: changing('update') },
+  DeleteStmt: { ...dml, name: 'DELETE', words: ['DELETE', 'WITH'], actions: changing('delete') },
+  MergeStmt: { ...dml, name: 'MERGE', since: 15, words: ['MERGE', 'WITH'], actions: changing('merge') },
   CopyStmt: {
     ...query,
     name: 'COPY',
@@ -35,7 +47,15 @@ export const ROW_KINDS = {
     },
     copies: true,
   },
-  TruncateStmt: { name: 'TRUNCATE', effect: 'rows', reach: 'database' },
+  TruncateStmt: {
+    name: 'TRUNCATE',
+    effect: 'rows',
+    reach: 'database',
+    actions: ({ relations, behavior }) => [
+      { does: 'truncate', tables: namesOfRanges(relations), cascade: behavior === 'DROP_CASCADE' },
+    ],
+    locks: ({ relations }) => locksOn(relations, 'ACCESS EXCLUSIVE'),
+  },
   ExplainStmt: { ...query, name: 'EXPLAIN', effect: 'reads' },
   DeclareCursorStmt: { ...query, name: 'DECLARE', effect: 'reads', inBlock: 'required' },
   FetchStmt: {

@@ -1,7 +1,10 @@
 import type * as Tree from 'libpg-query';
+import { LOCK_MODES } from '../../lock-modes.ts';
+import { locksOn, namesOfRanges } from '../query-locks.ts';
 import type { Reach, Role, StatementKind, StatementTable } from '../statement-properties.ts';
-import { constantOf, itemsOf, nameOf } from '../tree.ts';
+import { constantOf, itemsOf, nameOf, nodesWithin } from '../tree.ts';
 import { isSharedCatalogue } from './cluster-objects.ts';
+import { OWN_TIMEOUT, SETTINGS_RESET, setActions, setsLockTimeout } from './setting-actions.ts';
 
 /**
  * Only these words in a DO block can end its transaction. If they are put together at run time, the block fails between
@@ -74,6 +77,8 @@ export const SESSION_KINDS = {
     reach: 'database',
     runsCode: true,
     inBlock: (fields) => (ENDS_TRANSACTION.test(bodyOf(fields)) ? 'differs' : 'same'),
+    actions: (fields) =>
+      nodesWithin(fields, 'String').some(({ sval = '' }) => setsLockTimeout(sval)) ? [OWN_TIMEOUT] : [],
   },
   PrepareStmt: {
     name: 'PREPARE',
@@ -126,6 +131,7 @@ export const SESSION_KINDS = {
       isLocal || name === 'TRANSACTION' || name === 'TRANSACTION SNAPSHOT' ? 'required' : 'same',
     changesReading: (fields) =>
       fields.kind === 'VAR_RESET_ALL' || (isReadingSetting(fields.name ?? '') && !isUsual(fields)),
+    actions: setActions,
     changesNames: ({ kind, name = '' }) => kind === 'VAR_RESET_ALL' || isNamingSetting(name),
     incidental: true,
     elsewhere: true,
@@ -144,6 +150,7 @@ export const SESSION_KINDS = {
     reach: 'database',
     inBlock: ({ target }) => (target === 'DISCARD_ALL' ? 'refused' : 'same'),
     changesReading: ({ target }) => target === 'DISCARD_ALL',
+    actions: ({ target }) => (target === undefined || target === 'DISCARD_ALL' ? SETTINGS_RESET : []),
     changesNames: ({ target }) => target === 'DISCARD_ALL',
     incidental: true,
     elsewhere: true,
@@ -158,5 +165,9 @@ export const SESSION_KINDS = {
     reach: ofLock,
     inBlock: 'required',
     nowait: ({ nowait }) => nowait === true,
+    actions: ({ relations, mode }) => [
+      { does: 'lock', tables: namesOfRanges(relations), mode: LOCK_MODES[(mode ?? 8) - 1] ?? '' },
+    ],
+    locks: ({ relations, mode }) => locksOn(relations, LOCK_MODES[(mode ?? 8) - 1]),
   },
 } satisfies Partial<StatementTable<StatementKind>>;

@@ -1,5 +1,8 @@
+import type * as Tree from 'libpg-query';
+import type { NamedLock, ReleasedLock } from '../../../model/statement-actions.ts';
+import { lockOn } from '../query-locks.ts';
 import type { StatementKind, StatementTable } from '../statement-properties.ts';
-import { hasOption } from '../tree.ts';
+import { hasOption, itemsOf, nameOf } from '../tree.ts';
 
 /** Statements that write relations anew, or look after their files. */
 export const STORAGE_KINDS = {
@@ -8,6 +11,10 @@ export const STORAGE_KINDS = {
     effect: 'rows',
     reach: 'database',
     concurrent: { says: ({ concurrent }) => concurrent === true, failure: 'nothing in its way' },
+    actions: ({ relation, concurrent = false }) => [
+      { does: 'refresh', view: nameOf(relation), concurrently: concurrent },
+    ],
+    locks: ({ relation, concurrent }) => lockOn(relation, concurrent ? 'EXCLUSIVE' : 'ACCESS EXCLUSIVE'),
   },
   VacuumStmt: {
     name: 'VACUUM or ANALYZE',
@@ -17,6 +24,18 @@ export const STORAGE_KINDS = {
     // ANALYZE of one table is the same in a block; of many it holds their locks until the end.
     inBlock: ({ is_vacuumcmd: isVacuum, rels }) =>
       isVacuum ? 'refused' : rels?.length === 1 ? 'same' : 'differs',
+    actions: ({ rels, options }) => [
+      {
+        does: 'vacuum',
+        full: hasOption(options, 'full'),
+        tables: vacuumed(rels).map(nameOf),
+      },
+    ],
+    locks: ({ rels }) => vacuumed(rels).flatMap((relation) => lockOn(relation, 'SHARE UPDATE EXCLUSIVE')),
+    releases: ({ rels, options, is_vacuumcmd: isVacuum }) =>
+      vacuumed(rels).flatMap((relation) =>
+        isVacuum ? releasedByVacuum(relation, hasOption(options, 'full')) : releasedByAnalyze(relation),
+      ),
   },
   // The server refuses that of a partitioned table too.
   ClusterStmt: {
@@ -24,6 +43,9 @@ export const STORAGE_KINDS = {
     effect: 'storage',
     reach: 'database',
     inBlock: ({ relation }) => (relation ? 'same' : 'refused'),
+    actions: ({ relation }) => [{ does: 'cluster', table: relation ? nameOf(relation) : null }],
+    locks: clustering,
+    releases: (fields) => ifPartitioned(clustering(fields)),
   },
   ReindexStmt: {
     name: 'REINDEX',
@@ -36,5 +58,79 @@ export const STORAGE_KINDS = {
         ? 'same'
         : 'refused',
     concurrent: { says: ({ params }) => hasOption(params, 'concurrently'), failure: 'another meaning' },
+    actions: ({ kind = '', relation, params }) => [
+      {
+        does: 'reindex',
+        kind: kind.replace('REINDEX_OBJECT_', '').toLowerCase(),
+        object: relation ? nameOf(relation) : null,
+        concurrently: hasOption(params, 'concurrently'),
+      },
+    ],
+    locks: reindexing,
+    releases: (fields) =>
+      hasOption(fields.params, 'concurrently')
+        ? [
+            ...lockOn(fields.relation, 'SHARE UPDATE EXCLUSIVE').flatMap((lock) => replacing(lock, 'too')),
+            // ReindexPartitions() locks the partitions in this mode to list them.
+            ...lockOn(fields.relation, 'SHARE').map((lock) => ({ ...lock, partitions: 'alone' as const })),
+          ]
+        : ifPartitioned(reindexing(fields)),
   },
 } satisfies Partial<StatementTable<StatementKind>>;
+
+/**
+ * Returns the locks of a table whose indexes are replaced or dropped concurrently, or of such an index: by ReindexRelationConcurrently()
+ * and index_drop() the old index goes at the end.
+ */
+export function replacing(
+  { relation, mode }: NamedLock,
+  partitions?: ReleasedLock['partitions'],
+): ReleasedLock[] {
+  const which = partitions ? { partitions } : {};
+  return [
+    { relation, mode, ofTable: mode, ofIndexes: mode, ...which },
+    {
+      relation,
+      mode: 'ACCESS EXCLUSIVE',
+      indexesAlone: true,
+      atEnd: true,
+      blocksNobody: true,
+      ...which,
+    },
+  ];
+}
+
+function reindexing({ relation, kind }: Tree.ReindexStmt): NamedLock[] {
+  return kind === 'REINDEX_OBJECT_INDEX'
+    ? lockOn(relation, 'ACCESS EXCLUSIVE', { ofTable: 'SHARE' })
+    : lockOn(relation, 'SHARE', { ofIndexes: 'ACCESS EXCLUSIVE' });
+}
+
+/** cluster_multiple_rels() takes a partitioned table's partitions one by one. */
+function clustering({ relation }: Tree.ClusterStmt): NamedLock[] {
+  return lockOn(relation, 'ACCESS EXCLUSIVE', { ofIndexes: 'ACCESS EXCLUSIVE' });
+}
+
+function ifPartitioned(locks: readonly NamedLock[]): ReleasedLock[] {
+  return locks.map((lock) => ({ ...lock, partitions: 'if any' }));
+}
+
+function vacuumed(relations: Tree.Node[] | undefined): Tree.RangeVar[] {
+  return itemsOf<Tree.VacuumRelation>(relations, 'VacuumRelation').flatMap(({ relation }) => relation ?? []);
+}
+
+/** The locks that vacuum_rel() takes. */
+function releasedByVacuum(relation: Tree.RangeVar, isFull: boolean): ReleasedLock[] {
+  const locks = isFull
+    ? lockOn(relation, 'ACCESS EXCLUSIVE', { ofIndexes: 'ACCESS EXCLUSIVE' })
+    : lockOn(relation, 'SHARE UPDATE EXCLUSIVE', { ofIndexes: 'ROW EXCLUSIVE' });
+  return locks.map((lock) => ({ ...lock, partitions: 'too' }));
+}
+
+/** The sample of a partitioned table is taken from its partitions. */
+function releasedByAnalyze(relation: Tree.RangeVar): ReleasedLock[] {
+  return lockOn(relation, 'SHARE UPDATE EXCLUSIVE', { ofIndexes: 'ACCESS SHARE' }).flatMap((lock) => [
+    { ...lock, partitions: 'too' },
+    { relation: lock.relation, mode: 'ACCESS SHARE', partitions: 'alone' },
+  ]);
+}

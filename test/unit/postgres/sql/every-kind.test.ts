@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { classifyScope } from '../../../../src/boundary/statement-scope.ts';
-import { actionsOf } from '../../../../src/observe/statement-facts.ts';
 import {
+  actionsOf,
   changesLocksOfDml,
   changesReading,
   concurrentFailure,
@@ -9,11 +9,11 @@ import {
   inBlock,
   isHarmlessElsewhere,
   mayRunUserCode,
+  namedLocks,
   nameOfStatement,
   outsideMadeBy,
   saysNowait,
 } from '../../../../src/postgres/sql/classify-statement.ts';
-import { namedLocks } from '../../../../src/postgres/sql/named-locks.ts';
 import { parseText } from '../../../../src/postgres/sql/parse.ts';
 import { JUDGED_STATEMENTS } from '../../../helpers/judged-statements.ts';
 

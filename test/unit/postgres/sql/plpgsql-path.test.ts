@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { namedLocks } from '../../../../src/postgres/sql/named-locks.ts';
+import { namedLocks } from '../../../../src/postgres/sql/classify-statement.ts';
 import { parseText } from '../../../../src/postgres/sql/parse.ts';
 import { plpgsqlPath } from '../../../../src/postgres/sql/plpgsql-path.ts';
 import { kindOf, type Node } from '../../../../src/postgres/sql/tree.ts';

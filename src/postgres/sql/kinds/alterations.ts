@@ -1,9 +1,19 @@
 import type * as Tree from 'libpg-query';
-import type { Action, ConstraintKind, Conversion, Name } from '../model/statement-actions.ts';
-import { displayName } from '../postgres/sql/quote.ts';
-import { itemsOf, nameOf, nameOfParts, strings } from '../postgres/sql/tree.ts';
+import type {
+  Action,
+  ConstraintKind,
+  Conversion,
+  LockMode,
+  Name,
+  NamedLock,
+  ReleasedLock,
+} from '../../../model/statement-actions.ts';
+import { LOCK_MODES } from '../../lock-modes.ts';
+import { lockOn } from '../query-locks.ts';
+import { displayName } from '../quote.ts';
+import { itemsOf, nameOf, nameOfParts, nodesWithin, strings } from '../tree.ts';
 
-/** What ALTER TABLE, and ALTER of its like, asks for, subcommand by subcommand. */
+/** Reads an ALTER TABLE, or an ALTER of its like, subcommand by subcommand. */
 export function alterations({ relation, cmds, objtype }: Tree.AlterTableStmt): Action[] {
   if (!RELATIONS.has(objtype ?? '')) return [];
   const table = nameOf(relation);
@@ -91,7 +101,7 @@ function isColumn(node: Tree.Node, column: string): boolean {
   return 'ColumnRef' in node && strings(node.ColumnRef.fields).at(-1) === column;
 }
 
-/** Two of them are equal where the same is written, wherever it stands. */
+/** Writes a type so that two are equal if the same is written, wherever it stands. */
 function withoutPlaces(type: Tree.TypeName | undefined): string {
   return JSON.stringify(type, (key, value) => (key === 'location' ? undefined : value));
 }
@@ -161,7 +171,7 @@ function newColumn(table: Name, definition: Tree.ColumnDef): Action[] {
   ];
 }
 
-/** As it would be written: `numeric(12,2)`, `shop.mood[]`. Of an interval without its fields, which the parser tells by numbers. */
+/** Writes a type: `numeric(12,2)`, `shop.mood[]`. An interval loses its fields, which the parser gives as numbers. */
 function typeName({ typeName: type }: Tree.ColumnDef): string {
   const { schema, name } = nameOfParts(type?.names);
   // The parser puts the types of the standard there.
@@ -170,4 +180,76 @@ function typeName({ typeName: type }: Tree.ColumnDef): string {
   const modifiers = itemsOf<Tree.A_Const>(type?.typmods, 'A_Const').map(({ ival }) => ival?.ival ?? 0);
   const isWhole = name !== 'interval' && modifiers.length > 0 && modifiers.length === type?.typmods?.length;
   return `${word}${isWhole ? `(${modifiers.join(',')})` : ''}${'[]'.repeat(type?.arrayBounds?.length ?? 0)}`;
+}
+
+/** Subcommands that take less than ACCESS EXCLUSIVE. */
+const WEAKER: Readonly<Partial<Record<Tree.AlterTableType, LockMode>>> = {
+  AT_EnableTrig: 'SHARE ROW EXCLUSIVE',
+  AT_EnableAlwaysTrig: 'SHARE ROW EXCLUSIVE',
+  AT_EnableReplicaTrig: 'SHARE ROW EXCLUSIVE',
+  AT_EnableTrigAll: 'SHARE ROW EXCLUSIVE',
+  AT_EnableTrigUser: 'SHARE ROW EXCLUSIVE',
+  AT_DisableTrig: 'SHARE ROW EXCLUSIVE',
+  AT_DisableTrigAll: 'SHARE ROW EXCLUSIVE',
+  AT_DisableTrigUser: 'SHARE ROW EXCLUSIVE',
+  AT_SetStatistics: 'SHARE UPDATE EXCLUSIVE',
+  AT_ClusterOn: 'SHARE UPDATE EXCLUSIVE',
+  AT_DropCluster: 'SHARE UPDATE EXCLUSIVE',
+  AT_SetOptions: 'SHARE UPDATE EXCLUSIVE',
+  AT_ResetOptions: 'SHARE UPDATE EXCLUSIVE',
+  AT_ValidateConstraint: 'SHARE UPDATE EXCLUSIVE',
+  AT_AttachPartition: 'SHARE UPDATE EXCLUSIVE',
+  AT_DetachPartitionFinalize: 'SHARE UPDATE EXCLUSIVE',
+};
+
+/** Storage parameters of tables and indexes that take no more than SHARE UPDATE EXCLUSIVE. */
+const LIGHT_OPTIONS =
+  /^(?:autovacuum_\w+|fillfactor|toast_tuple_target|vacuum_\w+|parallel_workers|log_autovacuum_min_duration|n_distinct\w*|deduplicate_items)$/;
+
+/** Returns the locks of an ALTER TABLE by its subcommands, as AlterTableGetLockLevel() has them. */
+export function locksOfAlterTable({ relation, cmds }: Tree.AlterTableStmt): NamedLock[] {
+  const commands = itemsOf<Tree.AlterTableCmd>(cmds, 'AlterTableCmd');
+  const modes = commands.map(modeOfSubcommand);
+  const strongest = LOCK_MODES.findLast((mode) => modes.includes(mode));
+  const referenced = nodesWithin(cmds, 'Constraint').flatMap(({ pktable }) =>
+    lockOn(pktable, 'SHARE ROW EXCLUSIVE'),
+  );
+  const partitions = commands.flatMap(({ def }) =>
+    def && 'PartitionCmd' in def ? lockOn(def.PartitionCmd.name, 'ACCESS EXCLUSIVE') : [],
+  );
+  const parents = commands.flatMap(({ subtype, def }) =>
+    subtype === 'AT_AddInherit' && def && 'RangeVar' in def
+      ? lockOn(def.RangeVar, 'SHARE UPDATE EXCLUSIVE')
+      : [],
+  );
+  return [...lockOn(relation, strongest), ...referenced, ...partitions, ...parents];
+}
+
+function modeOfSubcommand({ subtype, def }: Tree.AlterTableCmd): LockMode {
+  if (subtype === 'AT_AddConstraint' && def && 'Constraint' in def)
+    return def.Constraint.contype === 'CONSTR_FOREIGN' ? 'SHARE ROW EXCLUSIVE' : 'ACCESS EXCLUSIVE';
+  if (subtype === 'AT_SetRelOptions' || subtype === 'AT_ResetRelOptions') {
+    const options =
+      def && 'List' in def ? itemsOf<Tree.DefElem>(def.List.items as Tree.Node[], 'DefElem') : [];
+    const isLight = options.every(({ defname = '' }) => LIGHT_OPTIONS.test(defname));
+    return isLight ? 'SHARE UPDATE EXCLUSIVE' : 'ACCESS EXCLUSIVE';
+  }
+  return WEAKER[subtype ?? 'AT_AddColumn'] ?? 'ACCESS EXCLUSIVE';
+}
+
+/** Returns the locks of DETACH PARTITION CONCURRENTLY, which commits after it has marked the partition. */
+export function releasedByAlterTable({ relation, cmds }: Tree.AlterTableStmt): ReleasedLock[] {
+  return itemsOf<Tree.AlterTableCmd>(cmds, 'AlterTableCmd').flatMap(({ subtype, def }) => {
+    if (subtype !== 'AT_DetachPartition' || !def || !('PartitionCmd' in def)) return [];
+    const { concurrent, name } = def.PartitionCmd;
+    if (!concurrent) return [];
+    return [
+      ...lockOn(relation, 'SHARE UPDATE EXCLUSIVE'),
+      ...lockOn(name, 'SHARE UPDATE EXCLUSIVE'),
+      ...lockOn(name, 'ACCESS EXCLUSIVE', { ofIndexes: 'ACCESS EXCLUSIVE' }).map((lock) => ({
+        ...lock,
+        atEnd: true as const,
+      })),
+    ];
+  });
 }

@@ -1,0 +1,61 @@
+import type * as Tree from 'libpg-query';
+import type { LockMode, Name, NamedLock } from '../../model/statement-actions.ts';
+import { itemsOf, type Node, nameOf, nodesWithin, walkTree } from './tree.ts';
+
+/** Returns the lock of a statement on a relation that it names; none if it names none. */
+export function lockOn(
+  range: Tree.RangeVar | undefined,
+  mode: LockMode | undefined,
+  more: Pick<NamedLock, 'ofTable' | 'ofIndexes'> = {},
+): NamedLock[] {
+  return range && mode ? [{ relation: nameOf(range), mode, ...more }] : [];
+}
+
+export function locksOn(ranges: Tree.Node[] | undefined, mode: LockMode | undefined): NamedLock[] {
+  return itemsOf<Tree.RangeVar>(ranges, 'RangeVar').flatMap((range) => lockOn(range, mode));
+}
+
+/** Names the relations of a list. */
+export function namesOfRanges(nodes: Tree.Node[] | undefined): Name[] {
+  return itemsOf<Tree.RangeVar>(nodes, 'RangeVar').map(nameOf);
+}
+
+const WRITES: ReadonlySet<string> = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
+
+/** Returns the locks of what a query and the statements within it read, lock and write. */
+export function locksOfQuery(node: Node): NamedLock[] {
+  const found: NamedLock[] = [];
+  const common = new Set(nodesWithin(node, 'CommonTableExpr').map(({ ctename }) => ctename));
+  const clauses = new Set<object>(
+    nodesWithin(node, 'LockingClause').flatMap(({ lockedRels }) =>
+      itemsOf<Tree.RangeVar>(lockedRels, 'RangeVar'),
+    ),
+  );
+  walkTree(node, (key, fields) => {
+    if (WRITES.has(key)) found.push(...ofWrite(key, fields));
+    if (key === 'RangeVar' && !clauses.has(fields))
+      found.push(...lockOn(fields as Tree.RangeVar, 'ACCESS SHARE'));
+    if (key === 'SelectStmt') found.push(...ofLockingClauses(fields as Tree.SelectStmt));
+  });
+  const rows = found.filter(({ mode }) => mode === 'ROW SHARE').map(({ relation }) => relation.name);
+  return found.filter(
+    ({ relation: { schema, name }, mode }) =>
+      (schema !== null || !common.has(name)) && !(mode === 'ACCESS SHARE' && rows.includes(name)),
+  );
+}
+
+/** The planner opens the indexes of rows that are to be changed; an INSERT lets go of them at its end. */
+function ofWrite(kind: string, { relation }: { readonly relation?: Tree.RangeVar }): NamedLock[] {
+  return lockOn(relation, 'ROW EXCLUSIVE', kind === 'InsertStmt' ? {} : { ofIndexes: 'ROW EXCLUSIVE' });
+}
+
+/** FOR UPDATE locks the tables of its FROM, or those that it names by their alias. */
+function ofLockingClauses({ lockingClause, fromClause }: Tree.SelectStmt): NamedLock[] {
+  const ranges = nodesWithin(fromClause, 'RangeVar');
+  return itemsOf<Tree.LockingClause>(lockingClause, 'LockingClause').flatMap(({ lockedRels }) => {
+    const names = itemsOf<Tree.RangeVar>(lockedRels, 'RangeVar').map(({ relname }) => relname);
+    return ranges
+      .filter(({ alias, relname }) => names.length === 0 || names.includes(alias?.aliasname ?? relname))
+      .flatMap((range) => lockOn(range, 'ROW SHARE'));
+  });
+}
