@@ -1,5 +1,6 @@
 import type { Session } from '../postgres/connection/session.ts';
 import { endsWithin } from '../postgres/ends-within.ts';
+import { PROGRESS_VIEWS } from '../postgres/sql/statement-kinds.ts';
 import type { Observed, RelationLock, Statement } from '../proxy/observed.ts';
 
 /** What one backend does at one moment. */
@@ -64,21 +65,11 @@ function intervalAt(ageMs: number): number {
   return Math.min(Math.max(ageMs * SHARE_OF_AGE, INTERVAL_MS), LONGEST_INTERVAL_MS);
 }
 
-const PROGRESS = `
-SELECT pid, command, phase, blocks_done AS done, blocks_total AS total FROM pg_catalog.pg_stat_progress_create_index
- WHERE pid = ANY ($1::pg_catalog.int4[])
-UNION ALL
-SELECT pid, 'VACUUM', phase, heap_blks_scanned, heap_blks_total FROM pg_catalog.pg_stat_progress_vacuum
- WHERE pid = ANY ($1::pg_catalog.int4[])
-UNION ALL
-SELECT pid, command, phase, heap_blks_scanned, heap_blks_total FROM pg_catalog.pg_stat_progress_cluster
- WHERE pid = ANY ($1::pg_catalog.int4[])
-UNION ALL
-SELECT pid, 'ANALYZE', phase, sample_blks_scanned, sample_blks_total FROM pg_catalog.pg_stat_progress_analyze
- WHERE pid = ANY ($1::pg_catalog.int4[])
-UNION ALL
-SELECT pid, command, type, bytes_processed, bytes_total FROM pg_catalog.pg_stat_progress_copy
- WHERE pid = ANY ($1::pg_catalog.int4[])`;
+const PROGRESS = PROGRESS_VIEWS.map(
+  ({ view, command = 'command', phase = 'phase', done, total }) =>
+    `SELECT pid, ${command} AS command, ${phase} AS phase, ${done} AS done, ${total} AS total
+       FROM pg_catalog.${view} WHERE pid = ANY ($1::pg_catalog.int4[])`,
+).join(' UNION ALL ');
 
 interface Activity {
   readonly pid: number;

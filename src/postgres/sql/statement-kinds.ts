@@ -4,7 +4,12 @@ import { RELATION_KINDS } from './kinds/relation-kinds.ts';
 import { ROW_KINDS } from './kinds/row-kinds.ts';
 import { SESSION_KINDS } from './kinds/session-kinds.ts';
 import { STORAGE_KINDS } from './kinds/storage-kinds.ts';
-import type { StatementKind, StatementTable } from './statement-properties.ts';
+import type {
+  ProgressView,
+  StatementKind,
+  StatementProperties,
+  StatementTable,
+} from './statement-properties.ts';
 
 /**
  * The one table of PostgreSQL's statements: every kind of node that the grammar makes of a statement, with the properties
@@ -18,3 +23,10 @@ export const STATEMENT_KINDS = {
   ...OBJECT_KINDS,
   ...CLUSTER_KINDS,
 } satisfies StatementTable<StatementKind>;
+
+/** The views in which statements show how far they are, each once. */
+export const PROGRESS_VIEWS: readonly ProgressView[] = [
+  ...new Set(
+    Object.values<StatementProperties<never>>(STATEMENT_KINDS).flatMap(({ progress = [] }) => progress),
+  ),
+];

@@ -24,6 +24,17 @@ interface OnDatabases {
 /** Farthest place where a statement may have an effect, not counting the functions that it calls. */
 export type Reach = 'database' | Beyond | OnDatabases;
 
+/** View of the server in which a statement shows how far it is, with the columns that say so. */
+export interface ProgressView {
+  readonly view: string;
+  /** SQL of the statement's name, by default the column `command`. */
+  readonly command?: string;
+  /** By default `phase`. */
+  readonly phase?: string;
+  readonly done: string;
+  readonly total: string;
+}
+
 /** The part that a statement plays in a transaction. */
 export type Role =
   /** BEGIN, START TRANSACTION. */
@@ -88,6 +99,7 @@ export interface StatementProperties<Fields> {
   readonly locks?: (fields: Fields) => readonly NamedLock[];
   /** Locks that it releases before its end, if it commits within itself. */
   readonly releases?: (fields: Fields) => readonly ReleasedLock[];
+  readonly progress?: readonly ProgressView[];
   /** It runs code that its tree does not show: a body, a prepared statement, the script of an extension. */
   readonly runsCode?: true;
   /** It evaluates the expressions in it; other statements only store them, as in a view. */

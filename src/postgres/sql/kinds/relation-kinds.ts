@@ -6,7 +6,7 @@ import { itemsOf, nameOf, nameOfParts, nodesWithin, strings } from '../tree.ts';
 import { alterations, locksOfAlterTable, releasedByAlterTable } from './alterations.ts';
 import { namesOfObject, reachOfObjects } from './cluster-objects.ts';
 import { defining } from './object-kinds.ts';
-import { replacing } from './storage-kinds.ts';
+import { BUILDS_INDEX, replacing } from './storage-kinds.ts';
 
 const detachesConcurrently = ({ cmds }: Tree.AlterTableStmt) =>
   itemsOf<Tree.AlterTableCmd>(cmds, 'AlterTableCmd').some(
@@ -58,6 +58,7 @@ export const RELATION_KINDS = {
       },
     ],
     locks: ({ relation, concurrent }) => lockOn(relation, concurrent ? 'SHARE UPDATE EXCLUSIVE' : 'SHARE'),
+    progress: [BUILDS_INDEX],
     releases: ({ relation, concurrent }) => (concurrent ? lockOn(relation, 'SHARE UPDATE EXCLUSIVE') : []),
   },
   DropStmt: {

@@ -46,6 +46,9 @@ export const ROW_KINDS = {
         : { beyond: 'server', what: 'COPY with a file of the server', why: TOUCHES_FILES };
     },
     copies: true,
+    progress: [
+      { view: 'pg_stat_progress_copy', phase: 'type', done: 'bytes_processed', total: 'bytes_total' },
+    ],
   },
   TruncateStmt: {
     name: 'TRUNCATE',

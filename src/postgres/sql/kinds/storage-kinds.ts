@@ -1,8 +1,16 @@
 import type * as Tree from 'libpg-query';
 import type { NamedLock, ReleasedLock } from '../../../model/statement-actions.ts';
 import { lockOn } from '../query-locks.ts';
-import type { StatementKind, StatementTable } from '../statement-properties.ts';
+import type { ProgressView, StatementKind, StatementTable } from '../statement-properties.ts';
 import { hasOption, itemsOf, nameOf } from '../tree.ts';
+
+const heap = { done: 'heap_blks_scanned', total: 'heap_blks_total' } as const;
+const COPIES_TABLE: ProgressView = { view: 'pg_stat_progress_cluster', ...heap };
+export const BUILDS_INDEX: ProgressView = {
+  view: 'pg_stat_progress_create_index',
+  done: 'blocks_done',
+  total: 'blocks_total',
+};
 
 /** Statements that write relations anew, or look after their files. */
 export const STORAGE_KINDS = {
@@ -36,6 +44,16 @@ export const STORAGE_KINDS = {
       vacuumed(rels).flatMap((relation) =>
         isVacuum ? releasedByVacuum(relation, hasOption(options, 'full')) : releasedByAnalyze(relation),
       ),
+    progress: [
+      { view: 'pg_stat_progress_vacuum', command: "'VACUUM'", ...heap },
+      {
+        view: 'pg_stat_progress_analyze',
+        command: "'ANALYZE'",
+        done: 'sample_blks_scanned',
+        total: 'sample_blks_total',
+      },
+      COPIES_TABLE,
+    ],
   },
   // The server refuses that of a partitioned table too.
   ClusterStmt: {
@@ -46,6 +64,7 @@ export const STORAGE_KINDS = {
     actions: ({ relation }) => [{ does: 'cluster', table: relation ? nameOf(relation) : null }],
     locks: clustering,
     releases: (fields) => ifPartitioned(clustering(fields)),
+    progress: [COPIES_TABLE],
   },
   ReindexStmt: {
     name: 'REINDEX',
@@ -75,6 +94,7 @@ export const STORAGE_KINDS = {
             ...lockOn(fields.relation, 'SHARE').map((lock) => ({ ...lock, partitions: 'alone' as const })),
           ]
         : ifPartitioned(reindexing(fields)),
+    progress: [BUILDS_INDEX],
   },
 } satisfies Partial<StatementTable<StatementKind>>;
 
