@@ -5,6 +5,7 @@ import type { Action, ActionOf, Name } from '../model/statement-actions.ts';
 import { blocks, LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 import { lastPart } from './kinds/names.ts';
+import { LONGEST_SQL } from './thresholds.ts';
 
 /** One action of a statement. */
 export interface StatementAction<Does extends Action['does']> {
@@ -192,6 +193,13 @@ export class HazardContext {
 
   actions(statement: StatementSection): readonly Action[] {
     return this.facts.parsed.get(statement.index)?.actions ?? [];
+  }
+
+  /** Returns the statement with CONCURRENTLY in it, as the proposal has it; undefined if there is no such form, or it is long. */
+  concurrentForm({ index }: StatementSection): readonly string[] | undefined {
+    const form = this.facts.parsed.get(index)?.concurrentForm ?? [];
+    const isShort = form.length > 0 && form.every((sql) => sql.length <= LONGEST_SQL && !sql.includes('\n'));
+    return isShort ? form : undefined;
   }
 
   /** The statements of each transaction, in order. */

@@ -3,6 +3,7 @@ import type { Action, Name } from '../model/statement-actions.ts';
 import { lockEvidence } from './evidence.ts';
 import type { HazardContext, StatementAction } from './hazard-context.ts';
 import { severityElsewhen, weighLock } from './severity.ts';
+import { LONGEST_SQL } from './thresholds.ts';
 
 /** One place where a hazard was found. */
 export type Finding = Omit<Hazard, 'code' | 'allowed'>;
@@ -111,8 +112,6 @@ export function lockFinding(
 export function sqlAdvice(sentence: string, ...sql: string[]): string {
   return [sentence, ...sql.map((statement) => `${statement.replace(/;\s*$/, '')};`)].join('\n');
 }
-
-const LONGEST_SQL = 400;
 
 /** The statement's own text with a change, if it has only one action and is short; otherwise undefined. */
 export function changedSql(

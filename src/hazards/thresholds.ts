@@ -16,3 +16,6 @@ export const LINGERING_MS = 200;
 
 /** Strong locks that nothing else explains are reported from this time on. */
 export const REPORTED_FROM_MS = 100;
+
+/** The longest statement that an advice repeats, in characters. */
+export const LONGEST_SQL = 400;

@@ -62,6 +62,8 @@ export interface StatementFacts {
   readonly effect: StatementEffect;
   /** Locks that it takes and releases before its end. */
   readonly releases?: readonly ReleasedLock[];
+  /** The same with CONCURRENTLY, one statement a line; empty if it has no such form, or is one. */
+  readonly concurrentForm?: readonly string[];
   /** It goes back to a savepoint, which the server answers as it answers the end of a transaction: ROLLBACK. */
   readonly toSavepoint: boolean;
   /** It concerns nothing but cursors, prepared statements and temporary relations of its session. */

@@ -8,6 +8,7 @@ import {
   releasedLocks,
   strongestEffect,
 } from '../postgres/sql/classify-statement.ts';
+import { readConcurrentForm } from '../postgres/sql/concurrent-form.ts';
 import { LocalNames, type LocalReading } from '../postgres/sql/local-names.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { parseText } from '../postgres/sql/parse.ts';
@@ -59,8 +60,10 @@ function withLocal(facts: StatementFacts, { own, names }: LocalReading): Stateme
 async function parsed(sql: string, at: number): Promise<StatementFacts | undefined> {
   const statements = await parseText(Buffer.from(sql));
   if (!statements) return undefined;
+  const [only] = statements;
   return {
     actions: statements.flatMap(({ node }) => [...actionsOf(node), ...variationsIn(sql, node, at)]),
+    concurrentForm: only && statements.length === 1 ? await readConcurrentForm(sql, only.node) : [],
     releases: statements.flatMap(({ node }) => releasedLocks(node)),
     effect: strongestEffect(statements.map(({ node }) => effectOf(node))),
     toSavepoint: statements.some(({ node }) => isRollbackTo(node)),

@@ -1,8 +1,8 @@
 import type * as Tree from 'libpg-query';
 import { withoutLastPart } from '../hazards/kinds/names.ts';
 import { fieldsIf } from '../postgres/sql/classify-statement.ts';
+import { concurrentForm } from '../postgres/sql/concurrent-form.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
-import { isWord, slice } from '../postgres/sql/tokens.ts';
 import { strings } from '../postgres/sql/tree.ts';
 import {
   columnList,
@@ -26,7 +26,7 @@ export function buildConcurrently(subject: Subject): Rewriting {
       'a partitioned table has no concurrent build: build the index on each partition, and attach it',
     );
   const guard = index.idxname === undefined ? [] : [dropInvalid(subject, index.relation, index.idxname)];
-  return [...guard, waiting(inserted(subject, 'INDEX', 'CONCURRENTLY'))];
+  return [...guard, ...(concurrentForm(subject) ?? []).map(waiting)];
 }
 
 const GUARD = `DO $$
@@ -46,29 +46,12 @@ END $$`);
 }
 
 /** DROP INDEX, one at a time. */
-export function dropConcurrently({ node, sql, tokens }: Subject): Rewriting {
-  const drop = fieldsIf(node, 'DropStmt');
-  if (drop?.behavior === 'DROP_CASCADE') return left('DROP INDEX CONCURRENTLY knows no CASCADE');
-  const commas = tokens.filter((token) => isWord(token, ','));
-  const first = tokens.find((token) => !['DROP', 'INDEX', 'IF', 'EXISTS'].includes(token.text.toUpperCase()));
-  const starts = [first?.from ?? 0, ...commas.map(({ to }) => to)];
-  const guard = drop?.missing_ok ? 'IF EXISTS ' : '';
-  return starts.map((from, index) =>
-    waiting(`DROP INDEX CONCURRENTLY ${guard}${slice(sql, from, commas[index]?.from)}`),
-  );
+export function dropConcurrently(subject: Subject): Rewriting {
+  return concurrentForm(subject)?.map(waiting) ?? left('DROP INDEX CONCURRENTLY knows no CASCADE');
 }
 
-const KINDS_OF_REINDEX: Readonly<Partial<Record<Tree.ReindexObjectType, string>>> = {
-  REINDEX_OBJECT_INDEX: 'INDEX',
-  REINDEX_OBJECT_TABLE: 'TABLE',
-  REINDEX_OBJECT_SCHEMA: 'SCHEMA',
-  REINDEX_OBJECT_DATABASE: 'DATABASE',
-};
-
 export function reindexConcurrently(subject: Subject): Rewriting {
-  const { kind } = fieldsIf(subject.node, 'ReindexStmt') ?? {};
-  const word = kind && KINDS_OF_REINDEX[kind];
-  return word ? [waiting(inserted(subject, word, 'CONCURRENTLY'))] : left('it has no concurrent form');
+  return concurrentForm(subject)?.map(waiting) ?? left('it has no concurrent form');
 }
 
 /** ALTER INDEX … SET TABLESPACE. */
@@ -88,7 +71,7 @@ export function refreshConcurrently(subject: Subject): Rewriting {
   if (skipData) return left('REFRESH … WITH NO DATA has no concurrent form');
   if (!subject.before(relation)?.key)
     return left('REFRESH MATERIALIZED VIEW CONCURRENTLY needs a unique index over columns of the view');
-  return [step(inserted(subject, 'VIEW', 'CONCURRENTLY'))];
+  return concurrentForm(subject)?.map(step) ?? left('it has no concurrent form');
 }
 
 /** ADD UNIQUE and ADD PRIMARY KEY. @param written the table as the statement names it. */
@@ -121,10 +104,4 @@ export function constraintFromIndex(
     waiting(index.join(' ')),
     step([`ALTER TABLE ${written} ADD CONSTRAINT ${name} ${kind} USING INDEX ${name}`, ...words].join(' ')),
   ];
-}
-
-/** The statement with a word behind the first of these keywords. */
-export function inserted({ sql, tokens }: Subject, keyword: string, word: string): string {
-  const at = tokens.find((token) => isWord(token, keyword))?.to ?? 0;
-  return `${slice(sql, 0, at)} ${word} ${slice(sql, at)}`;
 }

@@ -35,8 +35,9 @@ export const BUILDS: readonly HazardRecord[] = [
           )
         : sqlAdvice(
             'Build it outside a transaction, and look for an INVALID index if the build fails:',
-            changedSql(found, (sql) => sql.replace(/\bINDEX\b/i, 'INDEX CONCURRENTLY')) ??
+            ...(found.context.concurrentForm(found.statement) ?? [
               `CREATE INDEX CONCURRENTLY … ON ${found.relation} …`,
+            ]),
           ),
   }),
   {
@@ -62,7 +63,8 @@ export const BUILDS: readonly HazardRecord[] = [
               `reads and writes of ${relation} wait while ${names.join(', ')} is dropped`,
               sqlAdvice(
                 'Drop it outside a transaction:',
-                ...names.map((name) => `DROP INDEX CONCURRENTLY ${name}`),
+                ...(context.concurrentForm(statement) ??
+                  names.map((name) => `DROP INDEX CONCURRENTLY ${name}`)),
               ),
               true,
             );
@@ -91,7 +93,9 @@ export const BUILDS: readonly HazardRecord[] = [
                 `writes to ${relation} wait while its indexes are rebuilt`,
                 sqlAdvice(
                   'Rebuild it outside a transaction:',
-                  `REINDEX (CONCURRENTLY) ${action.kind.toUpperCase()} ${action.object ? displayName(...[action.object.schema, action.object.name].filter((part) => part !== null)) : '…'}`,
+                  ...(context.concurrentForm(statement) ?? [
+                    `REINDEX (CONCURRENTLY) ${action.kind.toUpperCase()} ${action.object ? displayName(...[action.object.schema, action.object.name].filter((part) => part !== null)) : '…'}`,
+                  ]),
                 ),
               ),
             ),

@@ -32,8 +32,11 @@ export const LOCKING: readonly HazardRecord[] = [
     does: 'refresh',
     when: ({ action }) => !action.concurrently,
     messageOf: ({ relation }) => `readers of ${relation} wait while its query runs`,
-    adviceOf: ({ relation }) =>
-      sqlAdvice('With a unique index on the view:', `REFRESH MATERIALIZED VIEW CONCURRENTLY ${relation}`),
+    adviceOf: ({ context, statement, relation }) =>
+      sqlAdvice(
+        'With a unique index on the view:',
+        ...(context.concurrentForm(statement) ?? [`REFRESH MATERIALIZED VIEW CONCURRENTLY ${relation}`]),
+      ),
   }),
   blocking({
     code: 'TRIGGER_IN_LONG_TRANSACTION',

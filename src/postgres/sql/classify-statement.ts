@@ -147,6 +147,11 @@ export function concurrentFailure(node: Node): ConcurrentFailure | undefined {
   return concurrent?.says(fieldsOf(node)) ? concurrent.failure : undefined;
 }
 
+/** Returns the keyword that CONCURRENTLY stands behind, if the statement has a concurrent form. */
+export function concurrentKeyword(node: Node): string | undefined {
+  return propertiesOf(node).concurrent?.behind?.(fieldsOf(node));
+}
+
 /** The statement says NOWAIT, itself or in a FOR UPDATE. */
 export function saysNowait(node: Node): boolean {
   if (propertiesOf(node).nowait?.(fieldsOf(node))) return true;

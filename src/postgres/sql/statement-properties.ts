@@ -81,7 +81,12 @@ export interface StatementProperties<Fields> {
   /** By default `same`. */
   readonly inBlock?: Decided<Fields, InBlock>;
   readonly role?: (fields: Fields) => Role;
-  readonly concurrent?: { readonly says: (fields: Fields) => boolean; readonly failure: ConcurrentFailure };
+  readonly concurrent?: {
+    readonly says: (fields: Fields) => boolean;
+    readonly failure: ConcurrentFailure;
+    /** The keyword that CONCURRENTLY stands behind; undefined if this statement has no concurrent form. */
+    readonly behind?: (fields: Fields) => string | undefined;
+  };
   /** NOWAIT: it asks to fail rather than wait. */
   readonly nowait?: (fields: Fields) => boolean;
   readonly reach: Decided<Fields, Reach>;

@@ -44,7 +44,11 @@ export const RELATION_KINDS = {
   IndexStmt: {
     ...defining('CREATE INDEX'),
     inBlock: ({ concurrent }) => (concurrent ? 'refused' : 'same'),
-    concurrent: { says: ({ concurrent }) => concurrent === true, failure: 'an invalid index' },
+    concurrent: {
+      says: ({ concurrent }) => concurrent === true,
+      failure: 'an invalid index',
+      behind: () => 'INDEX',
+    },
     actions: (tree) => [
       {
         does: 'create index',
@@ -64,7 +68,12 @@ export const RELATION_KINDS = {
   DropStmt: {
     ...defining('DROP'),
     inBlock: ({ concurrent }) => (concurrent ? 'refused' : 'same'),
-    concurrent: { says: ({ concurrent }) => concurrent === true, failure: 'nothing in its way' },
+    concurrent: {
+      says: ({ concurrent }) => concurrent === true,
+      failure: 'nothing in its way',
+      behind: ({ removeType, behavior }) =>
+        removeType === 'OBJECT_INDEX' && behavior !== 'DROP_CASCADE' ? 'INDEX' : undefined,
+    },
     actions: ({ removeType = '', objects = [], concurrent = false, behavior }) => [
       {
         does: 'drop',

@@ -12,13 +12,17 @@ export const BUILDS_INDEX: ProgressView = {
   total: 'blocks_total',
 };
 
-/** Statements that write relations anew, or look after their files. */
+/** Statements that rewrite relations, or look after their files. */
 export const STORAGE_KINDS = {
   RefreshMatViewStmt: {
     name: 'REFRESH MATERIALIZED VIEW',
     effect: 'rows',
     reach: 'database',
-    concurrent: { says: ({ concurrent }) => concurrent === true, failure: 'nothing in its way' },
+    concurrent: {
+      says: ({ concurrent }) => concurrent === true,
+      failure: 'nothing in its way',
+      behind: ({ skipData }) => (skipData ? undefined : 'VIEW'),
+    },
     actions: ({ relation, concurrent = false }) => [
       { does: 'refresh', view: nameOf(relation), concurrently: concurrent },
     ],
@@ -76,7 +80,12 @@ export const STORAGE_KINDS = {
       !hasOption(params, 'concurrently')
         ? 'same'
         : 'refused',
-    concurrent: { says: ({ params }) => hasOption(params, 'concurrently'), failure: 'another meaning' },
+    concurrent: {
+      says: ({ params }) => hasOption(params, 'concurrently'),
+      failure: 'another meaning',
+      behind: ({ kind }) =>
+        kind === 'REINDEX_OBJECT_SYSTEM' ? undefined : kind?.replace('REINDEX_OBJECT_', ''),
+    },
     actions: ({ kind = '', relation, params }) => [
       {
         does: 'reindex',
