@@ -1,7 +1,7 @@
 import { SafemigrateError } from './errors.ts';
 
 /**
- * What ends a run early: the caller's signal, or a loss that the run cannot go on with. While the command runs the
+ * The end of a run before its time: the caller's signal, or a loss that the run cannot go on with. While the command runs the
  * caller's signal belongs to the command, which may need a moment to end; a loss ends that too.
  */
 export class Stop {
@@ -28,6 +28,11 @@ export class Stop {
   get lost(): SafemigrateError | undefined {
     const { aborted, reason } = this.signal;
     return aborted && reason instanceof SafemigrateError && reason.code === 'LOST' ? reason : undefined;
+  }
+
+  /** @throws SafemigrateError the loss that ended the run, if it was one. */
+  throwIfLost(): void {
+    if (this.lost) throw this.lost;
   }
 
   now(reason: SafemigrateError): void {

@@ -1,6 +1,7 @@
 import type { Target } from '../database/target.ts';
 import type { SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
+import type { Unmeasured } from '../measured.ts';
 import type { Caveat, CloneSection } from '../model/report.ts';
 import type { FolderEntry } from '../ownership/folder-records.ts';
 import type { MadeDatabases } from '../ownership/made-databases.ts';
@@ -150,7 +151,7 @@ export interface Clone {
   /** What makes it differ from the target, and the rehearsal less true. */
   readonly caveats: Caveat[];
   /** Space that it takes beyond what it shares with the target, at this moment; the reason if that cannot be determined. */
-  uniqueBytes(): Promise<number | { readonly unmeasured: string }>;
+  uniqueBytes(): Promise<number | Unmeasured>;
   /** From now on the end of the run leaves it where it is. */
   keep(): Promise<void>;
   /**

@@ -6,6 +6,7 @@ import {
   type TargetTraffic,
 } from '../database/traffic.ts';
 import { formatDuration } from '../format.ts';
+import type { Unmeasured } from '../measured.ts';
 import type { DiskSpace } from '../model/hazard-facts.ts';
 import type {
   Caveat,
@@ -19,7 +20,7 @@ import { type HeldLock, longestLocks } from './held-locks.ts';
 import { effectiveRates, type Rates, SHORT_SAMPLE_MS } from './rates.ts';
 
 export interface ForecastInput {
-  readonly traffic: TargetTraffic | { readonly unmeasured: string };
+  readonly traffic: TargetTraffic | Unmeasured;
   readonly statements: readonly StatementSection[];
   readonly schema: Pick<SchemaSection, 'changes'> | null;
   readonly data: DataSection | null;

@@ -1,5 +1,5 @@
 import type { Target } from '../database/target.ts';
-import { messageOf } from '../errors.ts';
+import { measured } from '../measured.ts';
 import { isReplaced } from '../model/converted-column.ts';
 import type { Caveat, ConvertedColumn, DataSection, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
@@ -86,7 +86,7 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
   const weighed =
     columns.length === 0 && rewritten.length === 0
       ? NOTHING
-      : await orCaveat(caveats, () =>
+      : await measured(caveats, 'data.lost', () =>
           withReader(options, options.target.settings, async (session) => ({
             columns: await contentOf(
               session,
@@ -151,7 +151,7 @@ async function convertedAmong(
       ),
     );
   return (
-    (await orCaveat(caveats, compare)) ??
+    (await measured(caveats, 'data.lost', compare)) ??
     tables.flatMap(({ relation, columns }) => uncompared(relation, columns))
   );
 }
@@ -199,7 +199,7 @@ async function copiedAmong(
     withReader(options, options.target.settings, (target) =>
       withReader(options, options.clone, (copy) => copiedColumns(target, copy, objects)),
     );
-  const copied = (await orCaveat(caveats, compare)) ?? [];
+  const copied = (await measured(caveats, 'data.lost', compare)) ?? [];
   touched.push(...copied.map((object) => `compared the values of ${object}`));
   return copied;
 }
@@ -231,16 +231,6 @@ function isUntouched(content: ColumnContent | undefined): boolean {
 }
 
 const NOTHING = { columns: new Map<string, ColumnContent>(), rewrittenBytes: new Map<string, number>() };
-
-/** At the end of a run nothing that is only looked up may cost the report. */
-async function orCaveat<T>(caveats: Caveat[], read: () => Promise<T>): Promise<T | null> {
-  try {
-    return await read();
-  } catch (error) {
-    caveats.push({ path: 'data.lost', kind: 'unmeasured', reason: messageOf(error) });
-    return null;
-  }
-}
 
 async function withReader<T>(
   { run, audit, signal }: DataLossOptions,

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { readMounts } from '../database/mounts.ts';
 import { messageOf } from '../errors.ts';
+import type { Unmeasured } from '../measured.ts';
 
 const execute = promisify(execFile);
 
@@ -29,10 +30,7 @@ const EXTENT = /^\s*\d+:\s+(\d+)\.\.\s*(\d+):\s+\d+\.\.\s*\d+:\s+\d+:(.*)$/;
  * takes about as long as copying the files by reference did.
  * @param database OID of the only database whose files count, in the folder of a server. Default: all.
  */
-export async function uniqueBytesOf(
-  folder: string,
-  database?: number,
-): Promise<number | { readonly unmeasured: string }> {
+export async function uniqueBytesOf(folder: string, database?: number): Promise<number | Unmeasured> {
   const datasets = (await readMounts()).filter(
     (mount) => mount.type === 'zfs' && path.dirname(mount.folder) === path.join(folder, 'parts'),
   );
@@ -61,7 +59,7 @@ export async function uniqueBytesOf(
 }
 
 /** ZFS counts exactly what a clone does not share with its origin. */
-async function usedBy(datasets: readonly string[]): Promise<number | { readonly unmeasured: string }> {
+async function usedBy(datasets: readonly string[]): Promise<number | Unmeasured> {
   try {
     const { stdout } = await execute('zfs', ['get', '-Hp', '-o', 'value', 'used', ...datasets]);
     return stdout

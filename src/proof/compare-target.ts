@@ -1,6 +1,6 @@
 import { movedBetween } from '../database/server-identity.ts';
 import { type TargetTraffic, trafficBetween } from '../database/traffic.ts';
-import { messageOf } from '../errors.ts';
+import { isUnmeasured, measuredOrReason, type Unmeasured } from '../measured.ts';
 import type { Caveat, SchemaChange, TargetSection } from '../model/report.ts';
 import { accountForServer } from './account-for-server.ts';
 import { accountForSessions } from './account-for-sessions.ts';
@@ -15,7 +15,7 @@ import { readTargetState, type TargetState, type WatchOptions, writtenCatalogues
 
 export interface TargetComparison extends Pick<TargetSection, 'changes' | 'unchanged' | 'sessions'> {
   /** The target's traffic since `before`; the reason where it could not be read. */
-  readonly traffic: TargetTraffic | { readonly unmeasured: string };
+  readonly traffic: TargetTraffic | Unmeasured;
   /** In words, where another server was asked the second time. */
   readonly moved?: string | undefined;
   readonly caveats: Caveat[];
@@ -36,11 +36,9 @@ export async function compareTarget(
   options: WatchOptions,
   { before, start, command, describeTarget }: SinceClone,
 ): Promise<TargetComparison> {
-  let after: TargetState;
-  try {
-    after = await readTargetState(options);
-  } catch (error) {
-    const reason = `the target could not be read again: ${messageOf(error)}`;
+  const after = await measuredOrReason(() => readTargetState(options));
+  if (isUnmeasured(after)) {
+    const reason = `the target could not be read again: ${after.unmeasured}`;
     return {
       changes: [],
       unchanged: null,

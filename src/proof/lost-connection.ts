@@ -1,4 +1,5 @@
 import { messageOf, SafemigrateError } from '../errors.ts';
+import { endsRun } from '../measured.ts';
 import { openMaintenanceSessionPatiently } from '../ownership/control-session.ts';
 import type { Stop } from '../stop.ts';
 import type { SeenCommand } from './attribute-changes.ts';
@@ -6,7 +7,7 @@ import { compareTarget } from './compare-target.ts';
 import { NO_CONTACTS } from './new-sessions.ts';
 import type { TargetState, WatchOptions } from './target-state.ts';
 
-/** For a server that restarts to come back. */
+/** Time for a server that restarts to come back. */
 const RESTART_MS = 10_000;
 
 /**
@@ -43,18 +44,34 @@ function lossIn(error: unknown, connected: boolean): SafemigrateError | undefine
 }
 
 /**
- * Ends a run that has lost the server, and says whether the target changed since `before`.
- * @throws SafemigrateError `TARGET_CHANGED`, `LOST`
+ * Does the work of the command and all that follows it. If a lost connection or an interrupt ends the run there, the target is read
+ * once more, because the command may have changed it, and there is no report that would show that.
+ * @param before the target's state before the clone was made.
+ * @throws SafemigrateError `TARGET_CHANGED`, `LOST`, `INTERRUPTED`; what else the work throws.
  */
-export async function throwIfLost(
-  { lost }: Stop,
+export async function accountedFor<T>(
+  stop: Stop,
   options: Omit<WatchOptions, 'control'>,
   before: TargetState,
-): Promise<void> {
-  if (lost) throw await explainLoss(lost, options, before);
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const end = endOf(stop, error);
+    throw end === undefined ? error : await explainEnd(end, options, before);
+  }
 }
 
-/** What is known of the command when its server is lost. */
+/** Finds what ended the run: a loss before the interrupt, and either before what failed in consequence. */
+function endOf({ signal, lost }: Stop, error: unknown): SafemigrateError | undefined {
+  const end = [lost, error, signal.reason].find(endsRun);
+  if (end === undefined) return undefined;
+  if (end instanceof SafemigrateError && end.code === 'LOST') return end;
+  return new SafemigrateError('INTERRUPTED', 'Interrupted.', { cause: end });
+}
+
+/** The facts about a command whose run ended before they could be read: all that it could have done. */
 const UNOBSERVED: SeenCommand = {
   reachedClone: true,
   madeDatabases: false,
@@ -74,11 +91,11 @@ const UNOBSERVED: SeenCommand = {
 };
 
 /**
- * Reads the target once more to find out what the loss of the server in the middle of a run means for it.
- * @returns the error to end the run with: `TARGET_CHANGED` if the target is not as it was, else `LOST`.
+ * Reads the target once more to find out what the early end of a run means for it.
+ * @returns the error to end the run with: `TARGET_CHANGED` if the target is not as it was, else one of the same code.
  */
-async function explainLoss(
-  lost: SafemigrateError,
+async function explainEnd(
+  end: SafemigrateError,
   options: Omit<WatchOptions, 'control'>,
   before: TargetState,
 ): Promise<SafemigrateError> {
@@ -105,14 +122,14 @@ async function explainLoss(
       const unread = caveats.find(({ kind, path }) => kind === 'unmeasured' && path !== 'target.unchanged');
       const asked = moved === undefined ? '' : `At its address ${moved}. `;
       if (changes.length === 0 && unread === undefined)
-        return new SafemigrateError('LOST', `${lost.message} ${asked}The target is as it was before.`, {
+        return new SafemigrateError(end.code, `${end.message} ${asked}The target is as it was before.`, {
           hint: cleaning,
         });
       if (changes.length === 0) throw new Error(unread?.reason);
       const list = changes.map(({ what }) => `  ${what}`).join('\n');
       return new SafemigrateError(
         'TARGET_CHANGED',
-        `${lost.message} ${asked}Meanwhile the target changed:\n${list}`,
+        `${end.message} ${asked}Meanwhile the target changed:\n${list}`,
         {
           hint: `Who did it could not be found out: look at the target.\n${cleaning}`,
         },
@@ -121,7 +138,7 @@ async function explainLoss(
       await control.close();
     }
   } catch (error) {
-    return new SafemigrateError('LOST', lost.message, {
+    return new SafemigrateError(end.code, end.message, {
       hint: `Whether the target changed could not be found out (${messageOf(error)}).\n${cleaning}`,
     });
   }

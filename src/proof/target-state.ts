@@ -3,7 +3,8 @@ import { readTraffic } from '../database/read-traffic.ts';
 import { readServerIdentity, type ServerIdentity } from '../database/server-identity.ts';
 import type { Target } from '../database/target.ts';
 import type { TrafficReading } from '../database/traffic.ts';
-import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
+import { SafemigrateError } from '../errors.ts';
+import { measuredOrReason, type Unmeasured } from '../measured.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
@@ -21,9 +22,9 @@ export interface TargetState {
   /** On which it was read; null if it is gone. */
   readonly server: ServerIdentity | null;
   /** Who was there and what the server had counted; the reason if it could not be read. */
-  readonly accounts: ServerAccounts | { readonly unmeasured: string };
+  readonly accounts: ServerAccounts | Unmeasured;
   /** For the forecast, and which rows were written; the reason if it could not be read. */
-  readonly traffic: TrafficReading | { readonly unmeasured: string };
+  readonly traffic: TrafficReading | Unmeasured;
   readonly shared: SharedCatalogues;
   /** Of a server on this machine; null if the command could not write them either. */
   readonly files: ServerFiles | null;
@@ -78,30 +79,20 @@ async function readUnlessGone(options: WatchOptions): Promise<ReadInTarget> {
 }
 
 /**
- * The accounts come first: whoever has left by then has written all that the digest covers. The traffic comes last, so that the
- * reading knows of all that the session did before.
+ * Reads the accounts first: whoever has left by then has written all that the digest covers. The traffic comes last, so that the
+ * reading knows of all that the session did before. A rehearsal is worth making without either of these two.
  */
 async function readOver(session: Session, options: { wait: boolean }): Promise<ReadInTarget> {
   return {
     oid: Number((await session.query<{ oid: string }>(OID))[0]?.oid),
-    accounts: await unlessFailed(() => readAccounts(session, options)),
+    accounts: await measuredOrReason(() => readAccounts(session, options)),
     digest: await catalogueDigest(session),
     server: await readServerIdentity(session),
-    traffic: await unlessFailed(() => readTraffic(session)),
+    traffic: await measuredOrReason(() => readTraffic(session)),
   };
 }
 
 const OID = 'SELECT oid::int8 AS oid FROM pg_database WHERE datname = current_database()';
-
-/** Without statistics a rehearsal is still worth making. */
-async function unlessFailed<T>(read: () => Promise<T>): Promise<T | { readonly unmeasured: string }> {
-  try {
-    return await read();
-  } catch (error) {
-    if (sqlstateOf(error) === undefined) throw error;
-    return { unmeasured: messageOf(error) };
-  }
-}
 
 const GONE = { unmeasured: 'the target is gone' };
 const UNDEFINED_DATABASE = '3D000';

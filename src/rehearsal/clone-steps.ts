@@ -1,6 +1,7 @@
 import { prepareClone } from '../clone/after-clone.ts';
 import type { Clone } from '../clone/method.ts';
 import { inPhase } from '../events.ts';
+import { measured } from '../measured.ts';
 import type { Caveat } from '../model/report.ts';
 import {
   type Checked,
@@ -12,7 +13,6 @@ import type { Contents } from '../observe/checks/contents.ts';
 import type { CloneObservations } from '../observe/clone-observations.ts';
 import { type CloneWatch, watchClone } from '../observe/clone-watch.ts';
 import type { SeenStatements } from '../observe/command-watch.ts';
-import { measured } from '../observe/measured.ts';
 import { writtenUnchecked } from '../observe/orphans.ts';
 import { readTargetState, type TargetState } from '../proof/target-state.ts';
 import { contentsOf } from './clone-again.ts';

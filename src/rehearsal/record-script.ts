@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { commandWithoutSecrets } from '../command/command-secrets.ts';
-import { messageOf } from '../errors.ts';
 import { HazardContext } from '../hazards/hazard-context.ts';
+import { isUnmeasured, measuredOrReason } from '../measured.ts';
 import type { ScriptSection } from '../model/report.ts';
 import { nameTarget } from '../ownership/folder-records.ts';
 import { writeVerbatim } from '../propose/verbatim-script.ts';
@@ -13,30 +13,29 @@ import { writeFileWhole } from './write-whole.ts';
 
 /** Writes what the command sent to a file (`--script`); null if that was not asked for. What cannot be written does not end the run. */
 export async function recordScript(
-  { plan, context, life: { stop } }: CloneSetup,
+  { plan, context }: CloneSetup,
   { command }: RehearsalContext,
   run: Pick<Run, 'observed' | 'seen' | 'exitCode'>,
 ): Promise<ScriptSection | null> {
-  if (plan.script === null) return null;
+  const { script } = plan;
+  if (script === null) return null;
   const none = { file: null, statements: 0, transactions: 0 };
   if (run.exitCode !== 0) return { ...none, reason: 'the command did not succeed' };
   if (plan.proxy.observe === 'off')
     return { ...none, reason: 'statements were not observed (--observe off)' };
-  try {
+  const written = await measuredOrReason(async () => {
     const { sent, sessions } = run.seen;
     const facts = new HazardContext(hazardFactsOf(run));
     const { parts, statements, transactions } = await writeVerbatim({ context: facts, sent, sessions });
     if (parts.length === 0) return { ...none, reason: 'the command sent nothing that leaves anything' };
-    const file = resolve(plan.command.folder, plan.script);
+    const file = resolve(plan.command.folder, script);
     const words = commandWithoutSecrets(plan.command.argv, command.logins.logins).join(' ');
     const user = [...sessions.values()][0]?.user ?? context.target.settings.user;
     const text = renderScript(parts, heading(words, user), ['\\set ON_ERROR_STOP on']);
     await writeFileWhole(file, text, nameTarget(context.target));
     return { file, reason: null, statements, transactions };
-  } catch (error) {
-    if (stop.signal.aborted) throw error;
-    return { ...none, reason: messageOf(error) };
-  }
+  });
+  return isUnmeasured(written) ? { ...none, reason: written.unmeasured } : written;
 }
 
 function heading(command: string, role: string): string[] {

@@ -1,5 +1,5 @@
 import type { Report } from '../model/report.ts';
-import { throwIfLost, untouched } from '../proof/lost-connection.ts';
+import { accountedFor, untouched } from '../proof/lost-connection.ts';
 import { assembleReport, type Remembered, redactIfAsked } from './assemble-report.ts';
 import { makeClone, readAfter, readBefore } from './clone-steps.ts';
 import { runFurther } from './further-runs.ts';
@@ -65,15 +65,17 @@ async function rehearseWithin(
   const clone = await untouched(stop, () => makeClone(prepared, life, plan));
   const setup = { life, plan, context, clone, schema, sandbox: prepared.sandbox };
   const before = await untouched(stop, () => readBefore(setup, prepared));
-  const ran = await runMigration(setup, prepared.command, before.open);
-  await throwIfLost(stop, uninterrupted(context), stateBefore);
-  const after = await readAfter(setup, prepared, before, ran);
-  const further = await runFurther(setup, prepared, { before, ran, after, openGuarded });
-  await throwIfLost(stop, uninterrupted(context), stateBefore);
-  const steps = { ran, after, ...further };
-  const target = await compareWithTarget(setup, { stateBefore, before, ...steps });
-  const loss = await measureLoss(setup, stateBefore, after);
-  const uniqueBytes = await clone.uniqueBytes();
-  if (plan.clone.keep) await clone.keep();
-  return judgeRehearsal(setup, prepared, { ...steps, target, loss, uniqueBytes });
+  return accountedFor(stop, uninterrupted(context), stateBefore, async () => {
+    const ran = await runMigration(setup, prepared.command, before.open);
+    stop.throwIfLost();
+    const after = await readAfter(setup, prepared, before, ran);
+    const further = await runFurther(setup, prepared, { before, ran, after, openGuarded });
+    stop.throwIfLost();
+    const steps = { ran, after, ...further };
+    const target = await compareWithTarget(setup, { stateBefore, before, ...steps });
+    const loss = await measureLoss(setup, stateBefore, after);
+    const uniqueBytes = await clone.uniqueBytes();
+    if (plan.clone.keep) await clone.keep();
+    return judgeRehearsal(setup, prepared, { ...steps, target, loss, uniqueBytes });
+  });
 }

@@ -2,10 +2,10 @@ import type { Clone, CloneContext } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
 import { commandWithoutSecrets } from '../command/command-secrets.ts';
 import type { CommandResult } from '../command/run-command.ts';
-import { messageOf } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { countsAgainst } from '../hazards/extra-runs.ts';
 import { refersTo } from '../hazards/policy.ts';
+import { measured } from '../measured.ts';
 import type {
   Caveat,
   FurtherRunSection,
@@ -73,11 +73,9 @@ export async function readContentsBefore(
   { down }: Pick<ExtraCommands, 'down'>,
 ): Promise<ContentsBefore> {
   if (!down) return { contents: null, caveats: [] };
-  try {
-    return { contents: await inCloneForContents(context, clone, readContents), caveats: [] };
-  } catch (error) {
-    return { contents: null, caveats: [{ path: 'down', kind: 'unmeasured', reason: messageOf(error) }] };
-  }
+  const caveats: Caveat[] = [];
+  const contents = await measured(caveats, 'down', () => inCloneForContents(context, clone, readContents));
+  return { contents, caveats };
 }
 
 /**
@@ -154,19 +152,19 @@ function attemptRun(
   expect: () => Promise<Expected>,
 ): Promise<Attempt> {
   const work = async (): Promise<Attempt> => {
-    const began = await unlessFailed(path, async () => {
+    const caveats: Caveat[] = [];
+    const began = await measured(caveats, path, async () => {
       const expected = await expect();
       return { expected, run: await runOnce(setup, command) };
     });
-    if ('caveat' in began) return { ...NOT_ASKED, caveats: [began.caveat] };
-    const { expected, run } = began.value;
-    const seen = await unlessFailed(path, () => statementsOf(setup, run));
-    if ('caveat' in seen) return { ...NOT_ASKED, run, caveats: [...run.caveats, seen.caveat] };
+    if (!began) return { ...NOT_ASKED, caveats };
+    const { expected, run } = began;
+    caveats.push(...run.caveats);
+    const statements = await measured(caveats, path, () => statementsOf(setup, run));
+    if (!statements) return { ...NOT_ASKED, run, caveats };
     const ignored = path === 'rerun' ? setup.plan.checks.rerunIgnore : [];
-    const compared = await unlessFailed(path, () => compareRun(setup, expected, ignored));
-    const [statements, caveats] = [seen.value, run.caveats];
-    if ('caveat' in compared)
-      return { section: null, run, statements, caveats: [...caveats, compared.caveat] };
+    const compared = await measured(caveats, path, () => compareRun(setup, expected, ignored));
+    if (!compared) return { section: null, run, statements, caveats };
     const words = commandWithoutSecrets(command.input.argv, command.logins.logins);
     const section = sectionOf(run.result, {
       // Of `sh -c` the script alone is what the user gave.
@@ -174,22 +172,11 @@ function attemptRun(
       reachedClone: run.wire.reached(),
       refused: run.gate.refused,
       statements,
-      ...compared.value,
+      ...compared,
     });
     return { section, run, statements, caveats };
   };
   return inPhase(setup.context.emit, path, work, ({ section }) => section === null);
-}
-
-async function unlessFailed<T>(
-  path: ExtraRun,
-  work: () => Promise<T>,
-): Promise<{ value: T } | { caveat: Caveat }> {
-  try {
-    return { value: await work() };
-  } catch (error) {
-    return { caveat: { path, kind: 'unmeasured', reason: messageOf(error) } };
-  }
 }
 
 async function runOnce(setup: CloneSetup, command: LocatedCommand): Promise<CloneRun> {

@@ -1,6 +1,6 @@
-import { messageOf } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { refersTo } from '../hazards/policy.ts';
+import { measured } from '../measured.ts';
 import type { AtOnceSection, Caveat, SchemaSection } from '../model/report.ts';
 import { type Contents, compareEffects } from '../observe/checks/contents.ts';
 import type { Observed } from '../proxy/observed.ts';
@@ -46,16 +46,9 @@ export async function runAtOnce(
   const work = async (): Promise<AtOnceOutcome> => {
     // What they did to the target counts, even if the rest fails.
     const runs: CloneRun[] = [];
-    try {
-      return { section: await runTogether(setup, prepared, { count: atOnce, one, runs }), runs, caveats: [] };
-    } catch (error) {
-      if (setup.life.stop.signal.aborted) throw error;
-      return {
-        section: null,
-        runs,
-        caveats: [{ path: 'atOnce', kind: 'unmeasured', reason: messageOf(error) }],
-      };
-    }
+    const caveats: Caveat[] = [];
+    const together = () => runTogether(setup, prepared, { count: atOnce, one, runs });
+    return { section: await measured(caveats, 'atOnce', together), runs, caveats };
   };
   return inPhase(setup.context.emit, 'at-once', work, ({ section }) => section === null);
 }

@@ -1,5 +1,5 @@
-import { messageOf } from '../errors.ts';
 import { inPhase } from '../events.ts';
+import { measured } from '../measured.ts';
 import type { LoadSection } from '../model/load-model.ts';
 import type { Caveat, SchemaSection, StatementSection } from '../model/report.ts';
 import { caveatsOf, findSource, type LoadSource, originOf, rateCaveats, rateOf } from './load-traffic.ts';
@@ -51,12 +51,9 @@ export async function runUnderLoad(
     'load',
     async () => {
       const runs: CloneRun[] = [];
-      try {
-        return await runAll(setup, prepared, { load, request, runs });
-      } catch (error) {
-        if (setup.life.stop.signal.aborted) throw error;
-        return { ...NOT_ASKED, runs, caveats: [unmeasured('load', error)] };
-      }
+      const caveats: Caveat[] = [];
+      const loaded = await measured(caveats, 'load', () => runAll(setup, prepared, { load, request, runs }));
+      return loaded ?? { ...NOT_ASKED, runs, caveats };
     },
     ({ section }) => section === null,
   );
@@ -97,19 +94,14 @@ async function measureGuarded(
   { statements, openGuarded }: LoadRequest,
 ): Promise<{ section: LoadSection['guarded']; caveats: Caveat[] }> {
   if (!openGuarded) return { section: null, caveats: [] };
-  try {
-    const { section, opened } = await measureUnderLoad(setup, prepared, options, (loaded, observer) =>
+  const caveats: Caveat[] = [];
+  const section = await measured(caveats, 'load.guarded', async () => {
+    const guarded = await measureUnderLoad(setup, prepared, options, (loaded, observer) =>
       openGuarded(loaded, prepared.command, { statements, observer }),
     );
-    return { section: { ...section, guardrails: opened.happened() }, caveats: [] };
-  } catch (error) {
-    if (setup.life.stop.signal.aborted) throw error;
-    return { section: null, caveats: [unmeasured('load.guarded', error)] };
-  }
-}
-
-function unmeasured(path: string, error: unknown): Caveat {
-  return { path, kind: 'unmeasured', reason: messageOf(error) };
+    return { ...guarded.section, guardrails: guarded.opened.happened() };
+  });
+  return { section, caveats };
 }
 
 /** Names of the relations that statements locked. */

@@ -1,10 +1,10 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
 import { loginThere, targetThere } from '../clone/private/folder-location.ts';
 import type { StartedCopy } from '../clone/private-cluster.ts';
+import { measured } from '../measured.ts';
 import type { Caveat } from '../model/report.ts';
 import type { ApplicationSection } from '../model/upgrade-model.ts';
 import { type ChecksBefore, runChecksAfter, runChecksBefore } from '../observe/checks/check-watch.ts';
-import { measured } from '../observe/measured.ts';
 import type { Questions } from '../rehearsal/requested-checks.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import { withoutExplained } from './explained-changes.ts';

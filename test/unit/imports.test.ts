@@ -15,6 +15,7 @@ const LAYERS = [
   'scope.ts',
   'stop.ts',
   'model',
+  'measured.ts',
   'postgres',
   'database',
   'ownership',

@@ -2,6 +2,7 @@ import type { Clone } from '../../clone/method.ts';
 import { forOwnSessions } from '../../clone/own-sessions.ts';
 import type { Target } from '../../database/target.ts';
 import { messageOf, sqlstateOf } from '../../errors.ts';
+import { endsRun, measured } from '../../measured.ts';
 import type { Caveat, CheckSection, QueriesSection, SchemaSection } from '../../model/report.ts';
 import type { RunId } from '../../ownership/run-id.ts';
 import type { Audit } from '../../postgres/connection/audit.ts';
@@ -9,7 +10,6 @@ import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import { statementWithoutSecrets } from '../../postgres/sql/statement-secrets.ts';
-import { measured } from '../measured.ts';
 import { compareQueries } from './compare-queries.ts';
 import {
   type ColumnStates,
@@ -109,6 +109,7 @@ export async function runChecksAfter(
     if (compared) caveats.push(...queryCaveats(compared.skipped));
     return { ...withoutPasswords({ queries, checks: sections.checks }), caveats };
   } catch (error) {
+    if (endsRun(error)) throw error;
     if (options.queries)
       caveats.push({ path: 'queries.checked', kind: 'unmeasured', reason: messageOf(error) });
     const checks = options.checks.map((check) => compareCheck(check, null, failedCheck(error)));
@@ -118,6 +119,7 @@ export async function runChecksAfter(
 
 /** The clone may be gone by now: what could not be run has not passed. */
 function failedCheck(error: unknown): CheckResult {
+  if (endsRun(error)) throw error;
   return { kind: 'error', sqlstate: sqlstateOf(error) ?? '', message: messageOf(error) };
 }
 

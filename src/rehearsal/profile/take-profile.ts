@@ -6,11 +6,11 @@ import { readPlannerStatistics } from '../../database/read-planner-statistics.ts
 import { readRelationSizes } from '../../database/read-relation-sizes.ts';
 import { readTraffic } from '../../database/read-traffic.ts';
 import { type TargetTraffic, trafficBetween } from '../../database/traffic.ts';
-import { messageOf, sqlstateOf } from '../../errors.ts';
 import { plural } from '../../format.ts';
 import { profileRates } from '../../hazards/rates.ts';
 import { shapesForProfile } from '../../load/profiled-shapes.ts';
 import { recordShapes } from '../../load/record-shapes.ts';
+import { isUnmeasured, measuredOrReason } from '../../measured.ts';
 import type { Profile, ProfiledRelation } from '../../model/profile-model.ts';
 import { PLANNER_SETTINGS } from '../../observe/checks/production-plans.ts';
 import { readStatStatements } from '../../observe/checks/query-source.ts';
@@ -82,18 +82,18 @@ export async function takeProfile({
     statements: await readStatements(session, target.database.oid, unread),
     settings: await readSettings(session),
     sizes: await readRelationSizes(session),
-    planner: await unlessFailed(unread, 'relations[].planner', () => readPlannerStatistics(session)),
-    access: await unlessFailed(unread, 'access', () => readAccess(session)),
-    traffic: await unlessFailed(unread, 'traffic', () => readTraffic(session)),
+    planner: await orUnread(unread, 'relations[].planner', () => readPlannerStatistics(session)),
+    access: await orUnread(unread, 'access', () => readAccess(session)),
+    traffic: await orUnread(unread, 'traffic', () => readTraffic(session)),
   }));
   const shapes =
     windowMs === 0
       ? null
       : await withSession(open(), (session) =>
-          unlessFailed(unread, 'shapes', () => recordShapes(session, windowMs, signal)),
+          orUnread(unread, 'shapes', () => recordShapes(session, windowMs, signal)),
         );
   const second = await withSession(open(), (session) =>
-    unlessFailed(unread, 'traffic', () => readTraffic(session)),
+    orUnread(unread, 'traffic', () => readTraffic(session)),
   );
   const traffic = first.traffic && second && trafficBetween(first.traffic, second);
   const { sizes, planner, freeBytes, statements, settings } = first;
@@ -202,17 +202,14 @@ async function readSettings(session: Session): Promise<Profile['settings']> {
   );
 }
 
-/** Without this part the profile is still worth having. */
-async function unlessFailed<T>(
+/** Reads a part of the profile; if that fails, the profile is still worth having, and `unread` gives the reason. */
+async function orUnread<T>(
   unread: Profile['unread'],
   what: string,
   read: () => Promise<T>,
 ): Promise<T | null> {
-  try {
-    return await read();
-  } catch (error) {
-    if (sqlstateOf(error) === undefined) throw error;
-    unread.push({ what, reason: messageOf(error) });
-    return null;
-  }
+  const result = await measuredOrReason(read);
+  if (!isUnmeasured(result)) return result;
+  unread.push({ what, reason: result.unmeasured });
+  return null;
 }

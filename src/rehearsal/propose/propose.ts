@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
 import { UNWATCHED } from '../../command/sandbox/command-sandbox.ts';
-import { messageOf } from '../../errors.ts';
 import { inPhase } from '../../events.ts';
 import { findHazards } from '../../hazards/find-hazards.ts';
 import { neededBytes } from '../../hazards/forecast.ts';
 import { HazardContext } from '../../hazards/hazard-context.ts';
+import { isUnmeasured, measured, measuredOrReason } from '../../measured.ts';
 import type { LoadedRunSection } from '../../model/load-model.ts';
 import type { Caveat, Hazard, ProposalMeasures, ProposalSection } from '../../model/report.ts';
 import { watchClone } from '../../observe/clone-watch.ts';
@@ -69,17 +69,10 @@ export async function proposeSaferForm(
   if (file === null) return NOT_ASKED;
   const work = async (): Promise<ProposalOutcome> => {
     const runs: CloneRun[] = [];
-    try {
-      const made = await makeProposal(setup, prepared, {
-        original,
-        runs,
-        file: resolve(setup.plan.command.folder, file),
-      });
-      return { ...made, runs, caveats: [] };
-    } catch (error) {
-      if (setup.life.stop.signal.aborted) throw error;
-      return { section: refused(original, [messageOf(error)]), runs, caveats: [], statements: [] };
-    }
+    const request = { original, runs, file: resolve(setup.plan.command.folder, file) };
+    const made = await measuredOrReason(() => makeProposal(setup, prepared, request));
+    if (!isUnmeasured(made)) return { ...made, runs, caveats: [] };
+    return { section: refused(original, [made.unmeasured]), runs, caveats: [], statements: [] };
   };
   return inPhase(setup.context.emit, 'propose', work, ({ section }) => section?.outcome === 'refused');
 }
@@ -211,25 +204,23 @@ export async function measureProposal(
   const { load } = setup.plan;
   if (!section?.safer || section.outcome !== 'proved' || !load || !loaded || !source) return proposed;
   const runs = [...proposed.runs];
-  try {
-    const measured = await measureUnderLoad(
+  const caveats: Caveat[] = [];
+  const underLoad = await measured(caveats, 'proposal.safer.load', () =>
+    measureUnderLoad(
       { ...setup, sandbox: UNWATCHED },
       prepared,
       { load, source, quiet: null, tables, runs },
       (setupOfLoaded, observer) => openWire(setupOfLoaded, prepared.command, { observer }),
       (setupOfLoaded, wire) => runScript(setupOfLoaded, statements, wire),
-    );
-    const [original, safer] = [loaded, measured.section].map(loadOf);
-    const figures = {
-      original: { ...section.original, load: original ?? null },
-      safer: { ...section.safer, load: safer ?? null },
-    };
-    return { ...proposed, runs, section: { ...section, ...figures } };
-  } catch (error) {
-    if (setup.life.stop.signal.aborted) throw error;
-    const caveat: Caveat = { path: 'proposal.safer.load', kind: 'unmeasured', reason: messageOf(error) };
-    return { ...proposed, runs, caveats: [caveat] };
-  }
+    ),
+  );
+  if (!underLoad) return { ...proposed, runs, caveats };
+  const [original, safer] = [loaded, underLoad.section].map(loadOf);
+  const figures = {
+    original: { ...section.original, load: original ?? null },
+    safer: { ...section.safer, load: safer ?? null },
+  };
+  return { ...proposed, runs, section: { ...section, ...figures } };
 }
 
 function empty(original: OriginalRun): ProposalSection {

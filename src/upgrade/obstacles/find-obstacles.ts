@@ -1,4 +1,4 @@
-import { messageOf, sqlstateOf } from '../../errors.ts';
+import { isUnmeasured, measuredOrReason } from '../../measured.ts';
 import type { Caveat } from '../../model/report.ts';
 import type { UpgradeObstacle } from '../../model/upgrade-model.ts';
 import type { Session } from '../../postgres/connection/session.ts';
@@ -46,12 +46,10 @@ async function readRows(
   const ask = async (session: Session, of: 'each database' | 'cluster') => {
     for (const { code, query } of rules) {
       if (query?.of !== of) continue;
-      try {
-        rows.set(code, [...(rows.get(code) ?? []), ...(await session.query<Found>(query.sql))]);
-      } catch (error) {
-        if (sqlstateOf(error) === undefined) throw error;
-        caveats.push({ path: 'obstacles', kind: 'unmeasured', reason: `${code}: ${messageOf(error)}` });
-      }
+      const found = await measuredOrReason(() => session.query<Found>(query.sql));
+      if (isUnmeasured(found))
+        caveats.push({ path: 'obstacles', kind: 'unmeasured', reason: `${code}: ${found.unmeasured}` });
+      else rows.set(code, [...(rows.get(code) ?? []), ...found]);
     }
   };
   await withSession(server.enter('postgres'), (session) => ask(session, 'cluster'));
