@@ -5,7 +5,7 @@ import type { Target } from './target.ts';
 export function describeTarget(
   { settings, source, server, database }: Target,
   found: Pick<TargetSection, 'changes' | 'unchanged' | 'sessions'>,
-  touched: string[],
+  { touched, origin }: Pick<TargetSection, 'touched' | 'origin'>,
 ): TargetSection {
   const [address] = settings.hosts;
   return {
@@ -15,6 +15,7 @@ export function describeTarget(
     serverVersion: server.version,
     sizeBytes: database.sizeBytes,
     source,
+    origin,
     changes: found.changes,
     unchanged: found.unchanged,
     sessions: found.sessions,

@@ -122,7 +122,7 @@ export interface OrphanFacts {
   readonly rows: number | null;
 }
 
-/** Definitions that changed or are gone, under the names of before. */
+/** Definitions and properties that changed or are gone, under the names of before. */
 export interface DefinitionFacts {
   /** By name, `public.f(integer)`: what pg_get_functiondef() returned before and after; null: it is gone. */
   readonly functions: ReadonlyMap<string, { readonly before: string; readonly after: string | null }>;
@@ -138,9 +138,21 @@ export interface DefinitionFacts {
       readonly generated: boolean;
     }
   >;
+  /** Columns that became NOT NULL: `public.orders.status`. */
+  readonly notNull: readonly string[];
+  /** Relations that were given a tablespace or an access method other than the default. */
+  readonly moved: readonly string[];
+  /** Constraints whose triggers were switched off: `public.orders.orders_customer_fkey`. */
+  readonly unenforced: readonly string[];
 }
 
-export const NO_DEFINITIONS: DefinitionFacts = { functions: new Map(), defaults: new Map() };
+export const NO_DEFINITIONS: DefinitionFacts = {
+  functions: new Map(),
+  defaults: new Map(),
+  notNull: [],
+  moved: [],
+  unenforced: [],
+};
 
 /** What the changes mean for others, as the clone shows it after the command. */
 export interface EffectFacts {

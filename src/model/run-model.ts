@@ -34,6 +34,8 @@ export const targetSection = z.object({
   sizeBytes: bytes,
   /** Where the connection came from: `--url`, `DATABASE_URL`, … */
   source: z.string(),
+  /** A dump that took the target's place (`--from`), or a database; absent from reports of versions that did not say. */
+  origin: z.enum(['database', 'dump']).optional(),
   /** Changes that the command or other sessions made on the target during the run. */
   changes: z.array(
     z.object({

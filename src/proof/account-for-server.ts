@@ -3,6 +3,7 @@ import { listed, plural } from '../format.ts';
 import type { SeenCommand, TargetChange, TargetStates } from './attribute-changes.ts';
 import { isServerQuiet, passingDatabases, visitorsOf } from './server-activity.ts';
 import { writtenFiles } from './server-files.ts';
+import { compareShared } from './shared-objects.ts';
 
 /**
  * Accounts for what a command could have done to the target's server outside of the target, unless it was confined: in other
@@ -38,9 +39,14 @@ export function accountForServer(states: TargetStates, seen: SeenCommand, target
 
 const WHILE = 'while the command ran';
 
-/** A file needs no session to be written. */
+/** Finds written files, which need no session. Those of changed settings are listed with the settings (attributeChanges). */
 function changedFiles(states: TargetStates, seen: SeenCommand): TargetChange[] {
-  const names = writtenFiles(states.start.files, states.after.files);
+  const { before, start, after } = states;
+  const settings = [
+    ...compareShared(before.shared, start.shared),
+    ...compareShared(start.shared, after.shared),
+  ].map(({ object }) => object.file);
+  const names = writtenFiles(start.files, after.files).filter((name) => !settings.includes(name));
   return names.map((name) => changeOfServer(`configuration file ${name} written`, states, seen));
 }
 

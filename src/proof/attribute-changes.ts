@@ -73,12 +73,10 @@ export function attributeChanges(
   suspects: Suspects,
 ): TargetChange[] {
   const { before, start, after } = states;
-  const isOwn = ({ what }: SharedChange) =>
-    command.ownDatabases.some(
-      (name) =>
-        what === `database ${name} created` ||
-        (what.startsWith('settings of ') && what.includes(` in database ${name} `)),
-    );
+  const isOwn = ({ object, verb }: SharedChange) =>
+    object.database !== null &&
+    command.ownDatabases.includes(object.database) &&
+    (object.kind === 'database settings' || (object.kind === 'database' && verb === 'created'));
   const earlier = compareShared(before.shared, start.shared);
   const since = compareShared(start.shared, after.shared).filter((change) => !isOwn(change));
   const author =
@@ -129,7 +127,7 @@ function authorOfSharedChange(
   if (change.markedBy !== null)
     return { madeBy: 'others', evidence: `${change.markedBy} of safemigrate marked the database` };
   // Neither runs in a function or a block, so that the proxy saw all of the command's own.
-  if (change.ofDatabases && !madeDatabases)
+  if (change.object.kind === 'database' && change.verb !== 'altered' && !madeDatabases)
     return { madeBy: 'others', evidence: 'the command made and dropped no database' };
   if (!ranHiddenCode && noStranger && change.uncounted === null)
     return {

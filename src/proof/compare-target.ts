@@ -4,12 +4,7 @@ import { isUnmeasured, measuredOrReason, type Unmeasured } from '../measured.ts'
 import type { Caveat, SchemaChange, TargetSection } from '../model/report.ts';
 import { accountForServer } from './account-for-server.ts';
 import { accountForSessions } from './account-for-sessions.ts';
-import {
-  attributeChanges,
-  type SeenCommand,
-  type TargetChange,
-  type TargetStates,
-} from './attribute-changes.ts';
+import { attributeChanges, type SeenCommand, type TargetStates } from './attribute-changes.ts';
 import { hasNewSessions, isServerQuiet } from './server-activity.ts';
 import { readTargetState, type TargetState, type WatchOptions, writtenCatalogues } from './target-state.ts';
 
@@ -88,7 +83,7 @@ function proveUnchanged(
       hasNewSessions(states, command, target) === false,
   };
   const attributed = attributeChanges(states, targetChanges, command, suspects);
-  const changes = [...attributed, ...account.changes, ...withoutRepeated(server.changes, attributed)];
+  const changes = [...attributed, ...account.changes, ...server.changes];
   const isChanged = changes.some(({ madeBy }) => madeBy === 'command' || madeBy === 'unknown');
   const unproved = [
     ...(traced.length > 0 ? traced : server.untraced),
@@ -102,16 +97,6 @@ function proveUnchanged(
     unchanged: isChanged ? false : unproved.length === 0 || null,
     caveats: unproved.map((reason) => ({ path: 'target.unchanged', kind: 'unmeasured', reason })),
   };
-}
-
-/** A setting that ALTER SYSTEM wrote names the file in which it is. */
-function withoutRepeated(
-  changes: readonly TargetChange[],
-  attributed: readonly TargetChange[],
-): readonly TargetChange[] {
-  const isRepeated = (file: string | undefined) =>
-    file !== undefined && attributed.some(({ what }) => what.includes(` in ${file}`));
-  return changes.filter(({ what }) => !isRepeated(/^configuration file (.*) written$/.exec(what)?.[1]));
 }
 
 const LISTED = 3;

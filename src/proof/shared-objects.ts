@@ -3,10 +3,23 @@ import { parseMark, parseOwnedName } from '../ownership/mark.ts';
 import { isMarkerLimit } from '../ownership/run-id.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
+/** The nature of an object, and where it belongs. */
+export interface SharedObject {
+  readonly kind: 'database' | 'database settings' | 'slot' | 'setting' | 'dependencies' | 'other';
+  /** The database that it is, or that it belongs to. */
+  readonly database: string | null;
+  /** The configuration file that holds a setting. */
+  readonly file: string | null;
+}
+
+const OTHER: SharedObject = { kind: 'other', database: null, file: null };
+
 /** The catalogues that the databases of one cluster share, by object and property: content, so that a difference can be described. */
 export interface SharedCatalogues {
   /** `role app` → `rolcreatedb` → `false`. */
   readonly objects: ReadonlyMap<string, Readonly<Record<string, string | null>>>;
+  /** The same objects; those that are missing here are of another kind. */
+  readonly natures: ReadonlyMap<string, SharedObject>;
   /** The same objects and properties → the xmin of the row that holds it; all others are in the row of `''`. */
   readonly rows: ReadonlyMap<string, Readonly<Record<string, number>>>;
   /** Every transaction that began to write later has this id or a higher one, in the 32 bits of an xmin. */
@@ -16,6 +29,8 @@ export interface SharedCatalogues {
 }
 
 interface Probe {
+  /** Default: `other`. */
+  readonly kind?: SharedObject['kind'];
   readonly sql: string;
   readonly since?: number;
   /** The consequence for the report if the role may not run it. */
@@ -66,6 +81,7 @@ const PROBES: readonly Probe[] = [
       from pg_catalog.pg_auth_members m`,
   },
   {
+    kind: 'database',
     sql: `select 'database ' || b.datname as object, b.datname as database, pg_catalog.jsonb_build_object('oid', b.oid::text,
         'owner', pg_catalog.pg_get_userbyid(b.datdba), 'connection limit', b.datconnlimit, 'allows connections', b.datallowconn,
         'is template', b.datistemplate, 'privileges', ${acl('b.datacl')},
@@ -77,6 +93,7 @@ const PROBES: readonly Probe[] = [
       from pg_catalog.pg_database b`,
   },
   {
+    kind: 'database settings',
     sql: `select 'settings of ' || pg_catalog.pg_get_userbyid(s.setrole) || ' in database ' || b.datname as object, b.datname as database,
         pg_catalog.jsonb_build_object('settings', (select pg_catalog.string_agg(${shownSetting}, ' ' order by v)
           from pg_catalog.unnest(s.setconfig) v)) as properties,
@@ -102,6 +119,7 @@ const PROBES: readonly Probe[] = [
     unread: 'pg_replication_origin: origins made or dropped are not seen',
   },
   {
+    kind: 'slot',
     // The positions of an unused slot do not move by themselves.
     sql: `select 'replication slot ' || s.slot_name as object, s.database, pg_catalog.jsonb_build_object('type', s.slot_type,
         'plugin', s.plugin, 'database', s.database) || case when s.active then '{}' else pg_catalog.jsonb_strip_nulls(
@@ -115,10 +133,12 @@ const PROBES: readonly Probe[] = [
     unread: 'pg_subscription: subscriptions made or dropped are not seen',
   },
   {
+    kind: 'setting',
     // ALTER SYSTEM writes a file, without a transaction. Who may not read it may not write it. Values may be secrets.
     sql: `select 'setting ' || f.name || ' in ' || pg_catalog.regexp_replace(f.sourcefile, '^.*/', '') as object, null as database,
+        pg_catalog.regexp_replace(f.sourcefile, '^.*/', '') as file,
         pg_catalog.jsonb_build_object('value', '…' || pg_catalog.left(pg_catalog.md5(pg_catalog.string_agg(f.setting, ' ' order by f.seqno)), 8)) as properties
-      from pg_catalog.pg_file_settings f where f.name is not null group by 1`,
+      from pg_catalog.pg_file_settings f where f.name is not null group by 1, 3`,
     reads: 'files',
   },
 ];
@@ -147,6 +167,7 @@ const INSUFFICIENT_PRIVILEGE = '42501';
 interface Row {
   object: string;
   database: string | null;
+  file?: string;
   properties: Record<string, unknown>;
   /** Missing for objects that are not in a catalogue of their own. */
   rows?: Record<string, string | null>;
@@ -160,6 +181,7 @@ const EPOCH = 2 ** 32;
  */
 export async function sharedCatalogues(session: Session, targetOid: number): Promise<SharedCatalogues> {
   const objects = new Map<string, Record<string, string | null>>();
+  const natures = new Map<string, SharedObject>();
   const written = new Map<string, Record<string, number>>();
   const unread: string[] = [];
   const [server] = await session.query<{
@@ -168,9 +190,10 @@ export async function sharedCatalogues(session: Session, targetOid: number): Pro
     files: boolean;
     xid: string;
   }>(SERVER);
-  const add = (rows: readonly Row[]) => {
-    for (const { object, database, properties, rows: xmins = {} } of rows) {
+  const add = ({ kind = 'other' }: Probe, rows: readonly Row[]) => {
+    for (const { object, database, file = null, properties, rows: xmins = {} } of rows) {
       if (database !== null && parseOwnedName(database)) continue;
+      natures.set(object, { kind, database, file });
       objects.set(object, { ...objects.get(object), ...texts(properties) });
       written.set(object, { ...written.get(object), ...numbers(xmins) });
     }
@@ -181,16 +204,17 @@ export async function sharedCatalogues(session: Session, targetOid: number): Pro
     if (probe.reads === undefined || server?.[probe.reads]) asked.push(probe);
     else if (probe.unread !== undefined) unread.push(probe.unread);
   }
-  asked.push({ sql: dependenciesOf(targetOid) });
+  asked.push({ kind: 'dependencies', sql: dependenciesOf(targetOid) });
   const together = await unlessRefused(() => session.queryAll<Row>(asked.map(({ sql }) => sql)));
-  for (const [index, { sql, unread: words }] of asked.entries()) {
+  for (const [index, probe] of asked.entries()) {
+    const { sql, unread: words } = probe;
     // If the server refused one of them, each is tried alone.
     const alone = () => session.query<Row>(sql);
     const rows = together?.[index] ?? (await (words === undefined ? alone() : unlessRefused(alone)));
-    if (rows) add(rows);
+    if (rows) add(probe, rows);
     else unread.push(words ?? '');
   }
-  return { objects, rows: written, nextXid: Number(server?.xid ?? 0) % EPOCH, unread };
+  return { objects, natures, rows: written, nextXid: Number(server?.xid ?? 0) % EPOCH, unread };
 }
 
 async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | undefined> {
@@ -220,8 +244,8 @@ function numbers(xmins: Record<string, string | null>): Record<string, number> {
 export interface SharedChange {
   /** `role app: rolcreatedb false → true`, `role app created` */
   readonly what: string;
-  /** A database came or went, as opposed to a property of something. */
-  readonly ofDatabases: boolean;
+  readonly object: SharedObject;
+  readonly verb: 'created' | 'dropped' | 'replaced' | 'altered';
   /** How it can be made without a session that the server counts: in a configuration file, or by a session for replication. */
   readonly uncounted: 'file' | 'slot' | 'dropped slot' | null;
   /** The run of safemigrate that marked the database, or took its mark off again; null if none did. */
@@ -230,32 +254,29 @@ export interface SharedChange {
   readonly xmin: number | null;
 }
 
-/** The differences. None when all is the same. */
+/** Lists the differences. */
 export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedChange[] {
   const found: SharedChange[] = [];
-  for (const object of a.objects.keys())
-    if (!b.objects.has(object))
-      found.push({
-        what: `${object} dropped`,
-        ofDatabases: isDatabase(object),
-        markedBy: null,
-        xmin: null,
-        uncounted: isSlot(object) && !OF_A_SUBSCRIPTION.test(object) ? 'dropped slot' : uncountedWay(object),
-      });
-  for (const [object, now] of b.objects) {
-    const then = a.objects.get(object);
-    const wasReplaced = isDatabase(object) && then !== undefined && then.oid !== now.oid;
-    const made = [
-      { what: `${object} ${wasReplaced ? 'dropped and created again' : 'created'}`, property: '' },
-    ];
-    const changes = then && !wasReplaced ? differences(object, then, now) : made;
-    const markedBy = then && isDatabase(object) ? (markingRun(then) ?? markingRun(now)) : null;
+  for (const name of a.objects.keys()) {
+    if (b.objects.has(name)) continue;
+    const object = a.natures.get(name) ?? OTHER;
+    const uncounted =
+      object.kind === 'slot' && !OF_A_SUBSCRIPTION.test(name) ? 'dropped slot' : uncountedWay(object);
+    found.push({ what: `${name} dropped`, object, verb: 'dropped', markedBy: null, xmin: null, uncounted });
+  }
+  for (const [name, now] of b.objects) {
+    const then = a.objects.get(name);
+    const object = b.natures.get(name) ?? OTHER;
+    const wasReplaced = object.kind === 'database' && then !== undefined && then.oid !== now.oid;
+    const verb = wasReplaced ? 'replaced' : then ? 'altered' : 'created';
+    const made = [{ what: `${name} ${wasReplaced ? 'dropped and created again' : 'created'}`, property: '' }];
+    const changes = then && !wasReplaced ? differences(name, object, then, now) : made;
+    const markedBy = then && object.kind === 'database' ? (markingRun(then) ?? markingRun(now)) : null;
     for (const { what, property } of changes) {
-      const rows = b.rows.get(object) ?? {};
+      const rows = b.rows.get(name) ?? {};
       const xmin = rows[property] ?? (OF_ITS_OWN.has(property) ? undefined : rows['']);
       const since = xmin !== undefined && isSince(xmin, a.nextXid) ? xmin : null;
-      const ofDatabases = (wasReplaced || !then) && isDatabase(object);
-      found.push({ what, ofDatabases, uncounted: uncountedWay(object), markedBy, xmin: since });
+      found.push({ what, object, verb, uncounted: uncountedWay(object), markedBy, xmin: since });
     }
   }
   return found.sort((one, other) => (one.what < other.what ? -1 : 1));
@@ -267,18 +288,9 @@ function markingRun(properties: Readonly<Record<string, string | null>>): string
   return isMarkerLimit(Number(properties['connection limit'])) ? 'another run' : null;
 }
 
-/** By the name that the probes give it. */
-function isDatabase(object: string): boolean {
-  return object.startsWith('database ');
-}
-
-function uncountedWay(object: string): SharedChange['uncounted'] {
-  if (object.startsWith('setting ')) return 'file';
-  return isSlot(object) ? 'slot' : null;
-}
-
-function isSlot(object: string): boolean {
-  return object.startsWith('replication slot ');
+function uncountedWay({ kind }: SharedObject): SharedChange['uncounted'] {
+  if (kind === 'setting') return 'file';
+  return kind === 'slot' ? 'slot' : null;
 }
 
 /** A subscription makes and drops a slot for each table that it copies. */
@@ -293,18 +305,19 @@ function isSince(xmin: number, nextXid: number): boolean {
 }
 
 function differences(
-  object: string,
+  name: string,
+  { kind }: SharedObject,
   then: Readonly<Record<string, string | null>>,
   now: Readonly<Record<string, string | null>>,
 ): { what: string; property: string }[] {
   // A property that only one of the two readings could see proves nothing.
-  const differing = Object.keys(now).filter((name) => name in then && then[name] !== now[name]);
-  const visible = differing.filter((name) => name !== 'written');
+  const differing = Object.keys(now).filter((each) => each in then && then[each] !== now[each]);
+  const visible = differing.filter((each) => each !== 'written');
   if (differing.length === 0) return [];
-  if (object === 'dependencies on shared objects') return [{ what: `${object} changed`, property: '' }];
-  if (visible.length === 0) return [{ what: `${object}: password changed, or set again`, property: '' }];
+  if (kind === 'dependencies') return [{ what: `${name} changed`, property: '' }];
+  if (visible.length === 0) return [{ what: `${name}: password changed, or set again`, property: '' }];
   return visible.map((property) => ({
-    what: `${object}: ${property} ${then[property] ?? 'none'} → ${now[property] ?? 'none'}`,
+    what: `${name}: ${property} ${then[property] ?? 'none'} → ${now[property] ?? 'none'}`,
     property,
   }));
 }

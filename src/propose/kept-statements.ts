@@ -151,7 +151,7 @@ function readStatementOf(
     codes,
     relation,
     rows: section.rows ?? 0,
-    newlyNotNull: (range) => newlyNotNull(context.facts.schema, relation(range)).map(unquoted),
+    newlyNotNull: (range) => newlyNotNull(context, relation(range)).map(unquoted),
   };
 }
 

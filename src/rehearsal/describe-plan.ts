@@ -25,7 +25,11 @@ export async function describeStatements(plan: RehearsalPlan): Promise<PlannedSt
   };
   const { result } = await withScope(plan, async (scope, stop) => {
     const { context, choice, sandbox } = await prepare(scope, stop, { ...plan, audit });
-    const target = describeTarget(context.target, { changes: [], unchanged: true, sessions: null }, []);
+    const target = describeTarget(
+      context.target,
+      { changes: [], unchanged: true, sessions: null },
+      { touched: [], origin: plan.target.from === null ? 'database' : 'dump' },
+    );
     const { method, assessment } = choice;
     const how = `-- clone: ${method.id} (${assessment.strategy}): ${assessment.reason}`;
     const next = [how, ...(await method.describe(context, assessment))];

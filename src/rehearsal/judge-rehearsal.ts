@@ -1,4 +1,5 @@
 import { describeClone } from '../clone/clone-section.ts';
+import { sharingOf } from '../clone/cluster/estimate-cluster.ts';
 import type { Clone } from '../clone/method.ts';
 import { commandWithoutSecrets } from '../command/command-secrets.ts';
 import { describeCommand } from '../command/command-section.ts';
@@ -69,7 +70,10 @@ export async function judgeRehearsal(
     ...loaded.runs,
     ...proposed.runs,
   ];
-  const target = describeTarget(context.target, compared, [...clone.touched, ...loss.touched]);
+  const target = describeTarget(context.target, compared, {
+    touched: [...clone.touched, ...loss.touched],
+    origin: plan.target.from === null ? 'database' : 'dump',
+  });
   const sections = {
     target,
     command: commandSection(plan, prepared, runs, after),
@@ -110,7 +114,7 @@ export async function judgeRehearsal(
       recorded: recordedTransactions(loaded.source, prepared.profile?.profile ?? null),
       rewrittenBytes: loss.rewrittenBytes,
       diskSpace: prepared.diskSpace,
-      unsharedBytes: made.clone.strategy?.endsWith(' snapshot') ? made.clone.uniqueBytes : null,
+      unsharedBytes: sharingOf(clone.strategy).isSnapshot ? made.clone.uniqueBytes : null,
       targetWasEmptied: choice.assessment.endsSessions,
       caveats: caveats.flatMap((part) => part.caveats),
       loadRequested: plan.load !== null,

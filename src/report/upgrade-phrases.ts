@@ -17,11 +17,9 @@ export function upgradeSummary(report: UpgradeReport): string {
   return `users would wait ${formatDuration(chosen.downtimeMs ?? 0)} with pg_upgrade --${chosen.mode}`;
 }
 
-/** The reasons that the summary does not have: obstacles are listed with their remedies. */
+/** Lists the reasons that the summary does not have: obstacles, whose reasons come first, are listed with their remedies. */
 export function furtherReasons(report: UpgradeReport): string[] {
-  const codes = gravest(report);
-  if (codes.length < 2) return report.verdict.reasons.slice(1);
-  return report.verdict.reasons.filter((reason) => !codes.some((code) => reason.startsWith(`${code}: `)));
+  return report.verdict.reasons.slice(Math.max(1, gravest(report).length));
 }
 
 function gravest({ obstacles }: UpgradeReport): string[] {

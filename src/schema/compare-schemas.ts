@@ -19,7 +19,7 @@ import { type Retyped, retypedColumns } from './retyped.ts';
 import { losses, planBack, rollbackStatements } from './rollback-sql.ts';
 import { tablesWithRows } from './rows-now.ts';
 import { type Snapshot, snapshotAfter, takeSnapshot } from './schema-facts.ts';
-import { compareUnmodeled, unknownColumnOptions, unmodeledContent } from './unmodeled.ts';
+import { changedProperties, compareUnmodeled, unknownColumnOptions, unmodeledContent } from './unmodeled.ts';
 
 export interface Comparison {
   readonly section: SchemaSection;
@@ -157,10 +157,16 @@ async function compareBy(
       ],
     },
     dropped: dropped(before.facts, after.facts, forward.deltas),
-    definitions: formerDefinitions(before.facts, after.facts, forward.deltas),
+    definitions: definitionsBetween(before, after, forward),
     retyped: retypedIn(forward),
     caveats: [...(partial === '' ? [] : caveatsOf(partial)), ...notCompared(after)],
   };
+}
+
+function definitionsBetween(before: Snapshot, after: Snapshot, { deltas }: Plan): DefinitionFacts {
+  const definitions = formerDefinitions(before.facts, after.facts, deltas);
+  const { moved, unenforced } = changedProperties(before.unmodeled, after.unmodeled);
+  return { ...definitions, moved, unenforced };
 }
 
 function retypedIn({ deltas }: Plan): Retyped[] {
@@ -196,7 +202,7 @@ function compareByNames(
       rollbackLoses: losses(before, after, []),
     },
     dropped: dropped(before.facts, after.facts, forward.deltas),
-    definitions: formerDefinitions(before.facts, after.facts, forward.deltas),
+    definitions: definitionsBetween(before, after, forward),
     retyped: retypedIn(forward),
     caveats: [
       { path: 'schema.changes', kind: 'estimate', reason },

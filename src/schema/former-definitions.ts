@@ -3,14 +3,15 @@ import { described } from './changes.ts';
 import type { Delta, Fact, FactBase, StableId } from './pg-delta.ts';
 
 /**
- * Reads the definitions that functions and column defaults had before, and have after, if they changed or were dropped.
+ * Reads the definitions that functions and column defaults had before, and have after, if they changed or were dropped; and the
+ * columns that became NOT NULL.
  * @param after under the names of `before`.
  */
 export function formerDefinitions(
   before: FactBase,
   after: FactBase,
   deltas: readonly Delta[],
-): DefinitionFacts {
+): Pick<DefinitionFacts, 'functions' | 'defaults' | 'notNull'> {
   const functions = new Map<string, { before: string; after: string | null }>();
   const defaults = new Map<
     string,
@@ -33,7 +34,12 @@ export function formerDefinitions(
       generated: generatedExpr != null || identity != null,
     });
   }
-  return { functions, defaults };
+  return { functions, defaults, notNull: deltas.flatMap(becameNotNull) };
+}
+
+function becameNotNull(delta: Delta): string[] {
+  const isSet = delta.verb === 'set' && delta.id.kind === 'column' && delta.attr === 'notNull' && delta.to;
+  return isSet ? [described(delta.id).object] : [];
 }
 
 function changedId(delta: Delta): StableId[] {

@@ -1,3 +1,4 @@
+import type { DefinitionFacts } from '../model/hazard-facts.ts';
 import type { SchemaSection } from '../model/report.ts';
 import { FIRST_USER_OID, ofExtension } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
@@ -19,6 +20,7 @@ const userColumn = `a.attnum > 0 and not a.attisdropped and c.relkind in ('r', '
   and c.oid >= ${FIRST_USER_OID} and not ${ofExtension('pg_class', 'c.oid')}`;
 
 const ENFORCEMENT = 'enforcement of a constraint';
+const PLACEMENT = 'table access method or tablespace';
 /** The options of columns that users set, and pg_dump writes. */
 const COLUMN_OPTIONS = ['n_distinct', 'n_distinct_inherited'];
 /** What pg_dump leaves out, too: the number that PostgreSQL 15.20 gives each new version of a column. */
@@ -119,7 +121,7 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
       where x.indexrelid >= ${FIRST_USER_OID} and (x.indisclustered or g.attrelid is not null)`,
   },
   {
-    kind: 'table access method or tablespace',
+    kind: PLACEMENT,
     sql: `select c.oid::pg_catalog.regclass::text as name, pg_catalog.concat_ws('|', m.amname, s.spcname) as content
       from pg_catalog.pg_class c left join pg_catalog.pg_am m on m.oid = c.relam left join pg_catalog.pg_tablespace s on s.oid = c.reltablespace
       where c.oid >= ${FIRST_USER_OID} and c.relkind in ('r', 'p', 'm', 'i', 'I') and c.relpersistence <> 't'
@@ -128,7 +130,7 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
   {
     kind: 'not-null constraint',
     // From version 18 on a constraint of its own; before, only a property of the column.
-    sql: `select pg_catalog.format('%I on %s', x.conname, x.conrelid::pg_catalog.regclass) as name,
+    sql: `select pg_catalog.format('%s.%I', x.conrelid::pg_catalog.regclass, x.conname) as name,
         pg_catalog.concat_ws('|', pg_catalog.pg_get_constraintdef(x.oid), x.convalidated) as content
       from pg_catalog.pg_constraint x where x.contype = 'n' and x.conrelid >= ${FIRST_USER_OID}
         and (not x.convalidated or x.connoinherit)`,
@@ -136,7 +138,7 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
   {
     // ALTER TABLE … DISABLE TRIGGER ALL is about the triggers of foreign keys and of deferrable constraints as well.
     kind: ENFORCEMENT,
-    sql: `select pg_catalog.format('%I on %s', x.conname, x.conrelid::pg_catalog.regclass) as name,
+    sql: `select pg_catalog.format('%s.%I', x.conrelid::pg_catalog.regclass, x.conname) as name,
         pg_catalog.string_agg(t.tgenabled::text, '' order by t.tgrelid::pg_catalog.regclass::text, t.tgtype) as content
       from pg_catalog.pg_constraint x join pg_catalog.pg_trigger t on t.tgconstraint = x.oid
       where t.tgisinternal and t.tgenabled <> 'O' group by x.oid, x.conname, x.conrelid`,
@@ -266,13 +268,26 @@ const WORDS: Readonly<Record<string, readonly [came: string, went: string]>> = {
   'column storage': PROPERTY,
   'column statistics target': PROPERTY,
   [INDEX_PROPERTY]: PROPERTY,
-  'table access method or tablespace': PROPERTY,
+  [PLACEMENT]: PROPERTY,
   'table of a type': PROPERTY,
   'database setting': PROPERTY,
   database: PROPERTY,
 };
 
-/** What became different, in words: `created`, `dropped`, `changed`, or that it could not be compared. */
+/** Finds the properties that hazards depend on, among those which pg-delta does not see. */
+export function changedProperties(
+  before: Unmodeled,
+  after: Unmodeled,
+): Pick<DefinitionFacts, 'moved' | 'unenforced'> {
+  const came = (kind: string) => {
+    const then = before.get(kind);
+    const now = [...(after.get(kind)?.keys() ?? [])];
+    return then?.has(UNREADABLE) ? [] : now.filter((name) => name !== UNREADABLE && !then?.has(name));
+  };
+  return { moved: came(PLACEMENT), unenforced: came(ENFORCEMENT) };
+}
+
+/** Describes the differences in words: `created`, `dropped`, `changed`, or that they could not be compared. */
 export function compareUnmodeled(before: Unmodeled, after: Unmodeled): SchemaSection['unmodeled'] {
   const kinds = PROBES.flatMap(({ kind }) => kind).filter((kind) => kind !== UNKNOWN_OPTION);
   return kinds.flatMap((kind) => {

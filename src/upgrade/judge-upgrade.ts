@@ -10,7 +10,10 @@ export interface UpgradeFindings {
   readonly modes: readonly ModeSection[];
 }
 
-/** Recommends a mode and gives the verdict: the upgrade passes if it can be done, in the time that there is. */
+/**
+ * Recommends a mode and gives the verdict: the upgrade passes if it can be done, in the time that there is. Each error among the
+ * obstacles has one reason, before all others.
+ */
 export function judgeUpgrade(
   { check, obstacles, modes }: UpgradeFindings,
   { maxDowntimeMs }: Pick<UpgradePlan, 'maxDowntimeMs'>,

@@ -1,5 +1,6 @@
 import { readFile, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
+import { sharingOf } from '../clone/cluster/estimate-cluster.ts';
 import { floorOf } from '../clone/private/folder-location.ts';
 import { formatBytes } from '../format.ts';
 import type { UpgradeMode } from '../model/upgrade-mode.ts';
@@ -85,7 +86,7 @@ function whyFailed(command: PostUpgradeCommand | null): string | null {
 async function whySkipped(mode: UpgradeMode, { prepared, old }: Clusters): Promise<string | null> {
   const { assessment, newPrograms, copy } = prepared;
   if (mode === 'swap' && newPrograms.major < HAS_SWAP) return `pg_upgrade has it from version ${HAS_SWAP} on`;
-  const shares = sharesBlocks(assessment.strategy);
+  const shares = sharingOf(assessment.strategy).bySingleFiles;
   if (mode === 'clone' && !shares) return 'the file system cannot share blocks between files';
   const size = old.facts.databases.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const wanted = (shares ? 0 : size) + (mode === 'copy' ? size : 0);
@@ -94,10 +95,6 @@ async function whySkipped(mode: UpgradeMode, { prepared, old }: Clusters): Promi
   return free >= wanted
     ? null
     : `it takes ${formatBytes(wanted)} here, and ${formatBytes(Math.max(0, free))} may be taken`;
-}
-
-export function sharesBlocks(strategy: string): boolean {
-  return strategy === 'reflink' || strategy === 'btrfs snapshot';
 }
 
 /** Disk space in use; a file with several links counts once. */

@@ -123,11 +123,9 @@ function addedTriggers(context: HazardContext): Finding[] {
     });
 }
 
-const FOREIGN_KEY_OFF = /^(.+) on (.+) switched off$/;
-
 function disabledTriggers(context: HazardContext): Finding[] {
-  const { changes = [], unmodeled = [] } = context.facts.schema ?? {};
-  const named = changes
+  const { schema, catalogue } = context.facts;
+  const named = (schema?.changes ?? [])
     .filter(
       ({ kind, verb, sql }) =>
         kind === 'trigger' && verb === 'alter' && / (?:DISABLE|ENABLE REPLICA) TRIGGER /.test(sql),
@@ -137,12 +135,11 @@ function disabledTriggers(context: HazardContext): Finding[] {
       words: `the trigger ${lastPart(object)}`,
       name: bare(object),
     }));
-  const internal = unmodeled.flatMap(({ detail }) => {
-    const [, constraint, relation] = FOREIGN_KEY_OFF.exec(detail) ?? [];
-    return constraint === undefined || relation === undefined
-      ? []
-      : [{ relation, words: `the foreign key ${constraint}`, name: null }];
-  });
+  const internal = catalogue.definitions.unenforced.map((object) => ({
+    relation: withoutLastPart(object),
+    words: `the foreign key ${lastPart(object)}`,
+    name: null,
+  }));
   return [...internal, ...named]
     .filter(({ relation }) => context.relation(relation))
     .map(({ relation, words, name }) => ({

@@ -8,7 +8,7 @@ import {
   lockFinding,
   sqlAdvice,
 } from '../hazard-definition.ts';
-import { bare, lastPart, sibling } from './names.ts';
+import { bare, lastPart, sibling, withoutLastPart } from './names.ts';
 
 /** Indexes that are built, rebuilt or dropped while other sessions are blocked. */
 export const BUILDS: readonly HazardRecord[] = [
@@ -137,7 +137,7 @@ export const BUILDS: readonly HazardRecord[] = [
       actionsOn(context, 'add constraint')
         .filter(({ action }) => action.kind === 'primary key' && action.usingIndex !== null)
         .flatMap(({ statement, relation }) =>
-          newlyNotNull(context.facts.schema, relation)
+          newlyNotNull(context, relation)
             .filter((column) =>
               context.actionsOf('set not null').every((found) => displayName(found.action.column) !== column),
             )
@@ -188,14 +188,11 @@ export function isBuilt(
   );
 }
 
-/** Columns of the relation that became NOT NULL according to the schema comparison, as they are shown. */
-export function newlyNotNull(
-  schema: { readonly changes: readonly { kind: string; object: string; sql: string }[] } | null,
-  relation: string,
-): string[] {
-  return (schema?.changes ?? [])
-    .filter(({ object, sql }) => object.startsWith(`${relation}.`) && / SET NOT NULL\b/.test(sql))
-    .map(({ object }) => lastPart(object));
+/** Lists the columns of the relation that became NOT NULL, as they are shown. */
+export function newlyNotNull({ facts }: HazardContext, relation: string): string[] {
+  return facts.catalogue.definitions.notNull
+    .filter((object) => withoutLastPart(object) === relation)
+    .map(lastPart);
 }
 
 /**

@@ -216,9 +216,7 @@ export const REWRITES: readonly HazardRecord[] = [
 
 /** ALTER INDEX … SET TABLESPACE. An index that the command built itself is in no session's way, or has another hazard. */
 function movedIndexes(context: HazardContext): Finding[] {
-  const moved = new Set(
-    context.facts.schema?.unmodeled.flatMap(({ detail }) => /^(.+) set$/.exec(detail)?.[1] ?? []),
-  );
+  const moved = new Set(context.facts.catalogue.definitions.moved);
   return context.actionsOf('set tablespace').flatMap(({ statement, action }) => {
     const index = context.resolve(action.table, statement);
     if (!moved.has(index) || context.relation(index) || context.changed('create', index)) return [];

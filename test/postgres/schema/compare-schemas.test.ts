@@ -105,7 +105,7 @@ describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
         'cast: (pg_catalog.text AS public.mood) created',
         'column statistics target: public.people.name set',
         'column storage: public.people.name set',
-        'enforcement of a constraint: refers_to on public.refers switched off',
+        'enforcement of a constraint: public.refers.refers_to switched off',
         'large object: large objects changed',
         'operator: public.===(integer,integer) created',
         'sequence value: public.places_id_seq used for the first time',

@@ -50,7 +50,7 @@ function state(given: Given): TargetState {
     server: null,
     traffic: { unmeasured: '' },
     accounts,
-    shared: { objects: new Map(), rows: new Map(), nextXid: 1, unread: [] },
+    shared: { objects: new Map(), natures: new Map(), rows: new Map(), nextXid: 1, unread: [] },
     files: given.files === undefined ? null : new Map(Object.entries(given.files)),
   };
 }

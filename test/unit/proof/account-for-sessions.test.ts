@@ -34,7 +34,7 @@ function state({
     oid: TARGET,
     server: null,
     files: null,
-    shared: { objects: new Map(), rows: new Map(), nextXid: 1, unread: [] },
+    shared: { objects: new Map(), natures: new Map(), rows: new Map(), nextXid: 1, unread: [] },
     traffic: { relations: new Map([['public.jobs', jobs]]) } as unknown as TrafficReading,
     accounts: {
       at: START,

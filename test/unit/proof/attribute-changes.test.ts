@@ -12,11 +12,14 @@ const state = (roles: Record<string, number>): TargetState => ({
   accounts: { unmeasured: '' },
   shared: {
     objects: new Map(Object.keys(roles).map((role) => [`role ${role}`, {}])),
+    natures: new Map(),
     rows: new Map(Object.entries(roles).map(([role, xmin]) => [`role ${role}`, { '': xmin }])),
     nextXid: 100,
     unread: [],
   },
 });
+
+const SLOT = { kind: 'slot', database: null, file: null } as const;
 
 const plain: SeenCommand = {
   ...NO_CONTACTS,
@@ -78,7 +81,13 @@ test('what a script of --after-clone wrote before the command ran is ours, the r
 describe('what needs no session that the server counts', () => {
   const before = state({});
   const authors = (object: string, suspects: Suspects, confined = false) => {
-    const after = { ...before, shared: { ...before.shared, objects: new Map([[object, { value: '1' }]]) } };
+    const kind = object.startsWith('setting') ? ('setting' as const) : ('slot' as const);
+    const shared = {
+      ...before.shared,
+      objects: new Map([[object, { value: '1' }]]),
+      natures: new Map([[object, { kind, database: null, file: null }]]),
+    };
+    const after = { ...before, shared };
     const command = { ...plain, confined };
     return attributeChanges({ before, start: before, after }, [], command, suspects).map(
       (each) => each.madeBy,
@@ -99,7 +108,11 @@ describe('what needs no session that the server counts', () => {
 test('a dropped slot is for a person to look at, also beside others; a subscription drops those that copied a table', () => {
   const slots = (...names: string[]): TargetState => ({
     ...state({}),
-    shared: { ...state({}).shared, objects: new Map(names.map((name) => [`replication slot ${name}`, {}])) },
+    shared: {
+      ...state({}).shared,
+      objects: new Map(names.map((name) => [`replication slot ${name}`, {}])),
+      natures: new Map(names.map((name) => [`replication slot ${name}`, SLOT])),
+    },
   });
   const before = slots('standby', 'pg_16400_sync_16385_7300000000000000000');
   const authors = (confined: boolean) =>

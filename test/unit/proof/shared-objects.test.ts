@@ -15,15 +15,24 @@ const mark = formatMark({
   at: { database: 'other', oid: 41_158 },
 });
 
+const OTHER = { kind: 'database', database: 'other', file: null } as const;
+
 function shared(database: Record<string, string | null>): SharedCatalogues {
-  return { objects: new Map([['database other', database]]), rows: new Map(), nextXid: 1, unread: [] };
+  return {
+    objects: new Map([['database other', database]]),
+    natures: new Map([['database other', OTHER]]),
+    rows: new Map(),
+    nextXid: 1,
+    unread: [],
+  };
 }
 
 test('a database that was dropped and created again is one change, of databases', () => {
   expect(compareShared(shared(plain), shared({ ...plain, oid: '41163', 'connection limit': '5' }))).toEqual([
     {
       what: 'database other dropped and created again',
-      ofDatabases: true,
+      object: OTHER,
+      verb: 'replaced',
       uncounted: null,
       markedBy: null,
       xmin: null,
@@ -42,5 +51,5 @@ test.each([
   ],
   ['is limited by anybody else', plain, { ...plain, 'connection limit': '100' }, null],
 ])('a database that %s is marked by: %s', (_, before, after, markedBy) => {
-  expect(compareShared(shared(before), shared(after))).toMatchObject([{ ofDatabases: false, markedBy }]);
+  expect(compareShared(shared(before), shared(after))).toMatchObject([{ verb: 'altered', markedBy }]);
 });

@@ -142,6 +142,6 @@ describe('what to do next', () => {
   });
 
   test('a dump is not applied to', () => {
-    expect(answer('Next', sampleReport({ target: { source: '--from shop.dump' } }))).toBe('deploy it');
+    expect(answer('Next', sampleReport({ target: { origin: 'dump' } }))).toBe('deploy it');
   });
 });
