@@ -40,7 +40,7 @@ interface Open {
 
 export class TransactionWatch {
   readonly #session: Session;
-  readonly #pids = new Map<number, number>();
+  readonly #pids = new Set<number>();
   readonly #open = new Map<number, Open>();
   readonly #lost = new Map<number, Open>();
   #reading: Promise<void> | undefined;
@@ -53,14 +53,14 @@ export class TransactionWatch {
 
   /** Process ids of the command's sessions. */
   get pids(): number[] {
-    return [...this.#pids.values()];
+    return [...this.#pids];
   }
 
   /** Takes every event of the proxy. */
   readonly observe = (event: Observed): void => {
     switch (event.type) {
       case 'session':
-        this.#pids.set(event.session, event.pid);
+        this.#pids.add(event.pid);
         break;
       case 'begin':
         this.#begin(event.statement);
@@ -120,9 +120,7 @@ export class TransactionWatch {
     }
   }
 
-  #begin({ session, transaction, explicit }: Statement): void {
-    const pid = this.#pids.get(session);
-    if (pid === undefined) return;
+  #begin({ pid, transaction, explicit }: Statement): void {
     if (!this.#open.has(transaction)) this.#open.set(transaction, { pid, cutOff: false });
     if (explicit) return;
     setTimeout(() => {

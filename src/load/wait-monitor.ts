@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Waiter, waitersBehind } from '../observe/waiters.ts';
+import { ActivityReader } from '../observe/activity-reader.ts';
+import { WAITERS, type WaiterRow, waitersBehind } from '../observe/waiters.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Observed, Statement } from '../proxy/observed.ts';
 
@@ -12,21 +13,6 @@ export interface BlockedBehind {
   longestMs: number;
   readonly sessions: Set<number>;
 }
-
-interface WaiterRow extends Waiter {
-  readonly relation: string | null;
-}
-
-// A row's lock is a wait for a transaction id; the relation of the row is in the tuple lock that the waiter holds or waits for.
-const WAITING = `
-SELECT w.pid, w.hurt, pg_blocking_pids(w.pid) AS blockers,
-       coalesce(w.relation, (SELECT t.relation::int8 FROM pg_locks t WHERE t.pid = w.pid AND t.locktype = 'tuple' LIMIT 1))::text AS relation,
-       extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs",
-       coalesce(extract(epoch FROM w.since), extract(epoch FROM clock_timestamp()))::float8 * 1000 AS "sinceMs"
-  FROM (SELECT pid, min(waitstart) AS since, max(relation::int8) AS relation,
-               bool_or(locktype NOT IN ('advisory', 'virtualxid')) AS hurt
-          FROM pg_locks WHERE NOT granted GROUP BY pid) w
- WHERE w.pid IS NOT NULL`;
 
 const CONNECTIONS = `
 SELECT (SELECT count(*)::int FROM pg_stat_activity WHERE coalesce(backend_type, 'client backend') = 'client backend') AS now,
@@ -47,17 +33,21 @@ export class WaitMonitor {
   /** Sessions that wait behind the command at this moment. */
   waitingNow = 0;
   readonly #mostBySecond = new Map<number, number>();
-  readonly #session: Session;
+  /** The sessions that wait were read at least once. */
+  hasLooked = false;
+  readonly #activity: ActivityReader;
   readonly #startedMs: number;
-  readonly #command = new Map<number, { pid: number; statement: Statement | null }>();
+  /** The command's sessions by process id, and the statement that each began last. */
+  readonly #command = new Map<number, Statement | null>();
+  /** Process ids of those that have ended, too. */
   readonly #pids = new Set<number>();
   readonly #begun: { atMs: number; statement: Statement }[] = [];
   readonly #ending = new AbortController();
   readonly #watching: Promise<void>;
 
-  /** @param session on the clone's server; it becomes the monitor's own. @param startedMs of the load, by performance.now(). */
-  constructor(session: Session, startedMs: number) {
-    this.#session = session;
+  /** @param connect opens a session on the clone's server. @param startedMs of the load, by performance.now(). */
+  constructor(connect: () => Promise<Session>, startedMs: number) {
+    this.#activity = new ActivityReader(connect);
     this.#startedMs = startedMs;
     this.#watching = this.#watch();
   }
@@ -66,11 +56,10 @@ export class WaitMonitor {
   observe(event: Observed): void {
     if (event.type === 'session') {
       this.#pids.add(event.pid);
-      this.#command.set(event.session, { pid: event.pid, statement: null });
-    } else if (event.type === 'session-end') this.#command.delete(event.session);
+      this.#command.set(event.pid, null);
+    } else if (event.type === 'session-end') this.#command.delete(event.pid);
     else if (event.type === 'begin') {
-      const session = this.#command.get(event.statement.session);
-      if (session) session.statement = event.statement;
+      this.#command.set(event.statement.pid, event.statement);
       this.#begun.push({ atMs: performance.now(), statement: event.statement });
     }
   }
@@ -107,19 +96,18 @@ export class WaitMonitor {
   async stop(): Promise<void> {
     this.#ending.abort();
     await this.#watching;
-    await this.#session.close();
+    await this.#activity.close();
   }
 
   async #watch(): Promise<void> {
     const { signal } = this.#ending;
     let lookedMs = performance.now();
     while (!signal.aborted) {
-      const waiters = await this.#session.query<WaiterRow>(WAITING).catch(() => []);
-      const [connections] = await this.#session
-        .query<{ now: number; limit: number }>(CONNECTIONS)
-        .catch(() => []);
+      const waiters = await this.#activity.ask<WaiterRow>(WAITERS);
+      if (waiters) this.hasLooked = true;
+      const [connections] = (await this.#activity.ask<{ now: number; limit: number }>(CONNECTIONS)) ?? [];
       const nowMs = performance.now();
-      this.#count(waiters, nowMs - lookedMs, nowMs);
+      this.#count(waiters ?? [], nowMs - lookedMs, nowMs);
       if (connections)
         this.connections = {
           most: Math.max(this.connections.most, connections.now),
@@ -131,9 +119,9 @@ export class WaitMonitor {
   }
 
   #count(waiters: readonly WaiterRow[], passedMs: number, nowMs: number): void {
-    const ours = new Set([...this.#command.values()].map(({ pid }) => pid));
+    const ours = new Set(this.#command.keys());
     const counted = new Set<number>();
-    for (const { pid, statement } of this.#command.values()) {
+    for (const [pid, statement] of this.#command) {
       for (const waiter of waitersBehind(pid, waiters, ours)) {
         if (counted.has(waiter.pid)) continue;
         counted.add(waiter.pid);

@@ -2,6 +2,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { endsWithin } from '../postgres/ends-within.ts';
 import { PROGRESS_VIEWS } from '../postgres/sql/statement-kinds.ts';
 import type { Observed, RelationLock, Statement } from '../proxy/observed.ts';
+import { ActivityReader } from './activity-reader.ts';
 
 /** What one backend does at one moment. */
 export interface ActivitySample {
@@ -89,40 +90,35 @@ const RUNNING: ReadonlySet<string | null> = new Set(['active', 'fastpath functio
  * While no statement runs for longer than 20 ms, it does not look.
  */
 export class Sampler {
-  readonly #options: SamplerOptions;
-  readonly #pids = new Map<number, number>();
-  /** By process id. */
+  readonly #activity: ActivityReader;
+  readonly #onSample: SamplerOptions['onSample'];
+  /** By session. */
   readonly #running = new Map<number, Statement>();
-  #session: Session | undefined;
   #timer: NodeJS.Timeout | undefined;
   #delayMs = 0;
   #looking: Promise<void> | undefined;
   #closed = false;
 
-  constructor(options: SamplerOptions) {
-    this.#options = options;
+  constructor({ connect, onSample }: SamplerOptions) {
+    this.#activity = new ActivityReader(connect);
+    this.#onSample = onSample;
   }
 
   /** To be given every event of the proxy. */
   readonly observe = (event: Observed): void => {
     switch (event.type) {
-      case 'session':
-        this.#pids.set(event.session, event.pid);
-        break;
       case 'begin':
-        this.#running.set(this.#pids.get(event.statement.session) ?? 0, event.statement);
+        this.#running.set(event.statement.session, event.statement);
         this.#lookIn(INTERVAL_MS);
         break;
       case 'end':
-        this.#running.delete(this.#pids.get(event.statement.session) ?? 0);
+        this.#running.delete(event.statement.session);
         break;
       case 'undone':
-        this.#running.delete(this.#pids.get(event.session) ?? 0);
-        break;
       case 'session-end':
-        this.#running.delete(this.#pids.get(event.session) ?? 0);
-        this.#pids.delete(event.session);
+        this.#running.delete(event.session);
         break;
+      case 'session':
       case 'locks':
       case 'reading':
       case 'transaction-end':
@@ -135,9 +131,8 @@ export class Sampler {
     clearTimeout(this.#timer);
     await endsWithin(this.#looking, ANSWER_WITHIN_MS);
     // With its session ends a look without an answer.
-    await this.#session?.close();
+    await this.#activity.close();
     await this.#looking;
-    await this.#session?.close();
   }
 
   #lookIn(delayMs: number): void {
@@ -168,48 +163,16 @@ export class Sampler {
   }
 
   async #look(): Promise<boolean> {
-    const running = new Map(this.#running);
+    const running = new Map([...this.#running.values()].map((statement) => [statement.pid, statement]));
     const pids = [...running.keys()];
-    try {
-      this.#session ??= await this.#connect();
-      const { rows: activity } = await this.#session.client.query<Activity>({
-        name: 'activity',
-        text: ACTIVITY,
-        values: [pids],
-      });
-      const progress = await this.#progress(this.#session, pids);
-      for (const row of activity) this.#tell(running, row, progress);
-      return true;
-    } catch {
-      const session = this.#session;
-      this.#session = undefined;
-      await session?.close();
-      return false;
-    }
-  }
-
-  async #connect(): Promise<Session> {
-    const session = await this.#options.connect();
-    session.onLost(() => {
-      if (this.#session === session) this.#session = undefined;
+    const seen = await this.#activity.use(async (session) => {
+      const query = { name: 'activity', text: ACTIVITY, values: [pids] };
+      const { rows } = await session.client.query<Activity>(query);
+      return { rows, progress: await readProgress(session, pids) };
     });
-    return session;
-  }
-
-  async #progress(session: Session, pids: readonly number[]): Promise<Map<number, StatementProgress>> {
-    const { rows } = await session.client.query<{
-      pid: number;
-      command: string;
-      phase: string;
-      done: string;
-      total: string;
-    }>({ name: 'progress', text: PROGRESS, values: [pids] });
-    return new Map(
-      rows.map(({ pid, command, phase, done, total }) => [
-        pid,
-        { command, phase, done: Number(done), of: Number(total) },
-      ]),
-    );
+    if (!seen) return false;
+    for (const row of seen.rows) this.#tell(running, row, seen.progress);
+    return true;
   }
 
   #tell(
@@ -219,7 +182,7 @@ export class Sampler {
   ): void {
     const statement = running.get(pid);
     // A statement that ended while we looked may have given its locks to the next one.
-    if (!statement || this.#running.get(pid) !== statement) return;
+    if (!statement || this.#running.get(statement.session) !== statement) return;
     const seen = (locks ?? '').split('\n').filter((line) => line !== '');
     const read = (granted: 'true' | 'false') =>
       seen.flatMap((line): RelationLock[] => {
@@ -228,7 +191,7 @@ export class Sampler {
         return [{ database: Number(database), relation: Number(relation), mode: mode ?? '' }];
       });
     const ageMs = Date.now() - statement.startedAt.getTime();
-    this.#options.onSample({
+    this.#onSample({
       statement,
       runningMs: RUNNING.has(state) ? Math.min(ageMs, since ?? ageMs) : null,
       locks: read('true'),
@@ -238,4 +201,23 @@ export class Sampler {
       progress: progress.get(pid) ?? null,
     });
   }
+}
+
+async function readProgress(
+  session: Session,
+  pids: readonly number[],
+): Promise<Map<number, StatementProgress>> {
+  const { rows } = await session.client.query<{
+    pid: number;
+    command: string;
+    phase: string;
+    done: string;
+    total: string;
+  }>({ name: 'progress', text: PROGRESS, values: [pids] });
+  return new Map(
+    rows.map(({ pid, command, phase, done, total }) => [
+      pid,
+      { command, phase, done: Number(done), of: Number(total) },
+    ]),
+  );
 }

@@ -1,3 +1,28 @@
+/**
+ * Lists the sessions that wait for a lock, in one reading of the locks. pg_lock_status shows the locks of all roles; waitstart is null
+ * for a moment after a wait has begun. pg_blocking_pids stops the lock manager for a moment, so it is called only for sessions that
+ * wait. Waits for advisory locks (migration tools exclude each other by them) and for a virtualxid (CREATE INDEX CONCURRENTLY) do
+ * not hurt the application. The lock of a row is a wait for a transaction id; the relation of the row is in the tuple lock that the
+ * session holds or waits for.
+ */
+export const WAITERS = `
+SELECT w.pid, w.hurt, pg_blocking_pids(w.pid) AS blockers, coalesce(w.relation, w.of_row)::text AS relation,
+       extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs",
+       coalesce(extract(epoch FROM w.since), extract(epoch FROM clock_timestamp()))::float8 * 1000 AS "sinceMs"
+  FROM (SELECT pid, min(waitstart) FILTER (WHERE NOT granted) AS since,
+               max(relation::int8) FILTER (WHERE NOT granted) AS relation,
+               max(relation::int8) FILTER (WHERE locktype = 'tuple') AS of_row,
+               bool_or(locktype NOT IN ('advisory', 'virtualxid')) FILTER (WHERE NOT granted) AS hurt
+          FROM pg_lock_status() WHERE NOT granted OR locktype = 'tuple'
+         GROUP BY pid HAVING NOT bool_and(granted)) w
+ WHERE w.pid IS NOT NULL`;
+
+/** A row of WAITERS. */
+export interface WaiterRow extends Waiter {
+  /** OID; null if the wait is for something else. */
+  readonly relation: string | null;
+}
+
 /** A session that waits for a lock. */
 export interface Waiter {
   readonly pid: number;

@@ -40,6 +40,8 @@ export interface Statement {
   /** Counts from 1 in the order of beginning, over all sessions of the proxy. */
   readonly id: number;
   readonly session: number;
+  /** Process id of the session's backend. */
+  readonly pid: number;
   /** The client's own text, or a note in brackets if there is none to show. */
   readonly sql: string;
   /** Why `sql` is a note; null if it is the client's text. */
@@ -75,7 +77,7 @@ export type Observed =
       /** Of the client's startup message: `options`, and settings by their names. */
       parameters: readonly (readonly [name: string, value: string])[];
     }
-  | { type: 'session-end'; session: number; at: Date }
+  | { type: 'session-end'; session: number; pid: number; at: Date }
   | { type: 'begin'; statement: Statement }
   | { type: 'end'; statement: Statement; outcome: Outcome }
   /**

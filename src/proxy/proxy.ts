@@ -210,7 +210,7 @@ class ObservingProxy implements WireProxy {
     this.#running.set(key, session);
     await session.run();
     this.#running.delete(key);
-    this.#observer({ type: 'session-end', session: number, at: new Date() });
+    this.#observer({ type: 'session-end', session: number, pid, at: new Date() });
   }
 
   #newestProtocol(): number {

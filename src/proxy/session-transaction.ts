@@ -41,6 +41,7 @@ export class SessionTransaction {
   readonly passed: PassedDml;
   readonly #state: ProxyState;
   readonly #session: number;
+  readonly #pid: number;
   readonly #running = new Set<BegunStatement>();
   /** Ids of statements that were undone: those that take their place get them. */
   #freedIds: number[] = [];
@@ -57,6 +58,7 @@ export class SessionTransaction {
   constructor(state: ProxyState, session: number, pid: number, database: string) {
     this.#state = state;
     this.#session = session;
+    this.#pid = pid;
     this.passed = state.passedDml(database);
     this.locks = new LockLedger(state, pid, state.observedDml(database));
   }
@@ -120,6 +122,7 @@ export class SessionTransaction {
     const statement: Statement = {
       id: this.#freedIds.shift() ?? this.#state.nextStatement(),
       session: this.#session,
+      pid: this.#pid,
       sql,
       note: note ?? null,
       shape: shape ?? parsed?.shape ?? sql,

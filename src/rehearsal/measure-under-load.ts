@@ -57,7 +57,7 @@ export async function measureUnderLoad<Way extends OpenWire>(
   const log = new TrafficLog();
   const monitor = await scope.own(
     'load monitor',
-    async () => new WaitMonitor(await loaded.clone.server.open('load monitor'), log.startedMs),
+    async () => new WaitMonitor(() => loaded.clone.server.open('load monitor'), log.startedMs),
     async (started) => started?.stop(),
   );
   const commandDeadlocks: CommandDeadlock[] = [];
@@ -84,6 +84,7 @@ export async function measureUnderLoad<Way extends OpenWire>(
   const ofLoad = 'run' in traffic ? traffic.run() : null;
   if (ofLoad) runs.push(ofLoad);
   await monitor.stop();
+  if (!monitor.hasLooked) throw new Error('the sessions that waited could not be read');
   const tree = new Map([...treeBefore, ...(await inClone(loaded, allRelations))]);
   const times: LoadTimes = { startedMs, endedMs, recoveredMs };
   const { statements, transactions: ofCommand } = await run.wire.statements({ tree });

@@ -59,8 +59,8 @@ export async function feltReally(
   scripts: readonly string[],
   statements: readonly string[],
 ): Promise<Felt> {
-  const session = await openSession(settingsOf(url), { purpose: 'monitor' });
-  const monitor = new WaitMonitor(session, performance.now());
+  const connect = () => openSession(settingsOf(url), { purpose: 'monitor' });
+  const monitor = new WaitMonitor(connect, performance.now());
   const client = new Client({ connectionString: url });
   await client.connect();
   const { rows } = await client.query('SELECT pg_backend_pid() AS pid');

@@ -1,9 +1,9 @@
+import type { ActivityReader } from '../../observe/activity-reader.ts';
 import type { PostgresError } from '../../postgres/protocol/messages.ts';
 import { concurrentFailure } from '../../postgres/sql/classify-statement.ts';
 import type { Gate, GateAnswer, Intent, StatementAttempt } from '../../proxy/observed.ts';
 import type { InvalidIndexes } from '../retry/invalid-indexes.ts';
 import type { Retries } from '../retry/statement-retries.ts';
-import type { ActivityReader } from './activity-reader.ts';
 import type { BlockingMonitor } from './blocking-monitor.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
 import type { Guardrails } from './guardrail-options.ts';

@@ -1,6 +1,6 @@
 import { formatDuration } from '../../format.ts';
+import type { ActivityReader } from '../../observe/activity-reader.ts';
 import type { Statement } from '../../proxy/observed.ts';
-import type { ActivityReader } from './activity-reader.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
 import type { Unblock } from './guardrail-options.ts';
 

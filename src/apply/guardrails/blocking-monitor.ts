@@ -1,8 +1,8 @@
 import { formatDuration, plural } from '../../format.ts';
 import type { DuringSection } from '../../model/report.ts';
-import { blockedBehind, type Waiter } from '../../observe/waiters.ts';
+import type { ActivityReader } from '../../observe/activity-reader.ts';
+import { blockedBehind, WAITERS, type Waiter } from '../../observe/waiters.ts';
 import type { Observed, Statement } from '../../proxy/observed.ts';
-import type { ActivityReader } from './activity-reader.ts';
 import { Blockers } from './blockers.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
 import type { Guardrails } from './guardrail-options.ts';
@@ -12,23 +12,12 @@ type Excess = Omit<DuringSection['cancelled'][number], 'sql' | 'outcome'>;
 
 /** One of the command's backends that is in a transaction. */
 interface CommandBackend {
-  readonly session: number;
   readonly pid: number;
   /** null between statements. */
   statement: Statement | null;
   /** Set if a limit was exceeded between statements, when there is nothing to cancel. */
   overdue: Excess | null;
 }
-
-// pg_blocking_pids stops the lock manager for a moment, so it is called only for sessions that wait. pg_lock_status shows the
-// locks of all roles; waitstart is NULL for a moment after a wait has begun. Waits for advisory locks (migration tools exclude
-// each other by them) and for a virtualxid (CREATE INDEX CONCURRENTLY) do not hurt the application.
-const WAITERS = `
-SELECT w.pid, w.hurt, pg_blocking_pids(w.pid) AS blockers,
-       extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs",
-       coalesce(extract(epoch FROM w.since), extract(epoch FROM clock_timestamp()))::float8 * 1000 AS "sinceMs"
-  FROM (SELECT pid, min(waitstart) AS since, bool_or(locktype NOT IN ('advisory', 'virtualxid')) AS hurt FROM pg_lock_status() WHERE NOT granted GROUP BY pid) w
- WHERE w.pid IS NOT NULL`;
 
 const BEGUN = `
 SELECT pid, extract(epoch FROM xact_start)::float8 * 1000 AS "begunMs"
@@ -61,8 +50,9 @@ export class BlockingMonitor {
   readonly #activity: ActivityReader;
   readonly #events: GuardrailEvents;
   readonly #blockers: Blockers;
-  readonly #pids = new Map<number, number>();
-  /** By process id. */
+  /** Process ids of the command's sessions. */
+  readonly #own = new Set<number>();
+  /** By session. */
   readonly #backends = new Map<number, CommandBackend>();
   readonly #cancelled = new Set<Statement>();
   #timer: NodeJS.Timeout | undefined;
@@ -85,23 +75,23 @@ export class BlockingMonitor {
   observe(event: Observed): void {
     switch (event.type) {
       case 'session':
-        this.#pids.set(event.session, event.pid);
+        this.#own.add(event.pid);
         break;
       case 'begin':
         this.#begun(event.statement);
         break;
       case 'end': {
-        const backend = this.#of(event.statement.session);
+        const backend = this.#backends.get(event.statement.session);
         if (backend?.statement === event.statement) backend.statement = null;
         break;
       }
       case 'undone':
       case 'transaction-end':
-        this.#backends.delete(this.#pids.get(event.session) ?? 0);
+        this.#backends.delete(event.session);
         break;
       case 'session-end':
-        this.#backends.delete(this.#pids.get(event.session) ?? 0);
-        this.#pids.delete(event.session);
+        this.#backends.delete(event.session);
+        this.#own.delete(event.pid);
         break;
       case 'locks':
       case 'reading':
@@ -111,7 +101,7 @@ export class BlockingMonitor {
 
   /** Says how the session's open transaction has exceeded a limit between statements; null if it has not. */
   overdue(session: number): Excess | null {
-    return this.#of(session)?.overdue ?? null;
+    return this.#backends.get(session)?.overdue ?? null;
   }
 
   /** Waits for the check under way, so that every cancel is recorded. */
@@ -125,17 +115,11 @@ export class BlockingMonitor {
     await this.#checking;
   }
 
-  #of(session: number): CommandBackend | undefined {
-    return this.#backends.get(this.#pids.get(session) ?? 0);
-  }
-
   #begun(statement: Statement): void {
-    const { session } = statement;
-    const pid = this.#pids.get(session);
-    if (pid === undefined) return;
-    const backend = this.#backends.get(pid);
+    const { session, pid } = statement;
+    const backend = this.#backends.get(session);
     if (backend) backend.statement = statement;
-    else this.#backends.set(pid, { session, pid, statement, overdue: null });
+    else this.#backends.set(session, { pid, statement, overdue: null });
     this.#checkLater();
   }
 
@@ -152,7 +136,7 @@ export class BlockingMonitor {
   }
 
   async #check(): Promise<void> {
-    const waiters = await this.#activity.ask<Waiter>(WAITERS, []);
+    const waiters = await this.#activity.ask<Waiter>(WAITERS);
     if (!waiters) {
       if (!this.#blind)
         this.#events.say(
@@ -163,16 +147,16 @@ export class BlockingMonitor {
     }
     this.#blind = false;
     if (waiters.length === 0) return;
-    const pids = [...this.#backends.keys()];
-    const own = new Set(this.#pids.values());
+    const open = new Map([...this.#backends.values()].map((backend) => [backend.pid, backend]));
     for (const { pid, blockers } of waiters) {
-      const statement = this.#backends.get(pid)?.statement;
-      if (statement) await this.#blockers.report(statement, blockers, own);
+      const statement = open.get(pid)?.statement;
+      if (statement) await this.#blockers.report(statement, blockers, this.#own);
     }
-    if (!waiters.some(({ pid, hurt }) => hurt && !this.#backends.has(pid))) return;
+    if (!waiters.some(({ pid, hurt }) => hurt && !open.has(pid))) return;
+    const pids = [...open.keys()];
     const begun = await this.#activity.ask<{ pid: number; begunMs: number | null }>(BEGUN, [pids]);
     for (const { pid, begunMs } of begun ?? []) {
-      const backend = this.#backends.get(pid);
+      const backend = open.get(pid);
       if (backend) await this.#enforceLimits(backend, blockedBehind(pid, begunMs, waiters, new Set(pids)));
     }
   }

@@ -1,6 +1,6 @@
 import { formatBytes, formatDuration } from '../../format.ts';
+import type { ActivityReader } from '../../observe/activity-reader.ts';
 import { pause } from '../retry/backoff.ts';
-import type { ActivityReader } from './activity-reader.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
 import type { Lag } from './guardrail-options.ts';
 

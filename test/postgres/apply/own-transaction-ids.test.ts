@@ -59,6 +59,7 @@ describe.each(VERSIONS)(
       shape: sql,
       id,
       session: 1,
+      pid,
       sql,
       note: null,
       transaction: 1,

@@ -140,8 +140,8 @@ describe('the report tells of every statement', () => {
     await withClient(database.url, async (client) => {
       const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
       const startedAt = new Date(Date.now() - 10_000);
-      const statement = { id: 0, session: 1, sql: 'alter table t add x int', startedAt } as Statement;
-      sampler.observe({ type: 'session', session: 1, pid: rows[0]?.pid } as Observed);
+      const { pid } = rows[0] ?? {};
+      const statement = { id: 0, session: 1, pid, sql: 'alter table t add x int', startedAt } as Statement;
       sampler.observe({ type: 'begin', statement } as Observed);
       await expect.poll(() => seen).toContain(null);
       const again = client.query('select pg_sleep(2)');

@@ -6,6 +6,7 @@ import { transactionsInto } from '../../../src/rehearsal/load-command.ts';
 const statement = (id: number, transaction: number): Statement => ({
   id,
   session: 1,
+  pid: 1,
   sql: 'SELECT 1',
   note: null,
   shape: 'SELECT 1',

@@ -42,6 +42,7 @@ class Sent {
     const statement: Statement = {
       id: ++this.#statements,
       session: 1,
+      pid: 1,
       sql,
       note: null,
       transaction,
@@ -165,6 +166,7 @@ describe('of a lock that was sampled', () => {
   const statement: Statement = {
     id: 1,
     session: 1,
+    pid: 1,
     sql: 'call p()',
     note: null,
     transaction: 1,
