@@ -1,5 +1,8 @@
 import type { Target } from '../database/target.ts';
+import { openSession, type SessionOptions } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { withSession } from '../postgres/session-helpers.ts';
 import type { Clone } from './method.ts';
 
 /** Version 17 has event triggers that run at a login, and the setting that switches event triggers off. */
@@ -20,4 +23,28 @@ export function forOwnSessions(
     ...connect,
     parameters: { ...connect.parameters, options: given === undefined ? OFF : `${given} ${OFF}` },
   };
+}
+
+/** A clone that can be logged in to, and the run that does it. */
+export interface ClonePlace {
+  readonly clone: Pick<Clone, 'connect' | 'sharesRoles'>;
+  readonly context: Pick<SessionOptions, 'run' | 'audit' | 'signal'> & { readonly target: Target };
+}
+
+/** Opens a session of our own in a clone, which can only read unless the options say otherwise. */
+export function openInClone(
+  { clone, context: { target, run, audit, signal } }: ClonePlace,
+  options: Partial<SessionOptions> = {},
+): Promise<Session> {
+  const own = { ...(run && { run }), ...(audit && { audit }), ...(signal && { signal }) };
+  return openSession(forOwnSessions(clone, target), { ...own, purpose: 'clone', readOnly: true, ...options });
+}
+
+/** Uses such a session, and closes it. */
+export function inClone<T>(
+  place: ClonePlace,
+  use: (session: Session) => Promise<T>,
+  options: Partial<SessionOptions> = {},
+): Promise<T> {
+  return withSession(openInClone(place, options), use);
 }

@@ -1,5 +1,5 @@
 import type { Clone } from '../clone/method.ts';
-import { forOwnSessions } from '../clone/own-sessions.ts';
+import { forOwnSessions, inClone } from '../clone/own-sessions.ts';
 import type { Target } from '../database/target.ts';
 import { formatBytes } from '../format.ts';
 import { measured } from '../measured.ts';
@@ -8,7 +8,7 @@ import type { Caveat, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
-import { openSession } from '../postgres/connection/connect.ts';
+import type { SessionOptions } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import {
@@ -230,18 +230,8 @@ class CloneReader implements CloneWatch {
     };
   }
 
-  async #inClone<T>(
-    read: (session: Session) => Promise<T>,
-    more: { readonly statementTimeoutMs?: number } = {},
-  ): Promise<T> {
-    const { run, audit, signal, target } = this.#options;
-    const options = { purpose: 'clone', run, audit, signal, readOnly: true, ...more };
-    const session = await openSession(forOwnSessions(this.#clone, target), options);
-    try {
-      return await read(session);
-    } finally {
-      await session.close();
-    }
+  #inClone<T>(use: (session: Session) => Promise<T>, more: Partial<SessionOptions> = {}): Promise<T> {
+    return inClone({ clone: this.#clone, context: this.#options }, use, more);
   }
 }
 

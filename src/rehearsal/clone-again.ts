@@ -1,12 +1,10 @@
 import { prepareClone } from '../clone/after-clone.ts';
 import type { Clone, CloneContext } from '../clone/method.ts';
-import { forOwnSessions } from '../clone/own-sessions.ts';
+import { type ClonePlace, forOwnSessions, inClone } from '../clone/own-sessions.ts';
 import type { SchemaSection } from '../model/report.ts';
 import { type Contents, readContents } from '../observe/checks/contents.ts';
 import { claimRun, lostControl } from '../ownership/control-session.ts';
-import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { withSession } from '../postgres/session-helpers.ts';
 import { gateScripts } from './gate-scripts.ts';
 import { openGate } from './open-gate.ts';
 import type { RehearsalPlan } from './plan.ts';
@@ -60,32 +58,18 @@ export async function hasSameSchema(
   return (await reader.fingerprint()) === quiet.after;
 }
 
-/** Reads a clone over a session of our own. */
-export function inClone<T>(
-  { clone, context }: Pick<CloneSetup, 'clone' | 'context'>,
-  read: (session: Session) => Promise<T>,
-): Promise<T> {
-  const { run, audit, signal, target } = context;
-  const options = { run, audit, signal, purpose: 'clone', readOnly: true };
-  return withSession(openSession(forOwnSessions(clone, target), options), read);
-}
-
-/** For reading the contents of many tables at once. */
+/** Time for each statement that reads the contents of many tables. */
 const CONTENTS_TIMEOUT_MS = 300_000;
+
+/** Uses a session that may read the contents of many tables. */
+export function inCloneForContents<T>(place: ClonePlace, use: (session: Session) => Promise<T>): Promise<T> {
+  return inClone(place, use, { statementTimeoutMs: CONTENTS_TIMEOUT_MS });
+}
 
 /** Digests what the tables of a clone hold. */
 export function contentsOf(
-  { clone, context }: Pick<CloneSetup, 'clone' | 'context'>,
-  options: Parameters<typeof readContents>[1],
+  place: ClonePlace,
+  options?: Parameters<typeof readContents>[1],
 ): Promise<Contents> {
-  const { run, audit, signal, target } = context;
-  const session = openSession(forOwnSessions(clone, target), {
-    run,
-    audit,
-    signal,
-    purpose: 'clone',
-    readOnly: true,
-    statementTimeoutMs: CONTENTS_TIMEOUT_MS,
-  });
-  return withSession(session, (opened) => readContents(opened, options));
+  return inCloneForContents(place, (session) => readContents(session, options));
 }

@@ -1,4 +1,4 @@
-import { forOwnSessions } from '../clone/own-sessions.ts';
+import { inClone, openInClone } from '../clone/own-sessions.ts';
 import { formatCount, formatDuration, plural } from '../format.ts';
 import { playShapes, type Traffic } from '../load/play-shapes.ts';
 import { trafficOfProfile } from '../load/profiled-shapes.ts';
@@ -12,7 +12,6 @@ import type { Caveat } from '../model/report.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { withSession } from '../postgres/session-helpers.ts';
-import { inClone } from './clone-again.ts';
 import { type CommandTraffic, startLoadCommand } from './load-command.ts';
 import type { LoadPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
@@ -97,14 +96,10 @@ function playScripts(
 }
 
 async function openClients({ life, clone, context }: CloneSetup, count: number): Promise<Session[]> {
-  const { run, target } = context;
-  const open = () =>
-    openSession(forOwnSessions(clone, target), {
-      run,
-      purpose: 'load',
-      statementTimeoutMs: 0,
-      lockTimeoutMs: 0,
-    });
+  // They are the application's, not ours: no list of what we sent has them, and no signal cancels their queries.
+  const place = { clone, context: { run: context.run, target: context.target } };
+  const unlimited = { statementTimeoutMs: 0, lockTimeoutMs: 0 };
+  const open = () => openInClone(place, { purpose: 'load', readOnly: false, ...unlimited });
   return life.scope.own(
     'sessions of the load',
     () => Promise.all(Array.from({ length: count }, open)),

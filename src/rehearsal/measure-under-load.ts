@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { inClone } from '../clone/own-sessions.ts';
 import { SafemigrateError } from '../errors.ts';
 import {
   type CommandDeadlock,
@@ -13,7 +14,7 @@ import type { LoadedRunSection } from '../model/load-model.ts';
 import type { SchemaSection } from '../model/report.ts';
 import { allRelations, namesOf } from '../observe/relation-names.ts';
 import type { Observed, Observer } from '../proxy/observed.ts';
-import { cloneAgain, hasSameSchema, inClone } from './clone-again.ts';
+import { cloneAgain, hasSameSchema } from './clone-again.ts';
 import { type LoadSource, startTraffic } from './load-traffic.ts';
 import type { LoadPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';

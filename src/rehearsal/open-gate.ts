@@ -8,9 +8,8 @@ import {
 import { RehearsalGate, type RehearsalGateOptions } from '../boundary/rehearsal-gate.ts';
 import type { Names } from '../boundary/statement-scope.ts';
 import type { Clone, CloneContext } from '../clone/method.ts';
-import { forOwnSessions } from '../clone/own-sessions.ts';
+import { inClone, openInClone } from '../clone/own-sessions.ts';
 import type { ActingObject } from '../model/hazard-facts.ts';
-import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
 import type { ProxyPlan } from './plan.ts';
@@ -51,19 +50,12 @@ export async function actsUnseen(
 /** Opens the gate around that one for a clone that has no sandbox; null if other systems are out of reach, or permitted. */
 export async function openAccessGate(
   scope: Scope,
-  { run, audit, signal, options, target }: CloneContext,
+  context: CloneContext,
   clone: Clone,
   gate: RehearsalGate,
 ): Promise<ExternalAccessGate | null> {
-  if (options.allowExternalAccess || !UNSANDBOXED.includes(clone.containment)) return null;
-  const connect = () =>
-    openSession(forOwnSessions(clone, target), {
-      run,
-      audit,
-      signal,
-      purpose: 'catalogue',
-      readOnly: true,
-    });
+  if (context.options.allowExternalAccess || !UNSANDBOXED.includes(clone.containment)) return null;
+  const connect = () => openInClone({ clone, context }, { purpose: 'catalogue' });
   return scope.own(
     'session that guards the clone',
     async () => new ExternalAccessGate(gate, connect),
@@ -78,18 +70,7 @@ function namesIn({ target }: CloneContext, { database }: Clone): Names {
   return { target: target.database.name, clone: database };
 }
 
-async function readInClone(context: CloneContext, clone: Clone, known?: Learned): Promise<RunningObjects> {
-  const { run, audit, signal, target } = context;
-  const session = await openSession(forOwnSessions(clone, target), {
-    run,
-    audit,
-    signal,
-    purpose: 'clone',
-    readOnly: true,
-  });
-  try {
-    return await readServerCalls(session, namesIn(context, clone), known);
-  } finally {
-    await session.close();
-  }
+function readInClone(context: CloneContext, clone: Clone, known?: Learned): Promise<RunningObjects> {
+  const names = namesIn(context, clone);
+  return inClone({ clone, context }, (session) => readServerCalls(session, names, known));
 }

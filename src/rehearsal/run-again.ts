@@ -1,5 +1,4 @@
-import type { Clone, CloneContext } from '../clone/method.ts';
-import { forOwnSessions } from '../clone/own-sessions.ts';
+import type { ClonePlace } from '../clone/own-sessions.ts';
 import { commandWithoutSecrets } from '../command/command-secrets.ts';
 import type { CommandResult } from '../command/run-command.ts';
 import { inPhase } from '../events.ts';
@@ -13,11 +12,10 @@ import type {
   StatementSection,
   TargetConnection,
 } from '../model/report.ts';
-import { type Contents, compareContents, readContents } from '../observe/checks/contents.ts';
+import { type Contents, compareContents } from '../observe/checks/contents.ts';
 import { type Aim, aimAtAfter, aimAtBefore, type SchemaResult } from '../observe/checks/schema-again.ts';
 import { givenRelations } from '../observe/relation-names.ts';
-import { openSession } from '../postgres/connection/connect.ts';
-import type { Session } from '../postgres/connection/session.ts';
+import { contentsOf, inCloneForContents } from './clone-again.ts';
 import {
   type CloneRun,
   type CloneSetup,
@@ -64,17 +62,14 @@ interface Attempt {
 
 const NOT_ASKED: Attempt = { section: null, run: null, statements: [], caveats: [] };
 
-/** For reading the contents of many tables at once. */
-const STATEMENT_TIMEOUT_MS = 300_000;
-
 /** Reads what --down has to restore. What cannot be read does not end the run: the caveats say why. */
 export async function readContentsBefore(
-  { context, clone }: { context: CloneContext; clone: Clone },
+  setup: ClonePlace,
   { down }: Pick<ExtraCommands, 'down'>,
 ): Promise<ContentsBefore> {
   if (!down) return { contents: null, caveats: [] };
   const caveats: Caveat[] = [];
-  const contents = await measured(caveats, 'down', () => inCloneForContents(context, clone, readContents));
+  const contents = await measured(caveats, 'down', () => contentsOf(setup));
   return { contents, caveats };
 }
 
@@ -117,13 +112,10 @@ async function rerunCommand(
   command: LocatedCommand,
   { result, schema }: { readonly result: CommandResult; readonly schema: SchemaSection | null },
 ): Promise<Attempt> {
-  const { context, clone } = setup;
   return attemptRun(setup, 'rerun', command, async () => {
     refuseIf(whyNot(setup, result, []));
-    const contents = await inCloneForContents(context, clone, readContents);
-    const aim = await inCloneForContents(context, clone, (session) =>
-      aimAtAfter(session, setup.schema, schema),
-    );
+    const contents = await contentsOf(setup);
+    const aim = await inCloneForContents(setup, (session) => aimAtAfter(session, setup.schema, schema));
     return { contents, aim };
   });
 }
@@ -188,49 +180,20 @@ async function runOnce(setup: CloneSetup, command: LocatedCommand): Promise<Clon
   return runThroughWire(quiet, command, await openWire(quiet, command));
 }
 
-async function statementsOf(
-  { plan, context, clone }: CloneSetup,
-  { wire }: CloneRun,
-): Promise<StatementSection[]> {
-  if (plan.signal.aborted) throw new Error(INTERRUPTED);
-  const tree = await inCloneForContents(context, clone, (session) =>
-    givenRelations(session, wire.lockedRelations()),
-  );
+async function statementsOf(setup: CloneSetup, { wire }: CloneRun): Promise<StatementSection[]> {
+  if (setup.plan.signal.aborted) throw new Error(INTERRUPTED);
+  const tree = await inCloneForContents(setup, (session) => givenRelations(session, wire.lockedRelations()));
   return (await wire.statements({ tree })).statements;
 }
 
-async function compareRun(
-  { context, clone }: CloneSetup,
-  { aim, contents }: Expected,
-  ignored: readonly string[],
-) {
-  const schema = await inCloneForContents(context, clone, (session) => aim.reached(session));
-  const now = await inCloneForContents(context, clone, readContents);
+async function compareRun(setup: CloneSetup, { aim, contents }: Expected, ignored: readonly string[]) {
+  const schema = await inCloneForContents(setup, (session) => aim.reached(session));
+  const now = await contentsOf(setup);
   const compared = compareContents(contents, now);
   const dataDifferences = compared.dataDifferences.map((each) =>
     ignored.some((table) => refersTo(table, each.relation)) ? { ...each, ignored: true } : each,
   );
   return { ...schema, ...compared, dataDifferences };
-}
-
-async function inCloneForContents<T>(
-  { run, audit, signal, target }: CloneContext,
-  clone: Clone,
-  read: (session: Session) => Promise<T>,
-): Promise<T> {
-  const session = await openSession(forOwnSessions(clone, target), {
-    run,
-    audit,
-    signal,
-    purpose: 'clone',
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-    readOnly: true,
-  });
-  try {
-    return await read(session);
-  } finally {
-    await session.close();
-  }
 }
 
 const INTERRUPTED = 'the run was interrupted';

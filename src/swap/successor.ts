@@ -1,5 +1,5 @@
 import type { Clone } from '../clone/method.ts';
-import { forOwnSessions } from '../clone/own-sessions.ts';
+import { inClone, openInClone } from '../clone/own-sessions.ts';
 import { NO_LIMIT_MS } from '../clone/template/stall.ts';
 import { placeConfigCopies } from '../command/config-files.ts';
 import { rewriteCommand } from '../command/rewrite.ts';
@@ -92,13 +92,13 @@ export async function migrateClone(
 
 /** Asks the user's --verify. @throws SafemigrateError `REFUSED` if it rejects the migrated clone. */
 export async function verifyClone(
-  { context: { run, audit, signal, target } }: RehearsalContext,
+  { context }: RehearsalContext,
   clone: Clone,
   verify: string,
   { env, folder }: CommandPlan,
 ): Promise<void> {
-  const open = () =>
-    openSession(forOwnSessions(clone, target), { run, audit, signal, purpose: 'verify', readOnly: true });
+  const open = () => openInClone({ clone, context }, { purpose: 'verify' });
+  const { signal } = context;
   await verifyByQueryOrCommand(verify, { settings: clone.connect, open }, { env, folder, signal });
 }
 
@@ -118,14 +118,7 @@ export async function sealClone(
     throw swapFailure(
       `the command leaves ${plural(prepared.length, 'prepared transaction')} (${prepared.map(({ gid }) => gid).join(', ')}), whose locks and rows would have no owner; let it COMMIT PREPARED or ROLLBACK PREPARED`,
     );
-  const inside = await openSession(forOwnSessions(clone, target), {
-    run,
-    audit,
-    signal,
-    purpose: 'counters',
-    readOnly: true,
-  });
-  const ofAnalyze = await rowsOfAnalyze(inside).finally(() => inside.close());
+  const ofAnalyze = await inClone({ clone, context }, rowsOfAnalyze, { purpose: 'counters' });
   const enter = (name: string) =>
     openSession(target.settings, { database: name, run, audit, purpose: 'cleanup' });
   for (const name of clone.made.names)

@@ -1,5 +1,5 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
-import { forOwnSessions } from '../clone/own-sessions.ts';
+import { inClone } from '../clone/own-sessions.ts';
 import { commandWithoutSecrets } from '../command/command-secrets.ts';
 import type { Caveat } from '../model/report.ts';
 import type { PostUpgradeCommand } from '../model/upgrade-model.ts';
@@ -7,7 +7,6 @@ import type { CommandWatch, SeenStatements } from '../observe/command-watch.ts';
 import { allRelations, givenRelations, type RelationTree } from '../observe/relation-names.ts';
 import { compareRelations, type RelationsData, readRelations } from '../observe/relations.ts';
 import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';
-import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { readTargetState } from '../proof/target-state.ts';
 import { openWire, runThroughWire } from '../rehearsal/run-on-clone.ts';
@@ -39,12 +38,12 @@ export async function runPostUpgrade(
 ): Promise<PostUpgradeRun> {
   if (command === null) return { command: null, caveats: [] };
   const setup = { life, plan, context, clone, schema, sandbox };
-  const before = await inClone(context, clone, readBefore);
+  const before = await inClone({ clone, context }, readBefore);
   const open = await openWire(setup, command);
   const start = await readTargetState(uninterrupted(target));
   const ran = await runThroughWire(setup, command, open);
   const caveats = await proveUntouched(setup, target, start, ran);
-  const seen = await inClone(context, clone, (session) => statementsOf(session, open.wire, before));
+  const seen = await inClone({ clone, context }, (session) => statementsOf(session, open.wire, before));
   const { exitCode, durationMs } = ran.result;
   const { statements, transactions } = seen;
   const argv = commandWithoutSecrets(plan.command.argv, command.logins.logins);
@@ -82,23 +81,4 @@ async function statementsOf(
     shared: false,
   });
   return wire.statements({ tree: new Map([...tree, ...now]), made, data: rewritten.section });
-}
-
-async function inClone<T>(
-  { run, audit, signal, target }: CloneContext,
-  clone: Clone,
-  read: (session: Session) => Promise<T>,
-): Promise<T> {
-  const session = await openSession(forOwnSessions(clone, target), {
-    purpose: 'clone',
-    run,
-    audit,
-    signal,
-    readOnly: true,
-  });
-  try {
-    return await read(session);
-  } finally {
-    await session.close();
-  }
 }

@@ -1,12 +1,11 @@
 import type { Clone } from '../../clone/method.ts';
-import { forOwnSessions } from '../../clone/own-sessions.ts';
+import { openInClone } from '../../clone/own-sessions.ts';
 import type { Target } from '../../database/target.ts';
 import { messageOf, sqlstateOf } from '../../errors.ts';
 import { endsRun, measured } from '../../measured.ts';
 import type { Caveat, CheckSection, QueriesSection, SchemaSection } from '../../model/report.ts';
 import type { RunId } from '../../ownership/run-id.ts';
 import type { Audit } from '../../postgres/connection/audit.ts';
-import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import { statementWithoutSecrets } from '../../postgres/sql/statement-secrets.ts';
@@ -132,19 +131,8 @@ async function inCloneForChecks<T>(
   return withSession(openForChecks(clone, options, readOnly), use);
 }
 
-function openForChecks(
-  clone: ClonePlace,
-  { run, audit, signal, target }: ChecksOptions,
-  readOnly: boolean,
-): Promise<Session> {
-  return openSession(forOwnSessions(clone, target), {
-    run,
-    audit,
-    signal,
-    purpose: 'checks',
-    readOnly,
-    pipelined: true,
-  });
+function openForChecks(clone: ClonePlace, context: ChecksOptions, readOnly: boolean): Promise<Session> {
+  return openInClone({ clone, context }, { purpose: 'checks', readOnly, pipelined: true });
 }
 
 async function tryAll(

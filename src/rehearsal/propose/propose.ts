@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { inClone } from '../../clone/own-sessions.ts';
 import { UNWATCHED } from '../../command/sandbox/command-sandbox.ts';
 import { inPhase } from '../../events.ts';
 import { findHazards } from '../../hazards/find-hazards.ts';
@@ -21,7 +22,7 @@ import {
   type WrittenScript,
   writeScript,
 } from '../../propose/write-script.ts';
-import { cloneAgain, contentsOf, inClone } from '../clone-again.ts';
+import { cloneAgain, contentsOf } from '../clone-again.ts';
 import { measureUnderLoad } from '../measure-under-load.ts';
 import { openGate } from '../open-gate.ts';
 import type { RehearsalContext } from '../prepare.ts';
