@@ -22,18 +22,7 @@ export async function cloneAgain(setup: CloneSetup, prepared: RehearsalContext):
   const context: CloneContext = { ...first, ...claim, options: { ...first.options, keep: false } };
   const made = await choice.method.create(context, choice.assessment, scope);
   const clone = await withScripts(made, context, afterClone, plan);
-  return {
-    life,
-    context,
-    clone,
-    schema: setup.schema,
-    sandbox: setup.sandbox,
-    // Standard output is that of the first run.
-    plan: {
-      ...plan,
-      command: { ...plan.command, stdout: 'stderr' },
-    },
-  };
+  return { ...setup, context, clone };
 }
 
 async function withScripts(

@@ -9,19 +9,16 @@ import {
   runChecksAfter,
   runChecksBefore,
 } from '../observe/checks/check-watch.ts';
-import type { Contents } from '../observe/checks/contents.ts';
 import type { CloneObservations } from '../observe/clone-observations.ts';
 import { type CloneWatch, watchClone } from '../observe/clone-watch.ts';
 import type { SeenStatements } from '../observe/command-watch.ts';
 import { writtenUnchecked } from '../observe/orphans.ts';
 import { readTargetState, type TargetState } from '../proof/target-state.ts';
-import { contentsOf } from './clone-again.ts';
+import { type ContentsBefore, readContentsBefore } from './further-runs.ts';
 import { gateScripts } from './gate-scripts.ts';
 import { actsUnseen, openGate } from './open-gate.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
-import { type ContentsBefore, readContentsBefore } from './run-again.ts';
-import { readBeforeOneRun } from './run-at-once.ts';
 import { type CloneRun, type CloneSetup, type OpenWire, openWire } from './run-on-clone.ts';
 import { openSandboxFor, uninterrupted } from './slices.ts';
 import type { Lifetime } from './with-scope.ts';
@@ -31,10 +28,6 @@ export interface BeforeCommand {
   readonly watch: CloneWatch;
   readonly checks: ChecksBefore;
   readonly contents: ContentsBefore;
-  /** For --at-once; null if it was not asked for. */
-  readonly beforeOneRun: Contents | null;
-  /** For --propose; null if it was not asked for. */
-  readonly beforeProposal: Contents | null;
   /** The target right before the command. */
   readonly start: TargetState;
   readonly open: OpenWire;
@@ -66,20 +59,19 @@ export function makeClone(
 /** Reads the clone as it is before the command, then the target, and opens the command's way to the clone. */
 export function readBefore(
   setup: CloneSetup,
-  { questions, down, command }: RehearsalContext,
+  { questions, command }: RehearsalContext,
 ): Promise<BeforeCommand> {
   const { context, clone, schema } = setup;
   return inPhase(context.emit, 'before', async () => {
     const watch = watchClone(clone, { ...context, schema });
     const checks = await runChecksBefore(clone, { ...context, ...questions });
-    const contents = await readContentsBefore(setup, { down });
-    const beforeOneRun = await readBeforeOneRun(setup);
-    const beforeProposal = setup.plan.propose === null ? null : await contentsOf(setup, { all: true });
+    const contents = await readContentsBefore(setup);
     const gate = await watch.before((session) => openGate(context, clone, setup.plan.proxy, session));
     const inside = await openSandboxFor(setup.life.scope, setup.sandbox, setup.plan.command);
     const start = await readTargetState(uninterrupted(context));
-    const open = await openWire(setup, command, { gate, inside });
-    return { watch, checks, contents, beforeOneRun, beforeProposal, start, open };
+    const settings = { stdout: setup.plan.command.stdout };
+    const open = await openWire(setup, command, { gate, inside, settings });
+    return { watch, checks, contents, start, open };
   });
 }
 

@@ -1,58 +1,67 @@
-import type { ScriptSection } from '../model/report.ts';
-import type { AfterCommand, BeforeCommand } from './clone-steps.ts';
-import type { RehearsalContext } from './prepare.ts';
-import { measureProposal, type ProposalOutcome, proposeSaferForm } from './propose/propose.ts';
-import { recordScript } from './record-script.ts';
-import { type ExtraRuns, runAgain } from './run-again.ts';
-import { type AtOnceOutcome, runAtOnce } from './run-at-once.ts';
-import type { CloneRun, CloneSetup, OpenGuarded } from './run-on-clone.ts';
-import { type LoadOutcome, runUnderLoad } from './run-under-load.ts';
+import { measured } from '../measured.ts';
+import type { Caveat } from '../model/report.ts';
+import type { Contents } from '../observe/checks/contents.ts';
+import { contentsOf } from './clone-again.ts';
+import type { ExtraResults, ExtraRun, FirstRun } from './extra-run.ts';
+import { PROPOSAL, PROPOSAL_UNDER_LOAD } from './propose/propose.ts';
+import { SCRIPT } from './record-script.ts';
+import { DOWN, RERUN } from './run-again.ts';
+import { AT_ONCE } from './run-at-once.ts';
+import type { CloneSetup } from './run-on-clone.ts';
+import { LOAD } from './run-under-load.ts';
 
-// What is asked for beside the one run of the command, in this order; each does nothing if it was not:
-//
-//   recordScript         --script: what the command sent, as a script
-//   runAtOnce            --at-once: the command several times together, on a second clone
-//   proposeSaferForm     --propose: a safer form of what the command did, on a second clone
-//   runAgain             --rerun and --down, on the first clone
-//   runUnderLoad         --load: the command on a second clone, under load
-//   measureProposal      --propose and --load: the safer form on a third clone, under the same load
+/** Everything that can be asked for beside the first run, in the order in which it is done. */
+const EXTRA_RUNS: readonly ExtraRun[] = [SCRIPT, AT_ONCE, PROPOSAL, RERUN, DOWN, LOAD, PROPOSAL_UNDER_LOAD];
 
-/** What came of it. */
-export interface FurtherRuns {
-  readonly script: ScriptSection | null;
-  readonly together: AtOnceOutcome;
-  readonly proposed: ProposalOutcome;
-  readonly again: ExtraRuns;
-  readonly loaded: LoadOutcome;
+/** The contents of the clone's tables before the command, by the further run that needs them. */
+export interface ContentsBefore {
+  /** Without those that could not be read. */
+  readonly contents: ReadonlyMap<string, Contents>;
+  readonly caveats: readonly Caveat[];
 }
 
-/** The first run, and how a guarded one under load is opened. */
-interface FirstRun {
-  readonly before: BeforeCommand;
-  readonly ran: CloneRun;
-  readonly after: AfterCommand;
-  readonly openGuarded: OpenGuarded | null;
+/** Reads the contents that further runs need. */
+export async function readContentsBefore(setup: CloneSetup): Promise<ContentsBefore> {
+  const contents = new Map<string, Contents>();
+  const caveats: Caveat[] = [];
+  for (const { path, isAsked, contents: options } of EXTRA_RUNS) {
+    if (!options || !isAsked(setup.plan)) continue;
+    const read = await measured(caveats, path, () => contentsOf(setup, options));
+    if (read) contents.set(path, read);
+  }
+  return { contents, caveats };
 }
 
-export async function runFurther(
-  setup: CloneSetup,
-  prepared: RehearsalContext,
-  { before, ran, after, openGuarded }: FirstRun,
-): Promise<FurtherRuns> {
-  const { schema } = after.observed;
-  const { exitCode, durationMs } = ran.result;
-  const script = await recordScript(setup, prepared, { ...after, exitCode });
-  const together = await runAtOnce(setup, prepared, { before: before.beforeOneRun, schema });
-  const proposal = await proposeSaferForm(setup, prepared, {
-    ...after,
-    setup,
-    before: before.beforeProposal,
-    exitCode,
-    durationMs,
-  });
-  const again = await runAgain(setup, prepared, before.contents, { ...ran, schema });
-  const { statements } = after.seen;
-  const loaded = await runUnderLoad(setup, prepared, { schema, statements, openGuarded });
-  const proposed = await measureProposal(setup, prepared, proposal, loaded);
-  return { script, together, proposed, again, loaded };
+/** Does everything that is asked for beside the first run. After an interrupt that the command got, nothing more is begun. */
+export async function runFurther(first: FirstRun): Promise<ExtraResults> {
+  const { plan, life } = first.setup;
+  let results: ExtraResults = {
+    sections: {},
+    runs: [],
+    statements: [],
+    caveats: first.before.contents.caveats,
+  };
+  for (const extra of EXTRA_RUNS) {
+    if (!extra.isAsked(plan)) continue;
+    if (plan.signal.aborted) {
+      const reason = 'the run was interrupted';
+      results = joined(results, { caveats: [{ path: extra.path, kind: 'unmeasured', reason }] });
+      continue;
+    }
+    results = joined(results, await extra.run(first, results));
+    // A failure in consequence of an interrupt or a loss is none of the run's own.
+    life.stop.signal.throwIfAborted();
+  }
+  return results;
+}
+
+function joined(results: ExtraResults, more: Partial<ExtraResults>): ExtraResults {
+  return {
+    ...results,
+    ...more,
+    sections: { ...results.sections, ...more.sections },
+    runs: [...results.runs, ...(more.runs ?? [])],
+    statements: [...results.statements, ...(more.statements ?? [])],
+    caveats: [...results.caveats, ...(more.caveats ?? [])],
+  };
 }

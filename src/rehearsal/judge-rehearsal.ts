@@ -7,24 +7,21 @@ import { describeIsolation } from '../command/sandbox/command-sandbox.ts';
 import { mergeAttempts } from '../command/sandbox/outside-attempts.ts';
 import { describeTarget } from '../database/target-section.ts';
 import { reachJudgement } from '../hazards/judgement.ts';
-import type { CommandSection, Report, ScriptSection } from '../model/report.ts';
+import type { CommandSection, Report } from '../model/report.ts';
 import type { DataLoss } from '../observe/data-loss.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import { schemaWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import type { TargetComparison } from '../proof/compare-target.ts';
 import type { TargetState } from '../proof/target-state.ts';
 import type { AfterCommand } from './clone-steps.ts';
+import type { ExtraResults, FirstRun } from './extra-run.ts';
 import { recordedTransactions } from './load-traffic.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
 import type { ProvenProfile } from './profile/profile-file.ts';
-import type { ProposalOutcome } from './propose/propose.ts';
 import type { ReceiptIdentity } from './receipts/receipt.ts';
 import { identityOf } from './receipts/receipt-file.ts';
-import type { ExtraRuns } from './run-again.ts';
-import type { AtOnceOutcome } from './run-at-once.ts';
-import type { CloneRun, CloneSetup } from './run-on-clone.ts';
-import type { LoadOutcome } from './run-under-load.ts';
+import type { CloneRun } from './run-on-clone.ts';
 
 /** The report but for what is known at its very end, and what an apply or a swap needs to know of the rehearsal. */
 export type RehearsalSections = Omit<Report, 'version' | 'run' | 'cleanup' | 'apply' | 'swap'> & {
@@ -33,15 +30,8 @@ export type RehearsalSections = Omit<Report, 'version' | 'run' | 'cleanup' | 'ap
   readonly identity: ReceiptIdentity;
 };
 
-/** What each step found. */
-export interface StepResults {
-  readonly ran: CloneRun;
-  readonly after: AfterCommand;
-  readonly again: ExtraRuns;
-  readonly together: AtOnceOutcome;
-  readonly loaded: LoadOutcome;
-  readonly proposed: ProposalOutcome;
-  readonly script: ScriptSection | null;
+/** The findings after all runs. */
+export interface Findings {
   readonly target: TargetComparison;
   readonly loss: DataLoss;
   readonly uniqueBytes: Awaited<ReturnType<Clone['uniqueBytes']>>;
@@ -49,9 +39,9 @@ export interface StepResults {
 
 /** Makes the report's sections of what was found, and judges them. */
 export async function judgeRehearsal(
-  { plan, context, clone }: CloneSetup,
-  prepared: RehearsalContext,
-  { ran, after, again, together, loaded, proposed, script, target: compared, loss, uniqueBytes }: StepResults,
+  { setup: { plan, context, clone }, prepared, ran, after }: FirstRun,
+  further: ExtraResults,
+  { target: compared, loss, uniqueBytes }: Findings,
 ): Promise<RehearsalSections> {
   const { observed, seen, checked } = after;
   const { choice, questions, command } = prepared;
@@ -63,13 +53,7 @@ export async function judgeRehearsal(
     plan.clone.keep,
     context.target.role,
   );
-  const runs: [CloneRun, ...CloneRun[]] = [
-    ran,
-    ...again.runs,
-    ...together.runs,
-    ...loaded.runs,
-    ...proposed.runs,
-  ];
+  const runs: [CloneRun, ...CloneRun[]] = [ran, ...further.runs];
   const target = describeTarget(context.target, compared, {
     touched: [...clone.touched, ...loss.touched],
     origin: plan.target.from === null ? 'database' : 'dump',
@@ -83,26 +67,14 @@ export async function judgeRehearsal(
     data: loss.data,
     queries: checked.queries,
     checks: checked.checks,
-    rerun: again.rerun,
-    down: again.down,
-    atOnce: together.section,
-    load: loaded.section,
+    rerun: null,
+    down: null,
+    atOnce: null,
+    load: null,
+    ...further.sections,
     targetConnections: runs.flatMap(({ targetConnections }) => targetConnections),
   };
-  const caveats = [
-    made,
-    seen,
-    observed,
-    ran,
-    compared,
-    loss,
-    questions,
-    checked,
-    again,
-    together,
-    loaded,
-    proposed,
-  ];
+  const caveats = [made, seen, observed, ran, compared, loss, questions, checked, further];
   const { missing, ...judgement } = reachJudgement(
     {
       ...sections,
@@ -111,7 +83,7 @@ export async function judgeRehearsal(
       sessionsOfPsql: seen.sessionsOfPsql,
       catalogue: observed.catalogue,
       traffic: compared.traffic,
-      recorded: recordedTransactions(loaded.source, prepared.profile?.profile ?? null),
+      recorded: recordedTransactions(further.played?.source ?? null, prepared.profile?.profile ?? null),
       rewrittenBytes: loss.rewrittenBytes,
       diskSpace: prepared.diskSpace,
       unsharedBytes: sharingOf(clone.strategy).isSnapshot ? made.clone.uniqueBytes : null,
@@ -134,8 +106,6 @@ export async function judgeRehearsal(
     ...judgement,
     statements: [...judgement.statements],
     ...(profile && { profile }),
-    ...(proposed.section && { proposal: proposed.section }),
-    ...(script && { script }),
   };
 }
 

@@ -25,14 +25,11 @@ export async function startLoadCommand(
 ): Promise<CommandTraffic> {
   const command: LocatedCommand = { input: { ...input, argv: ['sh', '-c', shell] }, logins };
   const interrupts = new EventEmitter<{ signal: ['SIGTERM'] }>();
-  const own: CloneSetup = {
-    ...setup,
-    plan: { ...setup.plan, command: { ...setup.plan.command, interrupts, timeoutMs: 0 } },
-  };
-  const wire = await openWire(own, command, { observer: transactionsInto(log) });
+  const settings = { interrupts, timeoutMs: 0 };
+  const wire = await openWire(setup, command, { observer: transactionsInto(log), settings });
   let ended: CloneRun | null = null;
   let failure: string | null = null;
-  const running = runThroughWire(own, command, wire).then(
+  const running = runThroughWire(setup, command, wire).then(
     (run) => {
       ended = run;
       const { exitCode, signal } = run.result;

@@ -6,19 +6,21 @@ import type { ScriptSection } from '../model/report.ts';
 import { nameTarget } from '../ownership/folder-records.ts';
 import { writeVerbatim } from '../propose/verbatim-script.ts';
 import { renderScript } from '../propose/write-script.ts';
-import type { RehearsalContext } from './prepare.ts';
-import { hazardFactsOf, type Run } from './propose/prove-script.ts';
-import type { CloneSetup } from './run-on-clone.ts';
+import type { ExtraRun, FirstRun } from './extra-run.ts';
+import { hazardFactsOf } from './propose/prove-script.ts';
 import { writeFileWhole } from './write-whole.ts';
 
-/** Writes what the command sent to a file (`--script`); null if that was not asked for. What cannot be written does not end the run. */
-export async function recordScript(
-  { plan, context }: CloneSetup,
-  { command }: RehearsalContext,
-  run: Pick<Run, 'observed' | 'seen' | 'exitCode'>,
-): Promise<ScriptSection | null> {
-  const { script } = plan;
-  if (script === null) return null;
+/** The file with what the command sent (`--script`). */
+export const SCRIPT: ExtraRun = {
+  path: 'script',
+  isAsked: ({ script }) => script !== null,
+  run: async (first) => ({ sections: { script: await recordScript(first) } }),
+};
+
+async function recordScript({ setup, prepared, ran, after }: FirstRun): Promise<ScriptSection> {
+  const { plan, context } = setup;
+  const { command } = prepared;
+  const run = { ...after, exitCode: ran.result.exitCode };
   const none = { file: null, statements: 0, transactions: 0 };
   if (run.exitCode !== 0) return { ...none, reason: 'the command did not succeed' };
   if (plan.proxy.observe === 'off')
@@ -28,7 +30,7 @@ export async function recordScript(
     const facts = new HazardContext(hazardFactsOf(run));
     const { parts, statements, transactions } = await writeVerbatim({ context: facts, sent, sessions });
     if (parts.length === 0) return { ...none, reason: 'the command sent nothing that leaves anything' };
-    const file = resolve(plan.command.folder, script);
+    const file = resolve(plan.command.folder, plan.script ?? '');
     const words = commandWithoutSecrets(plan.command.argv, command.logins.logins).join(' ');
     const user = [...sessions.values()][0]?.user ?? context.target.settings.user;
     const text = renderScript(parts, heading(words, user), ['\\set ON_ERROR_STOP on']);

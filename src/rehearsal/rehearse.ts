@@ -69,13 +69,13 @@ async function rehearseWithin(
     const ran = await runMigration(setup, prepared.command, before.open);
     stop.throwIfLost();
     const after = await readAfter(setup, prepared, before, ran);
-    const further = await runFurther(setup, prepared, { before, ran, after, openGuarded });
+    const first = { setup, prepared, before, ran, after, openGuarded };
+    const further = await runFurther(first);
     stop.throwIfLost();
-    const steps = { ran, after, ...further };
-    const target = await compareWithTarget(setup, { stateBefore, before, ...steps });
+    const target = await compareWithTarget(first, further);
     const loss = await measureLoss(setup, stateBefore, after);
     const uniqueBytes = await clone.uniqueBytes();
     if (plan.clone.keep) await clone.keep();
-    return judgeRehearsal(setup, prepared, { ...steps, target, loss, uniqueBytes });
+    return judgeRehearsal(first, further, { target, loss, uniqueBytes });
   });
 }

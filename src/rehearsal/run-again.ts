@@ -1,21 +1,15 @@
-import type { ClonePlace } from '../clone/own-sessions.ts';
 import { commandWithoutSecrets } from '../command/command-secrets.ts';
 import type { CommandResult } from '../command/run-command.ts';
 import { inPhase } from '../events.ts';
 import { countsAgainst } from '../hazards/extra-runs.ts';
 import { refersTo } from '../hazards/policy.ts';
 import { measured } from '../measured.ts';
-import type {
-  Caveat,
-  FurtherRunSection,
-  SchemaSection,
-  StatementSection,
-  TargetConnection,
-} from '../model/report.ts';
+import type { Caveat, FurtherRunSection, StatementSection, TargetConnection } from '../model/report.ts';
 import { type Contents, compareContents } from '../observe/checks/contents.ts';
 import { type Aim, aimAtAfter, aimAtBefore, type SchemaResult } from '../observe/checks/schema-again.ts';
 import { givenRelations } from '../observe/relation-names.ts';
 import { contentsOf, inCloneForContents } from './clone-again.ts';
+import type { ExtraResults, ExtraRun, FirstRun } from './extra-run.ts';
 import {
   type CloneRun,
   type CloneSetup,
@@ -24,82 +18,41 @@ import {
   runThroughWire,
 } from './run-on-clone.ts';
 
-// What follows the migration on its clone if the user asked for it: the command once more (--rerun), then the command that
+// The runs that follow the migration on its clone if the user asked for them: the command once more (--rerun), then the command that
 // undoes it (--down).
 
-export interface ExtraCommands {
-  /** The migration command. */
-  readonly command: LocatedCommand;
-  /** null if none was given. */
-  readonly down: LocatedCommand | null;
-}
-
-/** What the clone's tables held before the migration, for --down. */
-export interface ContentsBefore {
-  /** null if it is not needed, or could not be read. */
-  readonly contents: Contents | null;
-  readonly caveats: readonly Caveat[];
-}
-
-export interface ExtraRuns {
-  readonly rerun: FurtherRunSection | null;
-  readonly down: FurtherRunSection | null;
-  /** Every further run of a command that was begun. */
-  readonly runs: readonly CloneRun[];
-  readonly statements: readonly StatementSection[];
-  readonly caveats: readonly Caveat[];
-}
-
-type ExtraRun = 'rerun' | 'down';
-
-/** One further run: its section, or the limit that says why there is none. */
-interface Attempt {
+/** One further run: its section, or the caveats that say why there is none. */
+interface Attempt extends Pick<ExtraResults, 'runs' | 'statements' | 'caveats'> {
   readonly section: FurtherRunSection | null;
-  readonly run: CloneRun | null;
-  readonly statements: readonly StatementSection[];
-  readonly caveats: readonly Caveat[];
 }
 
-const NOT_ASKED: Attempt = { section: null, run: null, statements: [], caveats: [] };
+/** The command once more. */
+export const RERUN: ExtraRun = {
+  path: 'rerun',
+  isAsked: ({ checks }) => checks.rerun,
+  run: async (first) => {
+    const { section, ...found } = await rerunCommand(first);
+    return { sections: { rerun: section }, ...found };
+  },
+};
 
-/** Reads what --down has to restore. What cannot be read does not end the run: the caveats say why. */
-export async function readContentsBefore(
-  setup: ClonePlace,
-  { down }: Pick<ExtraCommands, 'down'>,
-): Promise<ContentsBefore> {
-  if (!down) return { contents: null, caveats: [] };
-  const caveats: Caveat[] = [];
-  const contents = await measured(caveats, 'down', () => contentsOf(setup));
-  return { contents, caveats };
-}
-
-/**
- * Runs what was asked for. What could not be done ends neither the run nor the other of the two: the caveats say why.
- * @param migration its first run, and what it did to the schema; null if that could not be compared.
- */
-export async function runAgain(
-  setup: CloneSetup,
-  { command, down }: ExtraCommands,
-  before: ContentsBefore,
-  migration: { readonly result: CommandResult; readonly schema: SchemaSection | null },
-): Promise<ExtraRuns> {
-  const rerun = setup.plan.checks.rerun ? await rerunCommand(setup, command, migration) : NOT_ASKED;
-  const contacts = contactsOf([rerun]);
-  const undone =
-    down && before.contents
-      ? await runDown(setup, down, before.contents, whyNot(setup, migration.result, contacts))
-      : NOT_ASKED;
-  return {
-    rerun: rerun.section,
-    down: undone.section,
-    runs: [rerun, undone].flatMap(({ run }) => run ?? []),
-    statements: [...rerun.statements, ...undone.statements],
-    caveats: [...before.caveats, ...rerun.caveats, ...undone.caveats],
-  };
-}
-
-const contactsOf = (attempts: readonly Attempt[]) =>
-  attempts.flatMap(({ run }) => run?.targetConnections ?? []);
+/** The command that undoes the migration. What it has to restore is read before the migration. */
+export const DOWN: ExtraRun = {
+  path: 'down',
+  isAsked: ({ checks }) => checks.down !== null,
+  contents: {},
+  run: async ({ setup, prepared, before, ran }, { runs }) => {
+    const contents = before.contents.contents.get('down');
+    if (!prepared.down || !contents) return {};
+    const obstacle = whyNot(
+      setup,
+      ran.result,
+      runs.flatMap(({ targetConnections }) => targetConnections),
+    );
+    const { section, ...found } = await runDown(setup, prepared.down, contents, obstacle);
+    return { sections: { down: section }, ...found };
+  },
+};
 
 /** What a further run should lead to. */
 interface Expected {
@@ -107,13 +60,10 @@ interface Expected {
   readonly contents: Contents;
 }
 
-async function rerunCommand(
-  setup: CloneSetup,
-  command: LocatedCommand,
-  { result, schema }: { readonly result: CommandResult; readonly schema: SchemaSection | null },
-): Promise<Attempt> {
-  return attemptRun(setup, 'rerun', command, async () => {
-    refuseIf(whyNot(setup, result, []));
+function rerunCommand({ setup, prepared, ran, after }: FirstRun): Promise<Attempt> {
+  const { schema } = after.observed;
+  return attemptRun(setup, 'rerun', prepared.command, async () => {
+    refuseIf(whyNot(setup, ran.result, []));
     const contents = await contentsOf(setup);
     const aim = await inCloneForContents(setup, (session) => aimAtAfter(session, setup.schema, schema));
     return { contents, aim };
@@ -139,7 +89,7 @@ function refuseIf(reason: string | null): void {
 /** Runs a command through a proxy of its own, and compares what it left with what it should have left. */
 function attemptRun(
   setup: CloneSetup,
-  path: ExtraRun,
+  path: 'rerun' | 'down',
   command: LocatedCommand,
   expect: () => Promise<Expected>,
 ): Promise<Attempt> {
@@ -147,16 +97,16 @@ function attemptRun(
     const caveats: Caveat[] = [];
     const began = await measured(caveats, path, async () => {
       const expected = await expect();
-      return { expected, run: await runOnce(setup, command) };
+      return { expected, run: await runThroughWire(setup, command, await openWire(setup, command)) };
     });
-    if (!began) return { ...NOT_ASKED, caveats };
+    if (!began) return { section: null, runs: [], statements: [], caveats };
     const { expected, run } = began;
     caveats.push(...run.caveats);
     const statements = await measured(caveats, path, () => statementsOf(setup, run));
-    if (!statements) return { ...NOT_ASKED, run, caveats };
+    if (!statements) return { section: null, runs: [run], statements: [], caveats };
     const ignored = path === 'rerun' ? setup.plan.checks.rerunIgnore : [];
     const compared = await measured(caveats, path, () => compareRun(setup, expected, ignored));
-    if (!compared) return { section: null, run, statements, caveats };
+    if (!compared) return { section: null, runs: [run], statements, caveats };
     const words = commandWithoutSecrets(command.input.argv, command.logins.logins);
     const section = sectionOf(run.result, {
       // Of `sh -c` the script alone is what the user gave.
@@ -166,18 +116,9 @@ function attemptRun(
       statements,
       ...compared,
     });
-    return { section, run, statements, caveats };
+    return { section, runs: [run], statements, caveats };
   };
   return inPhase(setup.context.emit, path, work, ({ section }) => section === null);
-}
-
-async function runOnce(setup: CloneSetup, command: LocatedCommand): Promise<CloneRun> {
-  // Standard output is that of the migration alone.
-  const quiet: CloneSetup = {
-    ...setup,
-    plan: { ...setup.plan, command: { ...setup.plan.command, stdout: 'stderr' } },
-  };
-  return runThroughWire(quiet, command, await openWire(quiet, command));
 }
 
 async function statementsOf(setup: CloneSetup, { wire }: CloneRun): Promise<StatementSection[]> {
@@ -205,7 +146,7 @@ function whyNot(
   targetConnections: readonly TargetConnection[],
 ): string | null {
   if (plan.signal.aborted) return INTERRUPTED;
-  if (targetConnections.length > 0) return 'the second run connected to the target itself';
+  if (targetConnections.length > 0) return 'a further run connected to the target itself';
   return exitCode === 0 ? null : 'the command did not succeed, so that nothing could follow it';
 }
 

@@ -5,53 +5,41 @@ import type { AtOnceSection, Caveat, SchemaSection } from '../model/report.ts';
 import { type Contents, compareEffects } from '../observe/checks/contents.ts';
 import type { Observed } from '../proxy/observed.ts';
 import { cloneAgain, contentsOf, hasSameSchema } from './clone-again.ts';
+import type { ExtraRun } from './extra-run.ts';
 import type { RehearsalContext } from './prepare.ts';
 import { type CloneRun, type CloneSetup, type OpenWire, openWire, runThroughWire } from './run-on-clone.ts';
 
-/** What the runs together found; `section` is null if they could not be made, and `caveats` say why. */
-export interface AtOnceOutcome {
-  readonly section: AtOnceSection | null;
-  readonly runs: readonly CloneRun[];
-  readonly caveats: readonly Caveat[];
-}
-
-/** What one run on the first clone began with and left. */
-export interface OneRun {
+/** The state that one run on the first clone began with and left. */
+interface OneRun {
   /** null if it was not read. */
   readonly before: Contents | null;
   readonly schema: SchemaSection | null;
 }
 
-/** Reads the first clone before the command, if its effect is compared later. */
-export async function readBeforeOneRun(setup: CloneSetup): Promise<Contents | null> {
-  return setup.plan.checks.atOnce === 0 ? null : contentsOf(setup, NO_MOMENTS);
-}
-
-const NOT_ASKED: AtOnceOutcome = { section: null, runs: [], caveats: [] };
 const DEADLOCK_DETECTED = '40P01';
 /** Times and UUIDs differ between any two runs, so that columns of these types do not count. */
 const NO_MOMENTS = { moments: 'left out' } as const;
 
 /**
- * Starts the command several times together on a second clone (`--at-once`), and compares what they leave with what one run has left
- * on the first clone. What cannot be done does not end the run: the caveats say why.
+ * Several runs of the command together on a second clone (`--at-once`). What they leave is compared with what one run has left on the
+ * first clone.
  */
-export async function runAtOnce(
-  setup: CloneSetup,
-  prepared: RehearsalContext,
-  one: OneRun,
-): Promise<AtOnceOutcome> {
-  const { atOnce } = setup.plan.checks;
-  if (atOnce === 0) return NOT_ASKED;
-  const work = async (): Promise<AtOnceOutcome> => {
-    // What they did to the target counts, even if the rest fails.
-    const runs: CloneRun[] = [];
-    const caveats: Caveat[] = [];
-    const together = () => runTogether(setup, prepared, { count: atOnce, one, runs });
-    return { section: await measured(caveats, 'atOnce', together), runs, caveats };
-  };
-  return inPhase(setup.context.emit, 'at-once', work, ({ section }) => section === null);
-}
+export const AT_ONCE: ExtraRun = {
+  path: 'atOnce',
+  isAsked: ({ checks }) => checks.atOnce > 0,
+  contents: NO_MOMENTS,
+  run: ({ setup, prepared, before, after }) => {
+    const one = { before: before.contents.contents.get('atOnce') ?? null, schema: after.observed.schema };
+    const work = async () => {
+      const runs: CloneRun[] = [];
+      const caveats: Caveat[] = [];
+      const request = { count: setup.plan.checks.atOnce, one, runs };
+      const atOnce = await measured(caveats, 'atOnce', () => runTogether(setup, prepared, request));
+      return { sections: { atOnce }, runs, caveats };
+    };
+    return inPhase(setup.context.emit, 'at-once', work, ({ sections }) => sections.atOnce === null);
+  },
+};
 
 async function runTogether(
   first: CloneSetup,

@@ -14,7 +14,7 @@ import type { Contacts } from '../proof/new-sessions.ts';
 import type { Observer } from '../proxy/observed.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import { openAccessGate, openGate } from './open-gate.ts';
-import type { RehearsalPlan } from './plan.ts';
+import type { CommandPlan, RehearsalPlan } from './plan.ts';
 import { inSandbox, openSandboxFor, toRun, wireOptions } from './slices.ts';
 import type { Lifetime } from './with-scope.ts';
 
@@ -42,6 +42,7 @@ export interface OpenWire {
   readonly wire: CommandWatch;
   /** null if the command runs outside of one. */
   readonly sandbox: OpenSandbox | null;
+  readonly settings: CommandPlan;
 }
 
 /** One run of a command on the clone. */
@@ -63,9 +64,11 @@ export type OpenGuarded = (
   run: { readonly statements: readonly StatementSection[]; readonly observer: Observer },
 ) => Promise<GuardedWire>;
 
-interface OpenedBefore {
+interface RunOptions {
   readonly gate?: RehearsalGate;
   readonly inside?: OpenSandbox | null;
+  /** Default: the plan's, but that standard output is that of the first run alone. */
+  readonly settings?: Partial<Pick<CommandPlan, 'stdout' | 'timeoutMs' | 'interrupts'>>;
 }
 
 /**
@@ -77,7 +80,7 @@ interface OpenedBefore {
 export async function openWire(
   setup: CloneSetup,
   { logins }: LocatedCommand,
-  { observer, ...opened }: { readonly observer?: Observer } & OpenedBefore = {},
+  { observer, ...opened }: { readonly observer?: Observer } & RunOptions = {},
 ): Promise<OpenWire> {
   const { way, options } = await openWay(setup, logins, opened);
   const wire = await watchCommand(setup.life.scope, observer ? { ...options, observer } : options);
@@ -88,13 +91,14 @@ export async function openWire(
 export async function openWay(
   { life: { scope }, plan: { proxy, command }, context, clone, sandbox }: CloneSetup,
   logins: Logins,
-  opened: OpenedBefore = {},
+  opened: RunOptions = {},
 ): Promise<{ way: Omit<OpenWire, 'wire'>; options: CommandWatchOptions }> {
   const gate = opened.gate ?? (await openGate(context, clone, proxy));
   const accessGate = await openAccessGate(scope, context, clone, gate);
-  const inside = opened.inside === undefined ? await openSandboxFor(scope, sandbox, command) : opened.inside;
+  const settings: CommandPlan = { ...command, stdout: 'stderr', ...opened.settings };
+  const inside = opened.inside === undefined ? await openSandboxFor(scope, sandbox, settings) : opened.inside;
   const options = wireOptions(context, clone, logins, accessGate ?? gate, proxy, inside);
-  return { way: { gate, accessGate, sandbox: inside }, options };
+  return { way: { gate, accessGate, sandbox: inside, settings }, options };
 }
 
 /** Runs the migration command, in the phase of that name. */
@@ -104,14 +108,15 @@ export function runMigration(setup: CloneSetup, command: LocatedCommand, open: O
 
 /** Runs a command through the proxy, which it closes, and watches the target's sessions while it runs. */
 export async function runThroughWire(
-  { life: { scope, stop }, plan, context, sandbox }: CloneSetup,
+  { life: { scope, stop }, context, sandbox }: CloneSetup,
   { input, logins }: LocatedCommand,
-  { gate, accessGate, wire, sandbox: opened }: OpenWire,
+  open: OpenWire,
 ): Promise<CloneRun> {
+  const { accessGate, wire, sandbox: opened, settings } = open;
   const rewritten = await placeConfigCopies(scope, rewriteCommand(input, logins, wire.routes));
-  const run = inSandbox(toRun(rewritten, stop, plan.command, wire.routes), sandbox, opened, wire.routes);
+  const run = inSandbox(toRun(rewritten, stop, settings, wire.routes), sandbox, opened, wire.routes);
   const ran = await stop.pausedDuring(() => runWatched(run, context));
   await wire.end();
   await accessGate?.finish();
-  return { gate, accessGate, wire, sandbox: opened, rewritten, ...ran };
+  return { ...open, rewritten, ...ran };
 }

@@ -9,26 +9,11 @@ import { compareTarget, type TargetComparison } from '../proof/compare-target.ts
 import { type Contacts, joinContacts } from '../proof/new-sessions.ts';
 import { isOwnHost } from '../proof/session-origin.ts';
 import type { TargetState } from '../proof/target-state.ts';
-import type { AfterCommand, BeforeCommand } from './clone-steps.ts';
+import type { AfterCommand } from './clone-steps.ts';
+import type { ExtraResults, FirstRun } from './extra-run.ts';
 import type { RehearsalPlan } from './plan.ts';
-import type { ProposalOutcome } from './propose/propose.ts';
-import type { ExtraRuns } from './run-again.ts';
-import type { AtOnceOutcome } from './run-at-once.ts';
 import type { CloneRun, CloneSetup } from './run-on-clone.ts';
-import type { LoadOutcome } from './run-under-load.ts';
 import { sharesServer, uninterrupted } from './slices.ts';
-
-/** What compareWithTarget() goes by. */
-export interface RanOnClone {
-  readonly stateBefore: TargetState;
-  readonly before: BeforeCommand;
-  readonly ran: CloneRun;
-  readonly after: AfterCommand;
-  readonly again: ExtraRuns;
-  readonly together: AtOnceOutcome;
-  readonly loaded: LoadOutcome;
-  readonly proposed: ProposalOutcome;
-}
 
 /** They run code that no statement shows, or make some. One that failed has no tag, and one that was not read may be any. */
 const OF_CODE = /^(DO|CALL|(CREATE|ALTER) (FUNCTION|PROCEDURE|ROUTINE|AGGREGATE|EXTENSION|LANGUAGE))$/;
@@ -80,21 +65,36 @@ function metOutside(
   };
 }
 
-/** What is known of a run on a clone that has a server of its own, where nothing that the command does there reaches the target. */
-export function seenOnOwnServer({ plan, context, clone, sandbox }: CloneSetup, run: CloneRun): SeenCommand {
+/** The work of runs within the target's server, or on what it shares with the clone's. */
+type SharedWork = Omit<
+  SeenCommand,
+  keyof ReturnType<typeof metOutside> | 'leftRunning' | 'reachedClone' | 'mayActUnseen' | 'confined'
+>;
+
+/** The work of runs on a server of the clone's own, where nothing that they do reaches the target. */
+const NOTHING_SHARED: SharedWork = {
+  madeDatabases: false,
+  ranHiddenCode: false,
+  ownDatabases: [],
+  unreadCode: [],
+  transactions: [],
+  cloneChanges: [],
+  afterClone: [],
+};
+
+/** Gathers what is known of a command by its runs on a clone. */
+export function seenCommand(
+  { plan, context, clone, sandbox }: CloneSetup,
+  runs: readonly CloneRun[],
+  work: SharedWork = NOTHING_SHARED,
+): SeenCommand {
   return {
-    ...metOutside([run], context, sandbox),
-    leftRunning: run.result.leftRunning,
-    reachedClone: run.wire.reached(),
+    ...metOutside(runs, context, sandbox),
+    leftRunning: runs.flatMap(({ result }) => result.leftRunning),
+    reachedClone: runs[0]?.wire.reached() ?? false,
     mayActUnseen: exposureOf(context.target.role) !== null,
     confined: isConfined(plan, clone, sandbox),
-    madeDatabases: false,
-    ranHiddenCode: false,
-    ownDatabases: [],
-    unreadCode: [],
-    transactions: [],
-    cloneChanges: [],
-    afterClone: [],
+    ...work,
   };
 }
 
@@ -102,32 +102,28 @@ const OF_DATABASES = new Set(['CREATE DATABASE', 'DROP DATABASE']);
 
 /** Reads the target once more, and says who changed it if it is not as it was. */
 export function compareWithTarget(
-  { plan, context, clone, schema, sandbox }: CloneSetup,
-  { stateBefore, before, ran, after, again, together, loaded, proposed }: RanOnClone,
+  { setup, prepared, before, ran, after }: FirstRun,
+  further: ExtraResults,
 ): Promise<TargetComparison> {
-  const runs = [ran, ...again.runs, ...together.runs, ...loaded.runs, ...proposed.runs];
-  const statements = [...after.seen.statements, ...again.statements];
+  const { plan, context, clone, schema } = setup;
+  const runs = [ran, ...further.runs];
+  const statements = [...after.seen.statements, ...further.statements];
+  const withinServer = () => ({
+    unreadCode: [...new Set(runs.flatMap(({ gate }) => [...gate.knownCalls.composing]))],
+    transactions: runs.map(({ wire }) => wire.transactions),
+    ranHiddenCode: plan.proxy.observe === 'off' || after.observed.hasUserCode || statements.some(mayRunCode),
+    afterClone: clone.preparedIn ?? [],
+  });
   return compareTarget(uninterrupted(context), {
-    before: stateBefore,
+    before: prepared.stateBefore,
     start: before.start,
-    command: {
-      reachedClone: ran.wire.reached(),
+    command: seenCommand(setup, runs, {
+      ...NOTHING_SHARED,
       madeDatabases: statements.some(({ tag }) => OF_DATABASES.has(tag ?? '')),
       ownDatabases: clone.made.names,
-      ...metOutside(runs, context, sandbox),
-      unreadCode: sharesServer(context, clone)
-        ? [...new Set(runs.flatMap(({ gate }) => [...gate.knownCalls.composing]))]
-        : [],
-      mayActUnseen: exposureOf(context.target.role) !== null,
-      leftRunning: runs.flatMap(({ result }) => result.leftRunning),
-      transactions: sharesServer(context, clone) ? runs.map(({ wire }) => wire.transactions) : [],
       cloneChanges: after.observed.schema?.changes ?? [],
-      ranHiddenCode:
-        sharesServer(context, clone) &&
-        (plan.proxy.observe === 'off' || after.observed.hasUserCode || statements.some(mayRunCode)),
-      confined: isConfined(plan, clone, sandbox),
-      afterClone: sharesServer(context, clone) ? (clone.preparedIn ?? []) : [],
-    },
+      ...(sharesServer(context, clone) ? withinServer() : {}),
+    }),
     describeTarget: () => schema.describe(context.target.settings),
   });
 }

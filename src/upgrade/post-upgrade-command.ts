@@ -39,7 +39,7 @@ export async function runPostUpgrade(
   if (command === null) return { command: null, caveats: [] };
   const setup = { life, plan, context, clone, schema, sandbox };
   const before = await inClone({ clone, context }, readBefore);
-  const open = await openWire(setup, command);
+  const open = await openWire(setup, command, { settings: { stdout: plan.command.stdout } });
   const start = await readTargetState(uninterrupted(target));
   const ran = await runThroughWire(setup, command, open);
   const caveats = await proveUntouched(setup, target, start, ran);

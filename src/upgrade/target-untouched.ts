@@ -5,7 +5,7 @@ import { compareTarget } from '../proof/compare-target.ts';
 import type { TargetState } from '../proof/target-state.ts';
 import type { CloneRun, CloneSetup } from '../rehearsal/run-on-clone.ts';
 import { uninterrupted } from '../rehearsal/slices.ts';
-import { seenOnOwnServer } from '../rehearsal/target-steps.ts';
+import { seenCommand } from '../rehearsal/target-steps.ts';
 
 /**
  * Finds out whether the command that belongs to the upgrade left the target alone.
@@ -29,7 +29,7 @@ export async function proveUntouched(
   const compared = await compareTarget(uninterrupted(target), {
     before: start,
     start,
-    command: seenOnOwnServer(setup, run),
+    command: seenCommand(setup, [run]),
     describeTarget: async () => [],
   });
   if (compared.unchanged === false) {

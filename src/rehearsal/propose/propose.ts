@@ -23,11 +23,11 @@ import {
   writeScript,
 } from '../../propose/write-script.ts';
 import { cloneAgain, contentsOf } from '../clone-again.ts';
+import type { ExtraRun } from '../extra-run.ts';
 import { measureUnderLoad } from '../measure-under-load.ts';
 import { openGate } from '../open-gate.ts';
 import type { RehearsalContext } from '../prepare.ts';
 import { type CloneRun, type CloneSetup, openWire } from '../run-on-clone.ts';
-import type { LoadOutcome } from '../run-under-load.ts';
 import { openSchemaReader } from '../schema-reader.ts';
 import { keepProposal, proposedMigrations, withFileNames } from './keep-proposal.ts';
 import { hazardFactsOf, prove, type Run } from './prove-script.ts';
@@ -44,41 +44,38 @@ import { runScript, type ScriptRun } from './run-script.ts';
 //   measureUnderLoad   with --load: once more on a third clone
 //   keepProposal       the file is written, or the folder in a tool's own format
 
-/** What the proposal came to; `section` is null if it was not asked for. */
-export interface ProposalOutcome {
-  readonly section: ProposalSection | null;
-  readonly runs: readonly CloneRun[];
-  readonly caveats: readonly Caveat[];
-  /** The script if it is proved. */
-  readonly statements: readonly string[];
-}
-
 /** The run of the command that the proposal is to equal. */
-export interface OriginalRun extends Run {
+interface OriginalRun extends Run {
   readonly durationMs: number;
 }
 
-const NOT_ASKED: ProposalOutcome = { section: null, runs: [], caveats: [], statements: [] };
+/** A safer form of what the command did (`--propose`), proved on a second clone. */
+export const PROPOSAL: ExtraRun = {
+  path: 'proposal',
+  isAsked: ({ propose }) => propose !== null,
+  contents: { all: true },
+  run: ({ setup, prepared, before, ran, after }) => {
+    const { exitCode, durationMs } = ran.result;
+    const contents = before.contents.contents.get('proposal') ?? null;
+    const original = { ...after, setup, before: contents, exitCode, durationMs };
+    const file = resolve(setup.plan.command.folder, setup.plan.propose ?? '');
+    const work = async () => {
+      const runs: CloneRun[] = [];
+      const made = await measuredOrReason(() => makeProposal(setup, prepared, { original, runs, file }));
+      if (isUnmeasured(made)) return { sections: { proposal: refused(original, [made.unmeasured]) }, runs };
+      return { sections: { proposal: made.section }, runs, proved: made.statements };
+    };
+    const hasFailed = ({ sections }: Awaited<ReturnType<typeof work>>) =>
+      sections.proposal.outcome === 'refused';
+    return inPhase(setup.context.emit, 'propose', work, hasFailed);
+  },
+};
 
-/** Writes a safer form of what the command did, if one is asked for, and proves it. What cannot be done does not end the run. */
-export async function proposeSaferForm(
-  setup: CloneSetup,
-  prepared: RehearsalContext,
-  original: OriginalRun,
-): Promise<ProposalOutcome> {
-  const { propose: file } = setup.plan;
-  if (file === null) return NOT_ASKED;
-  const work = async (): Promise<ProposalOutcome> => {
-    const runs: CloneRun[] = [];
-    const request = { original, runs, file: resolve(setup.plan.command.folder, file) };
-    const made = await measuredOrReason(() => makeProposal(setup, prepared, request));
-    if (!isUnmeasured(made)) return { ...made, runs, caveats: [] };
-    return { section: refused(original, [made.unmeasured]), runs, caveats: [], statements: [] };
-  };
-  return inPhase(setup.context.emit, 'propose', work, ({ section }) => section?.outcome === 'refused');
+/** A proposal; `statements` is the script if it is proved. */
+interface Made {
+  readonly section: ProposalSection;
+  readonly statements: readonly string[];
 }
-
-type Made = Pick<ProposalOutcome, 'section' | 'statements'>;
 
 interface Request {
   readonly original: OriginalRun;
@@ -194,35 +191,34 @@ async function anotherClone(setup: CloneSetup, prepared: RehearsalContext): Prom
   return { ...made, schema: await openSchemaReader(setup.life.scope, setup.plan), sandbox: UNWATCHED };
 }
 
-/** Runs the proved script under the load that the command had, if it had one. */
-export async function measureProposal(
-  setup: CloneSetup,
-  prepared: RehearsalContext,
-  proposed: ProposalOutcome,
-  { section: loaded, source, tables }: LoadOutcome,
-): Promise<ProposalOutcome> {
-  const { section, statements } = proposed;
-  const { load } = setup.plan;
-  if (!section?.safer || section.outcome !== 'proved' || !load || !loaded || !source) return proposed;
-  const runs = [...proposed.runs];
-  const caveats: Caveat[] = [];
-  const underLoad = await measured(caveats, 'proposal.safer.load', () =>
-    measureUnderLoad(
-      { ...setup, sandbox: UNWATCHED },
-      prepared,
-      { load, source, quiet: null, tables, runs },
-      (setupOfLoaded, observer) => openWire(setupOfLoaded, prepared.command, { observer }),
-      (setupOfLoaded, wire) => runScript(setupOfLoaded, statements, wire),
-    ),
-  );
-  if (!underLoad) return { ...proposed, runs, caveats };
-  const [original, safer] = [loaded, underLoad.section].map(loadOf);
-  const figures = {
-    original: { ...section.original, load: original ?? null },
-    safer: { ...section.safer, load: safer ?? null },
-  };
-  return { ...proposed, runs, section: { ...section, ...figures } };
-}
+/** The proved script under the load that the command had, if it had one. */
+export const PROPOSAL_UNDER_LOAD: ExtraRun = {
+  path: 'proposal.safer.load',
+  isAsked: ({ propose, load }) => propose !== null && load !== null,
+  run: async ({ setup, prepared }, { sections, played, proved = [] }) => {
+    const { proposal, load: loaded } = sections;
+    const { load } = setup.plan;
+    if (!proposal?.safer || proposal.outcome !== 'proved' || !load || !loaded || !played) return {};
+    const runs: CloneRun[] = [];
+    const caveats: Caveat[] = [];
+    const underLoad = await measured(caveats, 'proposal.safer.load', () =>
+      measureUnderLoad(
+        { ...setup, sandbox: UNWATCHED },
+        prepared,
+        { load, ...played, quiet: null, runs },
+        (setupOfLoaded, observer) => openWire(setupOfLoaded, prepared.command, { observer }),
+        (setupOfLoaded, wire) => runScript(setupOfLoaded, proved, wire),
+      ),
+    );
+    if (!underLoad) return { runs, caveats };
+    const [original, safer] = [loaded, underLoad.section].map(loadOf);
+    const figures = {
+      original: { ...proposal.original, load: original ?? null },
+      safer: { ...proposal.safer, load: safer ?? null },
+    };
+    return { sections: { proposal: { ...proposal, ...figures } }, runs };
+  },
+};
 
 function empty(original: OriginalRun): ProposalSection {
   return {

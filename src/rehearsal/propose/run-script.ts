@@ -15,8 +15,9 @@ export interface ScriptRun extends CloneRun {
 export async function runScript(
   { life: { stop }, context }: CloneSetup,
   statements: readonly string[],
-  { gate, accessGate, wire, sandbox }: OpenWire,
+  open: OpenWire,
 ): Promise<ScriptRun> {
+  const { wire, accessGate } = open;
   const [route] = wire.routes;
   if (!route) throw new Error('there is no route into the clone');
   const { run, audit } = context;
@@ -41,10 +42,7 @@ export async function runScript(
   await accessGate?.finish();
   const exitCode = failure === null ? 0 : 1;
   return {
-    gate,
-    accessGate,
-    wire,
-    sandbox,
+    ...open,
     failure,
     rewritten: { argv: [], env: {}, rewritten: [], added: [], undecided: [], copies: [] },
     result: { exitCode, signal: null, timedOut: false, durationMs, pid: process.pid, leftRunning: [] },
