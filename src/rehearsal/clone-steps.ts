@@ -3,42 +3,21 @@ import type { Clone } from '../clone/method.ts';
 import { inPhase } from '../events.ts';
 import { measured } from '../measured.ts';
 import type { Caveat } from '../model/report.ts';
-import {
-  type Checked,
-  type ChecksBefore,
-  runChecksAfter,
-  runChecksBefore,
-} from '../observe/checks/check-watch.ts';
+import { runChecksAfter, runChecksBefore } from '../observe/checks/check-watch.ts';
 import type { CloneObservations } from '../observe/clone-observations.ts';
 import { type CloneWatch, watchClone } from '../observe/clone-watch.ts';
 import type { SeenStatements } from '../observe/command-watch.ts';
 import { writtenUnchecked } from '../observe/orphans.ts';
-import { readTargetState, type TargetState } from '../proof/target-state.ts';
-import { type ContentsBefore, readContentsBefore } from './further-runs.ts';
+import { readTargetState } from '../proof/target-state.ts';
+import type { AfterCommand, BeforeCommand } from './extra-run.ts';
+import { readContentsBefore } from './further-runs.ts';
 import { gateScripts } from './gate-scripts.ts';
 import { actsUnseen, openGate } from './open-gate.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
-import { type CloneRun, type CloneSetup, type OpenWire, openWire } from './run-on-clone.ts';
+import { type CloneRun, type CloneSetup, openWire } from './run-on-clone.ts';
 import { openSandboxFor, uninterrupted } from './slices.ts';
 import type { Lifetime } from './with-scope.ts';
-
-/** What was read before the command ran. */
-export interface BeforeCommand {
-  readonly watch: CloneWatch;
-  readonly checks: ChecksBefore;
-  readonly contents: ContentsBefore;
-  /** The target right before the command. */
-  readonly start: TargetState;
-  readonly open: OpenWire;
-}
-
-/** What was read after it. */
-export interface AfterCommand {
-  readonly observed: CloneObservations;
-  readonly seen: SeenStatements;
-  readonly checked: Checked;
-}
 
 /** Makes the clone by the method that was chosen, and prepares it as --after-clone says. */
 export function makeClone(

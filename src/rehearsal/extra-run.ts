@@ -1,10 +1,38 @@
 import type { Caveat, Report, StatementSection } from '../model/report.ts';
-import type { readContents } from '../observe/checks/contents.ts';
-import type { AfterCommand, BeforeCommand } from './clone-steps.ts';
+import type { Checked, ChecksBefore } from '../observe/checks/check-watch.ts';
+import type { Contents, readContents } from '../observe/checks/contents.ts';
+import type { CloneObservations } from '../observe/clone-observations.ts';
+import type { CloneWatch } from '../observe/clone-watch.ts';
+import type { SeenStatements } from '../observe/command-watch.ts';
+import type { TargetState } from '../proof/target-state.ts';
 import type { LoadSource } from './load-traffic.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
-import type { CloneRun, CloneSetup, OpenGuarded } from './run-on-clone.ts';
+import type { CloneRun, CloneSetup, OpenGuarded, OpenWire } from './run-on-clone.ts';
+
+/** The contents of the clone's tables before the command, by the further run that needs them. */
+export interface ContentsBefore {
+  /** Without those that could not be read. */
+  readonly contents: ReadonlyMap<string, Contents>;
+  readonly caveats: readonly Caveat[];
+}
+
+/** All that was read before the command ran. */
+export interface BeforeCommand {
+  readonly watch: CloneWatch;
+  readonly checks: ChecksBefore;
+  readonly contents: ContentsBefore;
+  /** The target right before the command. */
+  readonly start: TargetState;
+  readonly open: OpenWire;
+}
+
+/** All that was read after it. */
+export interface AfterCommand {
+  readonly observed: CloneObservations;
+  readonly seen: SeenStatements;
+  readonly checked: Checked;
+}
 
 /** The one run of the command that every rehearsal has, and all that was read before and after it. */
 export interface FirstRun {

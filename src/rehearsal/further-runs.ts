@@ -2,23 +2,24 @@ import { measured } from '../measured.ts';
 import type { Caveat } from '../model/report.ts';
 import type { Contents } from '../observe/checks/contents.ts';
 import { contentsOf } from './clone-again.ts';
-import type { ExtraResults, ExtraRun, FirstRun } from './extra-run.ts';
+import type { ContentsBefore, ExtraResults, ExtraRun, FirstRun } from './extra-run.ts';
 import { PROPOSAL, PROPOSAL_UNDER_LOAD } from './propose/propose.ts';
-import { SCRIPT } from './record-script.ts';
+import { RECORDED_SCRIPT } from './record-script.ts';
 import { DOWN, RERUN } from './run-again.ts';
 import { AT_ONCE } from './run-at-once.ts';
 import type { CloneSetup } from './run-on-clone.ts';
 import { LOAD } from './run-under-load.ts';
 
 /** Everything that can be asked for beside the first run, in the order in which it is done. */
-const EXTRA_RUNS: readonly ExtraRun[] = [SCRIPT, AT_ONCE, PROPOSAL, RERUN, DOWN, LOAD, PROPOSAL_UNDER_LOAD];
-
-/** The contents of the clone's tables before the command, by the further run that needs them. */
-export interface ContentsBefore {
-  /** Without those that could not be read. */
-  readonly contents: ReadonlyMap<string, Contents>;
-  readonly caveats: readonly Caveat[];
-}
+const EXTRA_RUNS: readonly ExtraRun[] = [
+  RECORDED_SCRIPT,
+  AT_ONCE,
+  PROPOSAL,
+  RERUN,
+  DOWN,
+  LOAD,
+  PROPOSAL_UNDER_LOAD,
+];
 
 /** Reads the contents that further runs need. */
 export async function readContentsBefore(setup: CloneSetup): Promise<ContentsBefore> {

@@ -13,8 +13,7 @@ import type { RunId } from '../ownership/run-id.ts';
 import { schemaWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import type { TargetComparison } from '../proof/compare-target.ts';
 import type { TargetState } from '../proof/target-state.ts';
-import type { AfterCommand } from './clone-steps.ts';
-import type { ExtraResults, FirstRun } from './extra-run.ts';
+import type { AfterCommand, ExtraResults, FirstRun } from './extra-run.ts';
 import { recordedTransactions } from './load-traffic.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
@@ -31,7 +30,7 @@ export type RehearsalSections = Omit<Report, 'version' | 'run' | 'cleanup' | 'ap
 };
 
 /** The findings after all runs. */
-export interface Findings {
+interface AfterAll {
   readonly target: TargetComparison;
   readonly loss: DataLoss;
   readonly uniqueBytes: Awaited<ReturnType<Clone['uniqueBytes']>>;
@@ -41,7 +40,7 @@ export interface Findings {
 export async function judgeRehearsal(
   { setup: { plan, context, clone }, prepared, ran, after }: FirstRun,
   further: ExtraResults,
-  { target: compared, loss, uniqueBytes }: Findings,
+  { target: compared, loss, uniqueBytes }: AfterAll,
 ): Promise<RehearsalSections> {
   const { observed, seen, checked } = after;
   const { choice, questions, command } = prepared;

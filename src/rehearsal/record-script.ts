@@ -11,7 +11,7 @@ import { hazardFactsOf } from './propose/prove-script.ts';
 import { writeFileWhole } from './write-whole.ts';
 
 /** The file with what the command sent (`--script`). */
-export const SCRIPT: ExtraRun = {
+export const RECORDED_SCRIPT: ExtraRun = {
   path: 'script',
   isAsked: ({ script }) => script !== null,
   run: async (first) => ({ sections: { script: await recordScript(first) } }),

@@ -9,8 +9,7 @@ import { compareTarget, type TargetComparison } from '../proof/compare-target.ts
 import { type Contacts, joinContacts } from '../proof/new-sessions.ts';
 import { isOwnHost } from '../proof/session-origin.ts';
 import type { TargetState } from '../proof/target-state.ts';
-import type { AfterCommand } from './clone-steps.ts';
-import type { ExtraResults, FirstRun } from './extra-run.ts';
+import type { AfterCommand, ExtraResults, FirstRun } from './extra-run.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { CloneRun, CloneSetup } from './run-on-clone.ts';
 import { sharesServer, uninterrupted } from './slices.ts';

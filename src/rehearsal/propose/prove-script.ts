@@ -13,7 +13,7 @@ import {
 import { differencesOfSchemas } from '../../observe/checks/schema-again.ts';
 import { isScripted } from '../../propose/scripted-hazards.ts';
 import { contentsOf } from '../clone-again.ts';
-import type { AfterCommand } from '../clone-steps.ts';
+import type { AfterCommand } from '../extra-run.ts';
 import type { CloneSetup } from '../run-on-clone.ts';
 
 // Whether the script does what the command did, without the hazards that it is to take away.
