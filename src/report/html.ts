@@ -1,21 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { Report } from '../model/report.ts';
-import { applyHtml } from './html/apply-html.ts';
 import { Html, html } from './html/escape-html.ts';
 import { forecastHtml } from './html/forecast-html.ts';
 import { loadHtml } from './html/load-html.ts';
 import { SCRIPT } from './html/page-script.ts';
 import { STYLE } from './html/page-style.ts';
 import { proposalHtml } from './html/proposal-html.ts';
-import { scriptHtml } from './html/script-html.ts';
 import {
   caveatSection,
-  checksHtml,
   dataHtml,
   factSection,
   hazardsHtml,
   lossSection,
-  queriesHtml,
   rollbackHtml,
   schemaHtml,
   verdictHtml,
@@ -23,7 +19,13 @@ import {
 import { statementTable } from './html/statements-html.ts';
 import { swapHtml } from './html/swap-html.ts';
 import { timeline } from './html/timeline-html.ts';
-import { applyWords, isAppliedInPart, swapWords } from './phrases.ts';
+import { swapWords } from './phrases.ts';
+import { applyView, outcomeOf } from './sections/apply-view.ts';
+import { checkViews } from './sections/checks-view.ts';
+import { queriesView } from './sections/queries-view.ts';
+import { scriptView } from './sections/script-view.ts';
+import { viewHtml } from './view/html-view.ts';
+import { plainPhrase } from './view/section.ts';
 
 /**
  * Renders the report as one page that needs no network and no other file. The policy in its head forbids every script but our
@@ -31,16 +33,15 @@ import { applyWords, isAppliedInPart, swapWords } from './phrases.ts';
  */
 export function renderHtml(report: Report): string {
   const parts = [
-    applyHtml(report),
+    ...viewHtml(applyView(report)),
     swapHtml(report),
     verdictHtml(report),
     factSection(report),
     hazardsHtml(report),
     proposalHtml(report),
-    scriptHtml(report),
+    ...viewHtml(scriptView(report)),
     lossSection(report),
-    queriesHtml(report),
-    checksHtml(report),
+    ...viewHtml([...queriesView(report), ...checkViews(report)]),
     loadHtml(report),
     timeline(report),
     forecastHtml(report),
@@ -70,7 +71,10 @@ export function htmlPage(title: string, parts: readonly Html[]): string {
 function titleOf(report: Report): string {
   const { apply, swap, verdict, target } = report;
   const { database } = target;
-  if (apply !== null) return applyWords(apply.outcome, database, isAppliedInPart(report));
+  if (apply !== null) {
+    const { title, summary } = outcomeOf(apply, report);
+    return `${title}: ${plainPhrase(summary)}`;
+  }
   if (swap !== null) return swapWords(swap, database);
   return `${verdict.pass ? 'Passed' : 'Did not pass'}: ${database}`;
 }

@@ -1,7 +1,7 @@
 import type { Report } from '../model/report.ts';
-import { atOnceWords } from './at-once-phrases.ts';
 import { watchedWords } from './isolation-phrases.ts';
 import { sizesWords, unprovedWords } from './phrases.ts';
+import { atOnceWords } from './sections/checks-view.ts';
 import { visible } from './visible.ts';
 import { xmlText } from './xml.ts';
 
@@ -109,7 +109,7 @@ function verdictCases(report: Report): JunitCase[] {
 
 function hazardCases({ hazards, statements }: Report): JunitCase[] {
   return hazards.map(({ code, severity, relation, statement, message, evidence, advice, allowed }) => {
-    const text = [message, evidence && `Evidence: ${evidence}`, advice && `Safer: ${advice}`]
+    const text = [message, evidence && `Evidence: ${evidence}`, advice && `Do: ${advice}`]
       .filter(Boolean)
       .join('\n');
     const at = statement === null ? undefined : statements.find(({ index }) => index === statement);

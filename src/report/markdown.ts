@@ -5,16 +5,11 @@ import type { Report } from '../model/report.ts';
 import { firstAnswers } from './first-answers.ts';
 import { containmentText, watchedWords } from './isolation-phrases.ts';
 import { code, prose } from './markdown/escape-markdown.ts';
-import type { Part } from './markdown/markdown-part.ts';
+import type { CommentPart, PartBlock } from './markdown/markdown-part.ts';
 import { parts } from './markdown/parts-markdown.ts';
-import {
-  applyWords,
-  isAppliedInPart,
-  losingChanges,
-  sizesWords,
-  swapWords,
-  unprovedWords,
-} from './phrases.ts';
+import { losingChanges, sizesWords, swapWords, unprovedWords } from './phrases.ts';
+import { applyView } from './sections/apply-view.ts';
+import { viewOutcomes } from './view/markdown-view.ts';
 
 /** GitHub refuses a comment of 65,536 characters and more. */
 export const MARKDOWN_CHARACTERS = 65_000;
@@ -29,7 +24,7 @@ export const COMMENT_MARK = '<!-- safemigrate -->';
 export function renderMarkdown(report: Report): string {
   const top = [
     COMMENT_MARK,
-    ...applied(report),
+    ...viewOutcomes(applyView(report)),
     ...swapped(report),
     ...verdict(report),
     '',
@@ -38,43 +33,16 @@ export function renderMarkdown(report: Report): string {
   const foot = `<sub>safemigrate ${report.run.tool.version}, run ${code(report.run.id)}</sub>`;
   const all = parts(report);
   let left = MARKDOWN_CHARACTERS - lengthOf(top) - foot.length - lengthOf(all.flatMap(frame));
-  const shown = new Map<Part, number>();
+  const shown = new Map<CommentPart, readonly PartBlock[]>();
   for (const part of all.toSorted((one, other) => other.importance - one.importance)) {
-    const kept = fitting(part, left);
+    const kept = part.blocks.map((block) => {
+      const fitting = fittingBlock(block, left);
+      left -= lengthOf(linesOf(fitting));
+      return fitting;
+    });
     shown.set(part, kept);
-    left -= lengthOf(part.items.slice(0, kept));
   }
-  return `${[...top, ...all.flatMap((part) => render(part, shown.get(part) ?? 0)), '', foot].join('\n')}\n`;
-}
-
-const APPLY_SIGNS = { applied: '✅', refused: '❌', failed: '❌', partly: '🚨' } as const;
-
-/** The outcome of `--apply`, beginning with the state of the target. */
-function applied(report: Report): string[] {
-  const { apply, target } = report;
-  if (apply === null) return [];
-  const unsure = apply.committed.filter(({ outcome }) => outcome === 'unknown');
-  const counts = [
-    ['committed', apply.committed.length - unsure.length],
-    ['may have been committed', unsure.length],
-    ['rolled back', apply.rolledBack.length],
-  ] as const;
-  const effects = counts
-    .filter(([, count]) => count > 0)
-    .map(([what, count]) => `${plural(count, 'statement')} ${what}`);
-  return [
-    `### ${APPLY_SIGNS[apply.outcome]} ${applyWords(apply.outcome, code(target.database), isAppliedInPart(report))}`,
-    '',
-    ...apply.reasons.map((reason) => `- ${prose(reason, 1000)}`),
-    ...(effects.length > 0 ? [`- ${effects.join(', ')}`] : []),
-    ...(apply.attempts.length > 1
-      ? [`- the command ran ${plural(apply.attempts.length, 'time')} (--retries)`]
-      : []),
-    ...(apply.forced === null
-      ? []
-      : [`- forced, although the rehearsal did not pass: ${prose(apply.forced, 200)}`]),
-    '',
-  ];
+  return `${[...top, ...all.flatMap((part) => render(part, shown.get(part) ?? [])), '', foot].join('\n')}\n`;
 }
 
 function swapped({ swap, target }: Report): string[] {
@@ -158,16 +126,16 @@ function summary(report: Report): string[] {
   ];
 }
 
-/** The lines around the items, with the longest line that says how many are missing. */
-function frame(part: Part): string[] {
-  return [...opening(part), ...part.head, ...part.foot, ...closing(part), missing(part.items.length)];
+/** The lines around the blocks, with the longest line that says how many items are missing. */
+function frame(part: CommentPart): string[] {
+  return [...opening(part), ...closing(part), missing(countOf(part.blocks))];
 }
 
-function opening({ title, folded }: Part): string[] {
-  return folded ? ['', `<details><summary>${title}</summary>`, ''] : ['', `#### ${title}`, ''];
+function opening({ title, folded }: CommentPart): string[] {
+  return folded ? ['', `<details><summary>${title}</summary>`] : ['', `#### ${title}`];
 }
 
-function closing({ folded }: Part): string[] {
+function closing({ folded }: CommentPart): string[] {
   return folded ? ['', '</details>'] : [];
 }
 
@@ -175,25 +143,28 @@ function missing(count: number): string {
   return `\n… and ${plural(count, 'more line')}, left out to keep this short: see the JSON report`;
 }
 
-function render(part: Part, kept: number): string[] {
-  const left = part.items.length - kept;
-  return [
-    ...opening(part),
-    ...part.head,
-    ...part.items.slice(0, kept),
-    ...part.foot,
-    ...(left > 0 ? [missing(left)] : []),
-    ...closing(part),
-  ];
+function render(part: CommentPart, kept: readonly PartBlock[]): string[] {
+  const left = countOf(part.blocks) - countOf(kept);
+  return [...opening(part), ...kept.flatMap(linesOf), ...(left > 0 ? [missing(left)] : []), ...closing(part)];
 }
 
-function fitting({ items }: Part, characters: number): number {
-  let sum = 0;
+function countOf(blocks: readonly PartBlock[]): number {
+  return blocks.reduce((sum, { items }) => sum + items.length, 0);
+}
+
+/** A block without items has no lines at all. */
+function linesOf({ head, items, foot }: PartBlock): string[] {
+  return items.length === 0 ? [] : ['', ...head, ...items, ...foot];
+}
+
+/** As many of the items as fit, beginning with the first. */
+function fittingBlock({ head, items, foot }: PartBlock, characters: number): PartBlock {
+  let sum = lengthOf(['', ...head, ...foot]);
   const over = items.findIndex((item) => {
     sum += item.length + 1;
     return sum > characters;
   });
-  return over === -1 ? items.length : over;
+  return { head, items: over === -1 ? items : items.slice(0, over), foot };
 }
 
 function lengthOf(lines: readonly string[]): number {

@@ -2,12 +2,10 @@ import { formatBytes, formatCount, formatDuration, formatTime, listed, plural } 
 import { conversionCounts } from '../hazards/evidence.ts';
 import { isReplaced } from '../model/converted-column.ts';
 import type {
-  ApplySection,
   ConvertedColumn,
   DataSection,
   ForecastSection,
   FurtherRunSection,
-  QueriesSection,
   Report,
   SchemaChange,
   StatementSection,
@@ -203,27 +201,6 @@ function rateWords(perSecond: number, what: string): string {
   return `${Number.isInteger(rate) ? formatCount(rate) : rate} ${what}/s`;
 }
 
-/** Whether an applied command ended with exit code 0 although a part of it failed, on the clone as on the target. */
-export function isAppliedInPart({ hazards }: Pick<Report, 'hazards'>): boolean {
-  return hazards.some(({ code }) => code === 'ERRORS_SWALLOWED');
-}
-
-/** `Applied: shop matches the rehearsal`. @param name the target's name as the format shows names. */
-export function applyWords(outcome: ApplySection['outcome'], name: string, inPart: boolean): string {
-  switch (outcome) {
-    case 'applied':
-      return inPart
-        ? `Applied in part: statements failed on ${name} as in the rehearsal`
-        : `Applied: ${name} matches the rehearsal`;
-    case 'refused':
-      return `Not applied: ${name} was not changed`;
-    case 'failed':
-      return `The apply failed: ${name} is as before`;
-    case 'partly':
-      return `The target is not as asked: a person must look at ${name} now`;
-  }
-}
-
 /** The changes of the target that a person must look at: those by the command, or by an unknown author. */
 export function alarmingChanges({ changes }: Report['target']): Report['target']['changes'] {
   return changes.filter(({ madeBy }) => madeBy === 'command' || madeBy === 'unknown');
@@ -277,15 +254,6 @@ export function swapWords({ outcome, stallMs }: SwapSection, name: string): stri
     case 'refused':
       return 'Not swapped: nothing was changed';
   }
-}
-
-/** @param arrow as the writer's characters allow. */
-export function costWords(
-  { costBefore, costAfter, atProductionSize }: QueriesSection['slower'][number],
-  arrow = '→',
-): string {
-  const [before, after] = [costBefore, costAfter].map((cost) => formatCount(Math.round(cost)));
-  return `${before} ${arrow} ${after}${atProductionSize ? " at production's size" : ''}`;
 }
 
 /** `sent 98,000 times in 3 transactions, mean 0.2 ms, 99 % within 0.4 ms, at most 12 ms`. */

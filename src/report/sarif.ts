@@ -40,7 +40,7 @@ function resultOf(
   locations: ReadonlyMap<number, Location>,
 ) {
   const location = statement === null ? undefined : locations.get(statement);
-  const text = [message, evidence && `Evidence: ${evidence}`, advice && `Safer: ${advice}`]
+  const text = [message, evidence && `Evidence: ${evidence}`, advice && `Do: ${advice}`]
     .filter(Boolean)
     .join('\n');
   return {

@@ -1,6 +1,8 @@
 import type { Report } from '../model/report.ts';
-import { applyText } from './text/apply-text.ts';
-import { checkSections, queriesText } from './text/checks-text.ts';
+import { applyView } from './sections/apply-view.ts';
+import { checkViews } from './sections/checks-view.ts';
+import { queriesView } from './sections/queries-view.ts';
+import { scriptView } from './sections/script-view.ts';
 import { dataText } from './text/data-text.ts';
 import { forecastText } from './text/forecast-text.ts';
 import { hazardsText } from './text/hazards-text.ts';
@@ -9,11 +11,11 @@ import { caveatsText, cleanupSection, rollbackText } from './text/outcome-text.t
 import { proposalText } from './text/proposal-text.ts';
 import { runText } from './text/run-text.ts';
 import { schemaText } from './text/schema-text.ts';
-import { scriptText } from './text/script-text.ts';
 import { failureSection, statementsText } from './text/statements-text.ts';
 import { swapText } from './text/swap-text.ts';
 import { targetChangesSection, verdictText } from './text/verdict-text.ts';
 import type { TextStyle } from './text-layout.ts';
+import { viewText } from './view/text-view.ts';
 
 /**
  * The report for a person at a terminal: the verdict with its reasons, then what to worry about, then what was measured.
@@ -21,7 +23,7 @@ import type { TextStyle } from './text-layout.ts';
  */
 export function renderText(report: Report, style: TextStyle): string {
   const sections = [
-    applyText(report, style),
+    ...viewText(applyView(report), style),
     swapText(report, style),
     verdictText(report, style),
     targetChangesSection(report, style),
@@ -30,9 +32,7 @@ export function renderText(report: Report, style: TextStyle): string {
     ...(report.verdict.pass ? [] : [failureSection(report, style)]),
     hazardsText(report, style),
     proposalText(report, style),
-    scriptText(report, style),
-    queriesText(report, style),
-    ...checkSections(report, style),
+    ...viewText([...scriptView(report), ...queriesView(report), ...checkViews(report)], style),
     schemaText(report, style),
     dataText(report, style),
     statementsText(report, style),

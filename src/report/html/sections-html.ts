@@ -2,7 +2,6 @@ import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } fr
 import { isolatedFrom } from '../../hazards/attempt-words.ts';
 import { sentStatements } from '../../model/repeated.ts';
 import type { Hazard, Report } from '../../model/report.ts';
-import { atOnceWords } from '../at-once-phrases.ts';
 import { sizeOfClone } from '../clone-size.ts';
 import { firstAnswers } from '../first-answers.ts';
 import { hazardsInOrder } from '../hazard-blocks.ts';
@@ -10,7 +9,6 @@ import { containmentText, watchedWords } from '../isolation-phrases.ts';
 import {
   alarmingChanges,
   convertedWords,
-  costWords,
   cutWords,
   losingChanges,
   sizesWords,
@@ -110,7 +108,7 @@ function hazardArticle(hazard: Hazard): Html {
   const { code, severity, relation, statement, message, evidence, advice, allowed } = hazard;
   return html`
 <article class="hazard ${severity}"><h3><span class="tag ${severity}">${severity}</span> ${code}${relation !== null && html` on <code>${relation}</code>`}${statement !== null && html`, <a href="#statement-${statement}">statement ${statement}</a>`}${allowed && ' (allowed by the policy)'}</h3>
-<p>${message}</p>${evidence !== '' && html`<p><strong>Evidence:</strong> ${evidence}</p>`}${advice !== '' && html`<p><strong>Safer:</strong></p><pre>${advice}</pre>`}</article>`;
+<p>${message}</p>${evidence !== '' && html`<p><strong>Evidence:</strong> ${evidence}</p>`}${advice !== '' && html`<p><strong>Do:</strong></p><pre>${advice}</pre>`}</article>`;
 }
 
 export function lossSection({ data }: Report): Html | undefined {
@@ -133,73 +131,6 @@ export function lossSection({ data }: Report): Html | undefined {
 
 function count(value: number | null, exact: boolean): string {
   return value === null ? 'unknown' : `${exact ? '' : 'about '}${formatCount(value)}`;
-}
-
-export function queriesHtml({ queries }: Report): Html | undefined {
-  if (!queries) return undefined;
-  const rate = (perSecond: number | null) => (perSecond === null ? '' : `${perSecond.toFixed(1)}/s`);
-  const { broken, slower, checked } = queries;
-  return section('queries', `The application's queries`, [
-    html`<p>${plural(checked, 'query', 'queries')} from ${queries.source} checked: ${formatCount(broken.length)} broken, ${formatCount(slower.length)} slower. None was run.</p>`,
-    ...(broken.length + slower.length === 0
-      ? []
-      : [
-          tableHtml(
-            ['State', 'Query', 'Calls', 'Why'],
-            [
-              ...broken.map(({ sql, callsPerSecond, error }) => [
-                html`<span class="tag bad">broken</span>`,
-                html`<code>${cutText(sql)}</code>`,
-                html`${rate(callsPerSecond)}`,
-                html`${error.message} (SQLSTATE ${error.sqlstate})`,
-              ]),
-              ...slower.map((query) => [
-                html`<span class="tag warning">slower</span>`,
-                html`<code>${cutText(query.sql)}</code>`,
-                html`${rate(query.callsPerSecond)}`,
-                html`planner's cost ${costWords(query)}${query.nodeAfter !== null && html`<br>${query.nodeBefore ?? '?'} → ${query.nodeAfter}`}`,
-              ]),
-            ],
-          ),
-        ]),
-  ]);
-}
-
-export function checksHtml({ checks, atOnce, rerun, down }: Report): Html | undefined {
-  const further = (name: string, run: Report['rerun']) =>
-    run === null
-      ? []
-      : [
-          {
-            name: `${name}: ${run.command}`,
-            passed: run.passed,
-            why: [...run.differences, ...run.dataDifferences].map(({ what }) => what),
-          },
-        ];
-  const all = [
-    ...checks.map(({ name, passed, error, missing, added }) => ({
-      name,
-      passed,
-      why: error
-        ? [`${error.message} (SQLSTATE ${error.sqlstate}), ${error.when} the command`]
-        : [...missing.map((row) => `gone: ${row}`), ...added.map((row) => `new: ${row}`)],
-    })),
-    ...(atOnce
-      ? [
-          {
-            name: `${atOnce.runs.length} runs at once (--at-once)`,
-            passed: atOnce.passed,
-            why: atOnceWords(atOnce),
-          },
-        ]
-      : []),
-    ...further('Second run (--rerun)', rerun),
-    ...further('Down migration (--down)', down),
-  ];
-  if (all.length === 0) return undefined;
-  return section('checks', 'Checks', [
-    html`<ul>${all.map(({ name, passed, why }) => html`<li><span class="tag ${passed ? 'good' : 'bad'}">${passed ? 'passed' : 'failed'}</span> <code>${cutText(name, 400)}</code>${why.length > 0 && html`<ul>${why.map((reason) => html`<li>${reason}</li>`)}</ul>`}</li>`)}</ul>`,
-  ]);
 }
 
 /** The objects that differ, before and after, and the SQL of the difference. */

@@ -18,10 +18,11 @@ export function code(text: string, characters = INLINE_CHARACTERS): string {
 /** Escapes a sentence of our own that may quote names, so that nothing in it acts as Markdown or HTML. */
 export function prose(text: string, characters = 2 * INLINE_CHARACTERS): string {
   return (
-    visible(cut(oneLine(text), characters))
+    visible(cut(text.replace(/\s+/gu, ' '), characters))
       .replace(/[\\`*_{}[\]<>#|~]/g, '\\$&')
       .replace(/&/g, '&amp;')
-      .replace(/(^|\s)([-+]|\d+\.)(?=\s)/g, '$1\\$2')
+      .replace(/(^|\s)([-+])(?=\s)/g, '$1\\$2')
+      .replace(/(^|\s)(\d+)\.(?=\s)/g, '$1$2\\.')
       // Prevents mentions of people, and links.
       .replace(/@/g, '@\u2060')
       .replace(/:\/\//g, ':\u2060//')

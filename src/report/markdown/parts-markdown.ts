@@ -4,43 +4,41 @@ import { strongestLock } from '../../hazards/held-locks.ts';
 import { sentStatements } from '../../model/repeated.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
 import { repetitionWords } from '../phrases.ts';
-import { applyParts } from './apply-markdown.ts';
+import { applyView } from '../sections/apply-view.ts';
+import { checkViews } from '../sections/checks-view.ts';
+import { queriesView } from '../sections/queries-view.ts';
+import { scriptView } from '../sections/script-view.ts';
+import { viewParts } from '../view/markdown-view.ts';
 import { dataPart, lossPart, rollbackPart, schemaPart } from './changes-markdown.ts';
 import { code, prose } from './escape-markdown.ts';
-import {
-  atOncePart,
-  checkPart,
-  failurePart,
-  furtherPart,
-  hazardPart,
-  queryPart,
-} from './findings-markdown.ts';
+import { failurePart, hazardPart } from './findings-markdown.ts';
 import { forecastPart } from './forecast-markdown.ts';
 import { loadPart } from './load-markdown.ts';
-import { PART, type Part } from './markdown-part.ts';
-import { proposalPart, scriptPart } from './proposal-markdown.ts';
+import { type CommentPart, commentPart, PART, type Part } from './markdown-part.ts';
+import { proposalPart } from './proposal-markdown.ts';
 
-export function parts(report: Report): Part[] {
+export function parts(report: Report): CommentPart[] {
   return [
-    ...applyParts(report),
-    hazardPart(report),
-    proposalPart(report),
-    scriptPart(report),
-    failurePart(report),
-    queryPart(report),
-    checkPart(report),
-    atOncePart(report),
-    furtherPart('Second run (--rerun)', report.rerun),
-    furtherPart('Down migration (--down)', report.down),
-    lossPart(report),
-    schemaPart(report),
-    dataPart(report),
-    loadPart(report),
-    forecastPart(report),
-    statementPart(report),
-    rollbackPart(report),
-    caveatPart(report),
-  ].filter((part): part is Part => part !== undefined && part.items.length > 0);
+    ...viewParts(applyView(report)),
+    ...old(hazardPart(report), proposalPart(report)),
+    ...viewParts(scriptView(report)),
+    ...old(failurePart(report)),
+    ...viewParts([...queriesView(report), ...checkViews(report)]),
+    ...old(
+      lossPart(report),
+      schemaPart(report),
+      dataPart(report),
+      loadPart(report),
+      forecastPart(report),
+      statementPart(report),
+      rollbackPart(report),
+      caveatPart(report),
+    ),
+  ];
+}
+
+function old(...parts: (Part | undefined)[]): CommentPart[] {
+  return parts.flatMap((part) => (part && part.items.length > 0 ? [commentPart(part)] : []));
 }
 
 export function statementPart({ statements }: Pick<Report, 'statements'>): Part {

@@ -1,6 +1,5 @@
 import type { Report } from '../../model/report.ts';
 import { proposalFigures, proposalWords } from '../proposal-phrases.ts';
-import { scriptWords } from '../script-phrase.ts';
 import { prose } from './escape-markdown.ts';
 import { PART, type Part } from './markdown-part.ts';
 
@@ -17,15 +16,4 @@ export function proposalPart({ proposal }: Report): Part | undefined {
     items: figures.map((cells) => `| ${cells.join(' | ')} |`),
     foot: ['', ...words],
   };
-}
-
-export function scriptPart({ script }: Report): Part | undefined {
-  return (
-    script && {
-      ...PART,
-      title: 'Script (--script)',
-      importance: 3,
-      items: [`- ${prose(scriptWords(script))}`],
-    }
-  );
 }

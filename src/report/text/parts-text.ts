@@ -4,7 +4,7 @@ import { oneLine } from '../visible.ts';
 import { cutToWidth } from '../width.ts';
 
 /** Longer messages are cut; the JSON report has them in full. */
-const MESSAGE_COLUMNS = 600;
+export const MESSAGE_COLUMNS = 600;
 
 export function heading(style: TextStyle, title: string, summary = ''): string[] {
   return flow(style, [tone('strong', title.toUpperCase()), summary === '' ? '' : `  ${summary}`], 2, ['']);

@@ -1,0 +1,128 @@
+import { formatCount } from '../../format.ts';
+import { cutText, Html, html } from '../html/escape-html.ts';
+import { bar, facts } from '../html/parts-html.ts';
+import {
+  type Block,
+  type Cell,
+  cellParts,
+  type Item,
+  type ItemMark,
+  type Note,
+  type Phrase,
+  type PhrasePart,
+  phraseParts,
+  type Section,
+  sectionsFor,
+  type Table,
+} from './section.ts';
+
+/** Longer tables and lists would make a page that no browser can open; the JSON report has everything. */
+const LISTED = 1_000;
+const SQL_CHARACTERS = 1_000;
+const SCRIPT_CHARACTERS = 100_000;
+
+/** Sections as parts of the page. */
+export function viewHtml(sections: readonly Section[]): Html[] {
+  return sectionsFor('html', sections).map(sectionHtml);
+}
+
+function sectionHtml(section: Section): Html {
+  const { id, title, summary, outcome, folds, blocks, parts = [] } = section;
+  const content = html`${blocks.map(blockHtml)}${parts.map(sectionHtml)}`;
+  if (outcome !== undefined)
+    return html`
+<section aria-labelledby="${id}"><header class="verdict ${outcome}"><h1 id="${id}">${signed(outcome)}${title}${summary !== undefined && html`: ${phraseHtml(summary)}`}</h1></header>
+${content}</section>`;
+  if (folds === 'always')
+    return html`
+<details id="${id}"><summary>${title}${summary !== undefined && html`: ${phraseHtml(summary)}`}</summary>${content}</details>`;
+  return html`
+<section aria-labelledby="${id}"><h2 id="${id}">${title}</h2>${summary !== undefined && html`<p>${phraseHtml(summary)}</p>`}
+${content}</section>`;
+}
+
+const SIGNS: Readonly<Record<string, string>> = { good: '✓ ', bad: '✗ ', alarm: '! ' };
+
+function signed(outcome: string): string {
+  return SIGNS[outcome] ?? '';
+}
+
+function blockHtml(block: Block): Html {
+  switch (block.kind) {
+    case 'items':
+      return itemsHtml(block.items);
+    case 'facts':
+      return facts(block.facts.map(([label, value]) => [label, phraseHtml(value)] as const));
+    case 'table':
+      return viewTable(block);
+    case 'script':
+      return html`<pre>${cutText(block.sql, SCRIPT_CHARACTERS)}</pre>`;
+    case 'paragraph':
+      return html`<p>${phraseHtml(block.text)}</p>`;
+  }
+}
+
+function itemsHtml(items: readonly Item[]): Html {
+  return html`<ul>${items.slice(0, LISTED).map(itemHtml)}</ul>${moreHtml(items.length)}`;
+}
+
+function itemHtml({ mark, tag, text, notes = [], items = [] }: Item): Html {
+  return html`<li>${mark !== undefined && html`<span class="tag ${mark}">${tag ?? WORDS[mark]}</span> `}${phraseHtml(text)}${notes.map(noteHtml)}${items.length > 0 && itemsHtml(items)}</li>`;
+}
+
+/** Tags of items that have no word of their own. */
+const WORDS: Readonly<Record<ItemMark, string>> = {
+  good: 'passed',
+  bad: 'failed',
+  warning: 'warning',
+  notice: 'notice',
+};
+
+function noteHtml({ label, text, sql = [] }: Note): Html {
+  const lead = label === undefined ? undefined : html`<strong>${label}:</strong> `;
+  return html`<div>${lead}${phraseHtml(text)}</div>${sql.length > 0 && html`<pre>${sql.join('\n')}</pre>`}`;
+}
+
+function viewTable({ columns, rows }: Table): Html {
+  const numeric = (at: number) => columns[at]?.align === 'right' && NUMERIC;
+  const head = columns.map(({ title }, at) => html`<th scope="col"${numeric(at)}>${title}</th>`);
+  const body = rows
+    .slice(0, LISTED)
+    .map(
+      (cells) => html`<tr>${cells.map((cell, at) => html`<td${numeric(at)}>${cellHtml(cell)}</td>`)}</tr>`,
+    );
+  return html`<div class="wide"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>${moreHtml(rows.length)}`;
+}
+
+const NUMERIC = html` class="num"`;
+
+function cellHtml(cell: Cell): Html {
+  const { text, bar: drawn } = cellParts(cell);
+  return html`${drawn && html`${bar(drawn.share, 1, drawn.before ? 'before' : '')} `}${phraseHtml(text)}`;
+}
+
+function moreHtml(count: number): Html | undefined {
+  return count <= LISTED
+    ? undefined
+    : html`<p class="dim">and ${formatCount(count - LISTED)} more, see the JSON report</p>`;
+}
+
+export function phraseHtml(phrase: Phrase): Html {
+  return new Html(
+    phraseParts(phrase)
+      .map((part) => partHtml(part).text)
+      .join(''),
+  );
+}
+
+function partHtml(part: PhrasePart): Html {
+  if (typeof part === 'string') return html`${cutText(part)}`;
+  if ('mark' in part) return html`→`;
+  if ('statement' in part)
+    return html`<a href="#statement-${part.statement}">statement ${formatCount(part.statement)}</a>`;
+  if ('tone' in part)
+    return part.tone === 'strong'
+      ? html`<strong>${part.text}</strong>`
+      : html`<span class="${part.tone}">${part.text}</span>`;
+  return html`<code>${cutText(part.code, part.as === 'sql' ? SQL_CHARACTERS : undefined)}</code>`;
+}

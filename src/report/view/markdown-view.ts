@@ -1,0 +1,162 @@
+import { formatCount } from '../../format.ts';
+import { html } from '../html/escape-html.ts';
+import { code, block as codeBlock, prose } from '../markdown/escape-markdown.ts';
+import type { CommentPart, PartBlock } from '../markdown/markdown-part.ts';
+import { oneLine, visible } from '../visible.ts';
+import {
+  type Block,
+  cellParts,
+  type Item,
+  type ItemMark,
+  type Note,
+  type Phrase,
+  type PhrasePart,
+  phraseParts,
+  type Section,
+  sectionsFor,
+  type Table,
+} from './section.ts';
+
+const SENTENCE_CHARACTERS = 1_000;
+/** A cell of a table is to stay short, while items have a line for themselves. */
+const CELL_SQL_CHARACTERS = 160;
+
+const SIGNS: Readonly<Record<string, string>> = { good: '✅ ', warning: '⚠️ ', bad: '❌ ', alarm: '🚨 ' };
+const MARKS: Readonly<Record<ItemMark, string>> = { good: '✅', warning: '⚠️', bad: '❌', notice: 'ℹ️' };
+
+/** The outcomes among the sections, which stand at the top in full. */
+export function viewOutcomes(sections: readonly Section[]): string[] {
+  return sectionsFor('markdown', sections).flatMap((section) => {
+    const { outcome, title, summary, blocks } = section;
+    if (outcome === undefined) return [];
+    const words = `${title}${summary === undefined ? '' : `: ${phraseMarkdown(summary)}`}`;
+    const lines = withoutGaps(blocks.map(partBlock)).flatMap(({ head, items, foot }) => [
+      '',
+      ...head,
+      ...items,
+      ...foot,
+    ]);
+    return [`### ${SIGNS[outcome] ?? ''}${words}`, ...lines, ''];
+  });
+}
+
+/** The other sections, and the parts of all of them. */
+export function viewParts(sections: readonly Section[]): CommentPart[] {
+  return sectionsFor('markdown', sections).flatMap((section) => [
+    ...(section.outcome === undefined ? [partOf(section)] : []),
+    ...viewParts(section.parts ?? []),
+  ]);
+}
+
+function partOf({ title, summary, folds, importance, blocks }: Section): CommentPart {
+  // There is nothing to unfold without blocks.
+  const folded = folds !== 'never' && blocks.length > 0;
+  const parts = summary === undefined ? [] : phraseParts(summary);
+  const beside = parts.map(folded ? summaryText : (part) => partMarkdown(part)).join('');
+  return {
+    title: beside === '' ? title : `${title}: ${beside}`,
+    folded,
+    importance,
+    blocks: withoutGaps(blocks.map(partBlock)),
+  };
+}
+
+/** Lists that follow one another are one list. */
+function withoutGaps(blocks: readonly PartBlock[]): PartBlock[] {
+  const joined: PartBlock[] = [];
+  for (const block of blocks) {
+    const last = joined.at(-1);
+    const isList = ({ head, items }: PartBlock) => head.length === 0 && items[0]?.startsWith('- ') === true;
+    if (last && isList(last) && isList(block))
+      joined.splice(-1, 1, { ...last, items: [...last.items, ...block.items] });
+    else joined.push(block);
+  }
+  return joined;
+}
+
+function partBlock(block: Block): PartBlock {
+  switch (block.kind) {
+    case 'items':
+      return { head: [], items: block.items.map((item) => itemMarkdown(item)), foot: [] };
+    case 'facts':
+      return {
+        head: ['| | |', '|---|---|'],
+        items: block.facts.map(([label, value]) => `| ${label} | ${phraseMarkdown(value)} |`),
+        foot: [],
+      };
+    case 'table':
+      return tableMarkdown(block);
+    case 'script': {
+      const [head = '', body = '', foot = ''] = codeBlock('sql', block.sql.trimEnd());
+      return { head: [head], items: body.split('\n'), foot: [foot] };
+    }
+    case 'paragraph':
+      return { head: [], items: [phraseMarkdown(block.text)], foot: [] };
+  }
+}
+
+/** One string, so that an item is left out as a whole. */
+function itemMarkdown({ mark, tag, text, notes = [], items = [] }: Item, indent = ''): string {
+  const sign = mark === undefined ? '' : `${MARKS[mark]} `;
+  const label = tag === undefined ? '' : `**${tag}** `;
+  return [
+    `${indent}- ${sign}${label}${phraseMarkdown(text)}`,
+    ...notes.flatMap((note) => noteMarkdown(note, `${indent}  `)),
+    ...items.map((each) => itemMarkdown(each, `${indent}  `)),
+  ].join('\n');
+}
+
+function noteMarkdown({ label, text, sql = [] }: Note, indent: string): string[] {
+  return [
+    `${indent}- ${label === undefined ? '' : `${label}: `}${phraseMarkdown(text)}`,
+    ...sql.map((statement) => `${indent}  - ${code(statement, SENTENCE_CHARACTERS)}`),
+  ];
+}
+
+function tableMarkdown({ columns, rows }: Table): PartBlock {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  return {
+    head: [
+      line(columns.map(({ title }) => title)),
+      `|${columns.map(({ align }) => (align === 'right' ? '--:' : '---')).join('|')}|`,
+    ],
+    items: rows.map((cells) =>
+      line(cells.map((cell) => phraseMarkdown(cellParts(cell).text, CELL_SQL_CHARACTERS))),
+    ),
+    foot: [],
+  };
+}
+
+function phraseMarkdown(phrase: Phrase, sqlCharacters?: number): string {
+  return phraseParts(phrase)
+    .map((part) => partMarkdown(part, sqlCharacters))
+    .join('');
+}
+
+function partMarkdown(part: PhrasePart, sqlCharacters?: number): string {
+  if (typeof part === 'string') return prose(part, SENTENCE_CHARACTERS);
+  if ('mark' in part) return '→';
+  if ('statement' in part) return `statement ${formatCount(part.statement)}`;
+  if ('code' in part) return code(part.code, sqlCharacters);
+  const words = prose(part.text, SENTENCE_CHARACTERS);
+  return part.tone === 'plain' || part.tone === 'dim' || words.trim() === '' ? words : `**${words}**`;
+}
+
+/** Part of a folded title, which is HTML. Neither mentions of people nor links arise from it. */
+function summaryText(part: PhrasePart): string {
+  const [text, isCode] =
+    typeof part === 'string'
+      ? [part, false]
+      : 'mark' in part
+        ? ['→', false]
+        : 'statement' in part
+          ? [`statement ${formatCount(part.statement)}`, false]
+          : 'code' in part
+            ? [part.code, true]
+            : [part.text, false];
+  const safe = visible(isCode ? oneLine(text) : text.replace(/\s+/gu, ' '))
+    .replace(/@/g, '@\u2060')
+    .replace(/:\/\//g, ':\u2060//');
+  const escaped = html`${safe}`.text;
+  return isCode ? `<code>${escaped}</code>` : escaped;
+}

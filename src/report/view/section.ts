@@ -1,0 +1,187 @@
+import type { Tone } from '../text-layout.ts';
+
+/** A place where a report is read. `short` and `long`: at a terminal, without and with `--verbose`. */
+export type Medium = 'short' | 'long' | 'html' | 'markdown';
+
+/** All but the short report at a terminal. */
+export const IN_FULL: readonly Medium[] = ['long', 'html', 'markdown'];
+export const AT_TERMINAL: readonly Medium[] = ['short', 'long'];
+export const ON_PAGES: readonly Medium[] = ['html', 'markdown'];
+
+/** Part of a sentence that a renderer writes in its own way; plain text is escaped by it as well. */
+export type PhrasePart =
+  | string
+  | { readonly text: string; readonly tone: Tone }
+  /** Text from outside that is set as code: SQL, or the name of something. */
+  | { readonly code: string; readonly as: 'sql' | 'name' }
+  /** Leads to a statement of the report where links are possible. */
+  | { readonly statement: number }
+  | typeof ARROW;
+
+/** A sentence, or a part of one. */
+export type Phrase = string | readonly PhrasePart[];
+
+export const ARROW = { mark: 'arrow' } as const;
+
+export function sql(text: string): PhrasePart {
+  return { code: text, as: 'sql' };
+}
+
+/** Name of a table, a database, a variable or a file. */
+export function named(text: string): PhrasePart {
+  return { code: text, as: 'name' };
+}
+
+/** A line of a list. */
+export interface Item {
+  readonly mark?: ItemMark;
+  /** A word that says what the mark means here, such as `broken`. */
+  readonly tag?: string;
+  readonly text: Phrase;
+  readonly notes?: readonly Note[];
+  readonly items?: readonly Item[];
+}
+
+export type ItemMark = 'good' | 'warning' | 'bad' | 'notice';
+
+/** A sentence below an item, and statements below the sentence. */
+export interface Note {
+  readonly label?: string;
+  readonly text: Phrase;
+  readonly sql?: readonly string[];
+}
+
+/** The labels of what a finding rests on, and of what to do about it, in every format. */
+export const EVIDENCE = 'Evidence';
+export const ADVICE = 'Do';
+
+/** Notes of a finding. The advice is a sentence, and below it one statement a line. */
+export function findingNotes(evidence: string, advice: string): Note[] {
+  const [sentence = '', ...statements] = advice.split('\n');
+  return [
+    ...(evidence === '' ? [] : [{ label: EVIDENCE, text: evidence }]),
+    ...(advice === '' ? [] : [{ label: ADVICE, text: sentence, sql: statements }]),
+  ];
+}
+
+/** What all blocks have in common. */
+interface Placed {
+  /** Absent: everywhere. */
+  readonly shownIn?: readonly Medium[];
+}
+
+export interface ItemList extends Placed {
+  readonly kind: 'items';
+  readonly items: readonly Item[];
+  /** As many are listed at a terminal. */
+  readonly listed?: number;
+  /** The items, in "and 3 more broken". */
+  readonly more?: string;
+}
+
+export interface FactList extends Placed {
+  readonly kind: 'facts';
+  /** A fact without a label belongs to the one before it. */
+  readonly facts: readonly (readonly [label: string, value: Phrase])[];
+}
+
+export interface Table extends Placed {
+  readonly kind: 'table';
+  readonly columns: readonly Column[];
+  readonly rows: readonly (readonly Cell[])[];
+  readonly listed?: number;
+}
+
+export interface Column {
+  readonly title: string;
+  readonly align?: 'left' | 'right';
+}
+
+/** A bar is drawn where that is possible: `share` is the value's part of the largest one. */
+export type Cell =
+  | Phrase
+  | { readonly text: Phrase; readonly bar: { readonly share: number; readonly before?: boolean } };
+
+/** SQL of several lines. */
+export interface ScriptBlock extends Placed {
+  readonly kind: 'script';
+  readonly sql: string;
+  readonly listed?: number;
+}
+
+export interface Paragraph extends Placed {
+  readonly kind: 'paragraph';
+  readonly text: Phrase;
+}
+
+export type Block = ItemList | FactList | Table | ScriptBlock | Paragraph;
+
+/** A section of a report as data. Renderers know the kinds of blocks, and no section. */
+export interface Section extends Placed {
+  /** Unique in the report: the anchor of the section. */
+  readonly id: string;
+  readonly title: string;
+  /** What stands beside the title. */
+  readonly summary?: Phrase;
+  /** Given for the outcome of the run, which stands at the top, and is neither folded nor left out. */
+  readonly outcome?: Tone;
+  /** Where the section is folded behind its title; text at a terminal never is. */
+  readonly folds: 'never' | 'in-comment' | 'always';
+  /** Blocks of the least important sections are left out first where a report must be short: 1 to 10. */
+  readonly importance: number;
+  readonly blocks: readonly Block[];
+  /** Sections below this one. */
+  readonly parts?: readonly Section[];
+}
+
+/** Leaves out what the medium does not show, blocks without content, and sections with nothing but a title. */
+export function sectionFor(medium: Medium, section: Section): Section | undefined {
+  const isShown = ({ shownIn }: Placed) => shownIn === undefined || shownIn.includes(medium);
+  if (!isShown(section)) return undefined;
+  const blocks = section.blocks.filter((block) => isShown(block) && !isEmpty(block));
+  const parts = sectionsFor(medium, section.parts ?? []);
+  if (blocks.length + parts.length === 0 && section.summary === undefined) return undefined;
+  return { ...section, blocks, parts };
+}
+
+export function sectionsFor(medium: Medium, sections: readonly Section[]): Section[] {
+  return sections.flatMap((section) => sectionFor(medium, section) ?? []);
+}
+
+function isEmpty(block: Block): boolean {
+  switch (block.kind) {
+    case 'items':
+      return block.items.length === 0;
+    case 'facts':
+      return block.facts.length === 0;
+    case 'table':
+      return block.rows.length === 0;
+    case 'script':
+      return block.sql === '';
+    case 'paragraph':
+      return false;
+  }
+}
+
+/** A phrase as text that is still to be escaped. */
+export function plainPhrase(phrase: Phrase): string {
+  const textOf = (part: PhrasePart) => {
+    if (typeof part === 'string') return part;
+    if ('mark' in part) return '→';
+    if ('statement' in part) return `statement ${part.statement}`;
+    return 'code' in part ? part.code : part.text;
+  };
+  return phraseParts(phrase).map(textOf).join('');
+}
+
+export function phraseParts(phrase: Phrase): readonly PhrasePart[] {
+  return typeof phrase === 'string' ? [phrase] : phrase;
+}
+
+/** Splits what a cell shows from the bar beside it. */
+export function cellParts(cell: Cell): {
+  readonly text: Phrase;
+  readonly bar?: { readonly share: number; readonly before?: boolean };
+} {
+  return typeof cell === 'object' && 'bar' in cell ? cell : { text: cell };
+}

@@ -1,0 +1,169 @@
+import { formatCount } from '../../format.ts';
+import { andMore, fact, heading, MESSAGE_COLUMNS, messageText } from '../text/parts-text.ts';
+import { flow, layoutTable, marks, plainTextOf, type Span, type TextStyle, tone } from '../text-layout.ts';
+import { visible } from '../visible.ts';
+import { cutToWidth, displayWidth } from '../width.ts';
+import {
+  type Block,
+  cellParts,
+  type Item,
+  type ItemMark,
+  type Note,
+  type Phrase,
+  type PhrasePart,
+  phraseParts,
+  type Section,
+  sectionsFor,
+  type Table,
+} from './section.ts';
+
+const LISTED = 8;
+const SQL_COLUMNS = 160;
+
+/** Sections as lines for a terminal, each section by itself. */
+export function viewText(sections: readonly Section[], style: TextStyle): string[][] {
+  return sectionsFor(style.verbose ? 'long' : 'short', sections).map((section) =>
+    sectionLines(section, style),
+  );
+}
+
+function sectionLines(section: Section, style: TextStyle): string[] {
+  return [
+    ...titleLines(section, style),
+    ...section.blocks.flatMap((block) => blockLines(block, style)),
+    ...(section.parts ?? []).flatMap((part) => sectionLines(part, style)),
+  ];
+}
+
+/** Signs before an outcome; the others are clear from their words. */
+function titleLines({ title, summary, outcome }: Section, style: TextStyle): string[] {
+  const spans = summary === undefined ? [] : spansOf(summary, style);
+  if (outcome === undefined) {
+    return spans.length === 0
+      ? heading(style, title)
+      : flow(style, [tone('strong', title.toUpperCase()), '  ', ...spans], 2, ['']);
+  }
+  const { pass, fail } = marks(style);
+  const words = title.toUpperCase();
+  const sign = outcome === 'good' ? `${pass} ` : outcome === 'bad' ? `${fail} ` : '';
+  const full = outcome === 'alarm' ? `!!! ${words} !!!` : `${sign}${words}`;
+  return flow(style, [tone(outcome, full), ...(spans.length === 0 ? [] : [': ', ...spans])]);
+}
+
+function blockLines(block: Block, style: TextStyle): string[] {
+  switch (block.kind) {
+    case 'items': {
+      const { items, listed = LISTED, more = '' } = block;
+      return [
+        ...items.slice(0, listed).flatMap((item) => itemLines(item, style)),
+        ...andMore(style, items.length - listed, more === '' ? '' : ` ${more}`),
+      ];
+    }
+    case 'facts':
+      return block.facts.flatMap(([label, value]) => fact(style, label, spansOf(value, style)));
+    case 'table':
+      return tableLines(block, style);
+    case 'script': {
+      const lines = block.sql.trimEnd().split('\n');
+      const { listed = lines.length } = block;
+      return [
+        ...lines.slice(0, listed).flatMap((line) => flow(style, [messageText(style, line)], 4, ['    '])),
+        ...andMore(style, lines.length - listed, ' lines'),
+      ];
+    }
+    case 'paragraph':
+      return flow(style, spansOf(block.text, style), 4, ['  ']);
+  }
+}
+
+function itemLines(item: Item, style: TextStyle, indent = 2): string[] {
+  const { mark, tag, text, notes = [], items = [] } = item;
+  const blanks = ' '.repeat(indent);
+  const sign = mark === undefined ? '-' : signOf(mark, style);
+  const label = tag === undefined ? sign : `${sign} ${tag.toUpperCase()}`;
+  return [
+    ...flow(
+      style,
+      [mark === undefined ? label : tone(TONES[mark], label), ' ', ...spansOf(text, style)],
+      indent + (tag === undefined ? 2 : 4),
+      [blanks],
+    ),
+    ...notes.flatMap((note) => noteLines(note, style, indent + 4)),
+    ...items.slice(0, LISTED).flatMap((each) => itemLines(each, style, indent + 4)),
+    ...andMore(style, items.length - LISTED),
+  ];
+}
+
+const TONES = { good: 'good', warning: 'warning', bad: 'bad', notice: 'strong' } as const;
+
+function signOf(mark: ItemMark, style: TextStyle): string {
+  const { pass, fail, warning, notice } = marks(style);
+  return { good: pass, bad: fail, warning, notice }[mark];
+}
+
+function noteLines({ label, text, sql = [] }: Note, style: TextStyle, indent: number): string[] {
+  const blanks = ' '.repeat(indent);
+  const lead = label === undefined ? [blanks] : [blanks, tone('dim', `${label}: `)];
+  return [
+    ...flow(style, spansOf(text, style), indent + (label === undefined ? 0 : 2), lead),
+    ...sql.flatMap((statement) =>
+      flow(style, [messageText(style, statement)], indent + 6, [' '.repeat(indent + 2)]),
+    ),
+  ];
+}
+
+/** Aligns the columns; the last one is wrapped within itself if it is too wide. */
+function tableLines({ columns, rows, listed = LISTED }: Table, style: TextStyle): string[] {
+  const shown = rows
+    .slice(0, listed)
+    .map((cells) => cells.map((cell) => spansOf(cellParts(cell).text, style)));
+  const titles = columns.map(({ title }) => [tone('dim', title)]);
+  const hasTitles = columns.some(({ title }) => title !== '');
+  const all = hasTitles ? [titles, ...shown] : shown;
+  const widths = columns.map((_, at) => Math.max(0, ...all.map((cells) => widthOf(cells[at] ?? []))));
+  const before = widths.slice(0, -1).reduce((sum, width) => sum + (width === 0 ? 0 : width + 2), 2);
+  const lines =
+    before > style.columns / 2 && before + (widths.at(-1) ?? 0) > style.columns
+      ? layoutTable(
+          style,
+          all.map((cells) => ({ columns: cells.map(joined) })),
+        )
+      : all.flatMap((cells) => {
+          const lead = cells.slice(0, -1).flatMap((cell, at) => padded(cell, widths[at] ?? 0, columns[at]));
+          const last = columns.length - 1;
+          const own = cells[last] ?? [];
+          const text = columns[last]?.align === 'right' ? padded(own, widths[last] ?? 0, columns[last]) : own;
+          return flow(style, text, before, ['  ', ...lead]);
+        });
+  return [...lines, ...andMore(style, rows.length - listed)];
+}
+
+function padded(spans: Span[], width: number, column: Table['columns'][number] | undefined): Span[] {
+  if (width === 0) return [];
+  const blanks = ' '.repeat(Math.max(0, width - widthOf(spans)));
+  return column?.align === 'right' ? [blanks, ...spans, '  '] : [...spans, blanks, '  '];
+}
+
+function widthOf(spans: Span[]): number {
+  return spans.reduce((sum, span) => sum + displayWidth(visible(plainTextOf(span))), 0);
+}
+
+/** A cell in a table that is too wide for the terminal. */
+function joined(spans: Span[]): Span {
+  const [only] = spans;
+  return spans.length === 1 && only !== undefined ? only : spans.map(plainTextOf).join('');
+}
+
+function spansOf(phrase: Phrase, style: TextStyle): Span[] {
+  return phraseParts(phrase).map((part) => spanOf(part, style));
+}
+
+function spanOf(part: PhrasePart, style: TextStyle): Span {
+  const shown = (text: string, columns = MESSAGE_COLUMNS) =>
+    cutToWidth(text.replace(/\s+/gu, ' '), columns, marks(style).more);
+  if (typeof part === 'string') return shown(part);
+  if ('mark' in part) return marks(style).arrow;
+  if ('statement' in part) return `statement ${formatCount(part.statement)}`;
+  if ('tone' in part) return tone(part.tone, shown(part.text));
+  return part.as === 'name' ? tone('strong', shown(part.code)) : shown(part.code.trim(), SQL_COLUMNS);
+}
