@@ -29,7 +29,7 @@ interface Schema {
   readonly comment?: string;
 }
 
-interface Row {
+export interface ReportRow {
   readonly path: string;
   readonly type: string;
   readonly comment: string;
@@ -37,13 +37,9 @@ interface Row {
 
 /** All paths of the report as Markdown tables, one for each of its sections. */
 export function reportPaths(): string {
-  const schemas = readModel();
-  const report = resolve(identifier('report'), schemas);
-  const sections = propertiesOf(report, schemas).map(({ name, schema, comment }) => {
-    const rows: Row[] = [];
-    describe(name, schema, comment, schemas, rows);
+  const sections = reportRows().map(({ section, rows }) => {
     return [
-      `## ${name}`,
+      `## ${section}`,
       '',
       '| path | type | |',
       '|---|---|---|',
@@ -55,11 +51,23 @@ export function reportPaths(): string {
 
 /** Returns the paths of a schema of the model, by the name of its constant, that no comment describes. */
 export function undescribedPaths(name: string): string[] {
+  return modelRows(name).flatMap(({ rows }) =>
+    rows.filter(({ comment }) => comment === '').map(({ path }) => path),
+  );
+}
+
+/** The paths of each section of the report. */
+export function reportRows(): { readonly section: string; readonly rows: readonly ReportRow[] }[] {
+  return modelRows('report');
+}
+
+function modelRows(constant: string) {
   const schemas = readModel();
-  const rows: Row[] = [];
-  for (const { name: path, schema, comment } of propertiesOf(resolve(identifier(name), schemas), schemas))
-    describe(path, schema, comment, schemas, rows);
-  return rows.filter(({ comment }) => comment === '').map(({ path }) => path);
+  return propertiesOf(resolve(identifier(constant), schemas), schemas).map(({ name, schema, comment }) => {
+    const rows: ReportRow[] = [];
+    describe(name, schema, comment, schemas, rows);
+    return { section: name, rows };
+  });
 }
 
 function readModel(): ReadonlyMap<string, Schema> {
@@ -89,7 +97,7 @@ function describe(
   schema: Schema,
   comment: string,
   schemas: ReadonlyMap<string, Schema>,
-  rows: Row[],
+  rows: ReportRow[],
 ): void {
   const { suffix, inner } = unwrapped(schema, schemas);
   const isList = methodOf(inner.node) === 'array';

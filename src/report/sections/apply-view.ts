@@ -1,4 +1,4 @@
-import { formatDuration, listed, plural } from '../../format.ts';
+import { formatDuration, formatTime, listed, plural } from '../../format.ts';
 import type { ApplySection, Report } from '../../model/report.ts';
 import { commandWords } from '../phrases.ts';
 import { tone } from '../text-layout.ts';
@@ -72,9 +72,12 @@ export function outcomeOf({ outcome }: ApplySection, { target, hazards }: Report
 }
 
 function factsOf(apply: ApplySection): [string, Phrase][] {
-  const { command, forced, receipt, rehearsal, bookkeeping, schemaEqual, leftovers } = apply;
+  const { command, startedAt, forced, receipt, rehearsal, bookkeeping, schemaEqual, leftovers } = apply;
   const facts: [string, Phrase | null][] = [
-    ['Command', command && commandWords(command)],
+    [
+      'Command',
+      command && `${commandWords(command)}${startedAt === null ? '' : `, from ${formatTime(startedAt)}`}`,
+    ],
     ['Forced', forced && `the rehearsal had not passed: ${forced}`],
     [
       'Receipt',
@@ -126,6 +129,7 @@ function attemptsView({ attempts, statements }: ApplySection): Section[] {
 
 function attemptWords({
   exitCode,
+  signal,
   durationMs,
   failure,
   committed,
@@ -136,7 +140,7 @@ function attemptWords({
       ? 'everything was rolled back'
       : `${plural(committed.length, 'statement')} committed, or perhaps committed`;
   const what = failure === null ? 'failed' : `statement ${failure.statement} ${FAILED_OF[failure.cause]}`;
-  return `${what} (${failure?.sqlstate ?? `exit code ${exitCode}`}) after ${formatDuration(durationMs)}; ${left}`;
+  return `${what} (${failure?.sqlstate ?? signal ?? `exit code ${exitCode}`}) after ${formatDuration(durationMs)}; ${left}`;
 }
 
 const FAILED_OF = {

@@ -1,4 +1,4 @@
-import { formatCount, formatRate, listed } from '../../format.ts';
+import { formatCount, formatRate, formatTime, listed } from '../../format.ts';
 import type { QueriesSection, Report } from '../../model/report.ts';
 import { ARROW, type Item, type ItemList, named, type Phrase, type Section, sql } from '../view/section.ts';
 
@@ -54,6 +54,7 @@ function summaryOf({
   checked,
   skipped,
   source,
+  countedSince,
   planned,
 }: QueriesSection): string {
   const counts = [
@@ -65,10 +66,13 @@ function summaryOf({
     ...(slower.length > 0 ? [`${formatCount(slower.length)} with a more expensive plan`] : []),
   ];
   const still = counts.length === 0 ? 'all still work' : counts.join(', ');
-  const failed =
-    skipped.failedBefore === 0 ? '' : `; ${formatCount(skipped.failedBefore)} already failed before`;
+  const { failedBefore, hidden, utility } = skipped;
+  const failed = failedBefore === 0 ? '' : `; ${formatCount(failedBefore)} already failed before`;
+  const unseen = hidden === 0 ? '' : `; the text of ${formatCount(hidden)} is hidden from the role`;
+  const others = utility === 0 ? '' : `; ${formatCount(utility)} cannot be prepared`;
   const costs = planned || checked === 0 ? '' : '; none could be planned';
-  return `${formatCount(checked)} of the application (${source}): ${still}${failed}${costs}`;
+  const since = countedSince === null ? '' : `, counted since ${formatTime(countedSince)}`;
+  return `${formatCount(checked)} of the application (${source}${since}): ${still}${failed}${unseen}${others}${costs}`;
 }
 
 function item(mark: 'bad' | 'warning', tag: string, query: Query, why: Phrase): Item {

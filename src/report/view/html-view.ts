@@ -31,7 +31,7 @@ function sectionHtml(section: Section): Html {
   const content = html`${blocks.map(blockHtml)}${parts.map(sectionHtml)}`;
   if (outcome !== undefined)
     return html`
-<section aria-labelledby="${id}"><header class="verdict ${outcome}"><h1 id="${id}">${signed(outcome)}${title}${summary !== undefined && html`: ${phraseHtml(summary)}`}</h1></header>
+<section id="${id}" aria-label="${id.charAt(0).toUpperCase()}${id.slice(1)}"><header class="verdict ${outcome}"><h1>${signed(outcome)}${title}${summary !== undefined && html`: ${phraseHtml(summary)}`}</h1></header>
 ${content}</section>`;
   if (folds === 'always')
     return html`
