@@ -313,9 +313,10 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
       const apply = page.getByRole('region', { name: 'Apply' });
       expect(await apply.locator('h1').textContent()).toContain('look at shop on db.internal:5432 now');
       expect(await page.locator('main > :first-child').getAttribute('aria-label')).toBe('Apply');
+      const effects = await apply.locator('li').allTextContents();
+      expect(effects).toContain('may have been committed 2. UPDATE public.orders SET coupon_id = NULL');
+      expect(effects).toContain(`not committed 3. INSERT INTO public.coupons VALUES (1, 'WELCOME')`);
       const rows = await apply.locator('tr').allTextContents();
-      expect(rows).toContain('2may have been committedUPDATE public.orders SET coupon_id = NULL');
-      expect(rows).toContain(`3not committedINSERT INTO public.coupons VALUES (1, 'WELCOME')`);
       expect(rows).toContain('2 1.8 s 7.9 sUPDATE public.orders SET coupon_id = NULL');
       const text = await apply.textContent();
       for (const words of [

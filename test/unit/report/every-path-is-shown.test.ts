@@ -13,7 +13,7 @@ const { large, ...samples } = sampleReports;
 const BASES: readonly Report[] = [...fullReports(), ...Object.values(samples)];
 
 const RENDERERS: Readonly<Record<Format, (report: Report) => string>> = {
-  text: (report) => renderText(report, { columns: 200, colour: true, unicode: true, verbose: true }),
+  text: (report) => renderText(report, { columns: 200, colour: false, unicode: true, verbose: true }),
   html: renderHtml,
   markdown: renderMarkdown,
 };
