@@ -41,3 +41,19 @@ test.each([
   const { exitCode, stdout } = await checkTag(tag, changelog);
   expect([exitCode, stdout]).toEqual([1, expect.stringContaining(why)]);
 });
+
+test('the package names the repository that the release runs in', async () => {
+  const folder = temporaryFolder();
+  writeFileSync(path.join(folder, 'package.json'), '{"name": "safemigrate", "version": "1.2.3"}');
+  const { jobs } = parse(readFileSync('.github/workflows/release.yml', 'utf8'));
+  const { run } = jobs.release.steps.find(({ name = '' }) => name.startsWith('Name the repository'));
+  const env = { GITHUB_SERVER_URL: 'https://code.example', GITHUB_REPOSITORY: 'group/tool' };
+  await execa('bash', ['-e', '-c', run], { cwd: folder, env });
+  expect(JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'))).toEqual({
+    name: 'safemigrate',
+    version: '1.2.3',
+    repository: { type: 'git', url: 'git+https://code.example/group/tool.git' },
+    bugs: { url: 'https://code.example/group/tool/issues' },
+    homepage: 'https://code.example/group/tool#readme',
+  });
+});

@@ -10,8 +10,10 @@ import { TOOL_COMMANDS } from '../../helpers/tools.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (file: string) => readFileSync(path.join(root, file), 'utf8');
-const PAGES = ['README.md', ...readdirSync(path.join(root, 'docs')).map((name) => `docs/${name}`)].filter(
-  (file) => file.endsWith('.md'),
+const pagesIn = (folder: string) => readdirSync(path.join(root, folder)).map((name) => `${folder}/${name}`);
+const DECISIONS = pagesIn('docs/decisions');
+const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...pagesIn('docs')].filter((file) =>
+  file.endsWith('.md'),
 );
 const GENERATED = generatedDocs();
 
@@ -46,18 +48,26 @@ test('the README leads to every page of docs', () => {
   expect(PAGES.filter((file) => file !== 'README.md' && !linked.has(file))).toEqual([]);
 });
 
-describe.each([...PAGES, ...GENERATED.keys()].filter((page, index, all) => all.indexOf(page) === index))(
-  'the links of %s',
-  (page) => {
-    test('lead to files and headings that are there', () => {
-      const broken = linksOf(page).filter(
-        ({ file, anchor }) =>
-          !existsSync(path.join(root, file)) || (anchor !== undefined && !anchorsOf(file).includes(anchor)),
-      );
-      expect(broken).toEqual([]);
-    });
-  },
-);
+test('the index of docs leads to every page, and that of the decisions to each, which has at most 30 lines', () => {
+  const indexed = new Set(
+    [...linksOf('docs/README.md'), ...linksOf('docs/decisions/README.md')].map(({ file }) => file),
+  );
+  const pages = [...PAGES.filter((file) => file.startsWith('docs/')), ...DECISIONS];
+  expect(pages.filter((file) => file !== 'docs/README.md' && !indexed.has(file))).toEqual([]);
+  expect(DECISIONS.filter((file) => read(file).split('\n').length > 31)).toEqual([]);
+});
+
+describe.each(
+  [...PAGES, ...DECISIONS, ...GENERATED.keys()].filter((page, index, all) => all.indexOf(page) === index),
+)('the links of %s', (page) => {
+  test('lead to files and headings that are there', () => {
+    const broken = linksOf(page).filter(
+      ({ file, anchor }) =>
+        !existsSync(path.join(root, file)) || (anchor !== undefined && !anchorsOf(file).includes(anchor)),
+    );
+    expect(broken).toEqual([]);
+  });
+});
 
 interface Link {
   /** From the top of the project. */
