@@ -2,7 +2,7 @@ import type { Report } from '../model/report.ts';
 import type { RehearseOptions } from '../rehearsal/run-options.ts';
 import type { GuardrailSettings } from './guardrails/guardrail-options.ts';
 
-/** What a user can set for an apply, beyond its rehearsal and its guardrails. */
+/** Settings of an apply, beyond those of its rehearsal and its guardrails. */
 export interface ApplySettings {
   /** Why to apply although the rehearsal did not pass. */
   readonly force?: string;

@@ -9,7 +9,7 @@ export interface ApplyResult {
   readonly section: ApplySection;
   readonly caveats: readonly Caveat[];
   readonly run?: string;
-  /** What changed in the target since the rehearsal, if a new rehearsal would help. */
+  /** Changes of the target since the rehearsal, if a new rehearsal would help. */
   readonly outdated?: readonly string[];
 }
 

@@ -7,13 +7,13 @@ import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { ApplyPlan } from './apply-plan.ts';
 import type { EnteredTarget } from './enter-target.ts';
 
-/** Whether the target is the one that was rehearsed on. */
+/** Result of comparing the target with the one that was rehearsed on. */
 export type RehearsalMatch =
   | { readonly matches: true; readonly digest: CatalogueDigest; readonly fingerprint: string }
   | {
       readonly matches: false;
       readonly reasons: string[];
-      /** What changed in the target. A new rehearsal would know of it; empty if one does not help. */
+      /** Changes of the target that a new rehearsal would take into account; empty if one does not help. */
       readonly outdated: readonly string[];
     };
 

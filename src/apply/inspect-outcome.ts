@@ -7,7 +7,7 @@ import { readTargetAfter, type TargetAfter, type TargetReading } from './read-ta
 import type { RetryEvidence } from './retry/retry-eligibility.ts';
 
 export interface OutcomeParts extends TargetReading {
-  /** Of the target's schema right before the command. */
+  /** Fingerprint of the target's schema right before the command. */
   readonly fingerprint: string;
   readonly rehearsed: Rehearsed;
   readonly rehearsedSchema: SchemaSection | null;

@@ -10,7 +10,7 @@ type Effect = ApplySection['committed'][number];
 const LOCK_TABLE = /lock$/i;
 
 /**
- * What a statement has to do with the tables in which migration tools note what they ran: it writes rows there, it makes or
+ * Relation of a statement to the tables in which migration tools note what they ran: it writes rows there, it makes or
  * changes such a table or takes the tool's lock, or neither.
  */
 type Concern = 'note' | 'upkeep' | 'other';

@@ -1,6 +1,6 @@
 import type { ApplySection } from '../model/report.ts';
 
-/** What is known of an apply once the command has facts. */
+/** Facts about an apply after its command has ended. */
 export interface ApplyFacts {
   readonly command: NonNullable<ApplySection['command']>;
   readonly reached: boolean;

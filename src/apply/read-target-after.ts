@@ -25,7 +25,7 @@ export interface TargetReading {
   readonly server: ServerIdentity;
 }
 
-/** What the target has once the command has ended; null for what could not be read. */
+/** State of the target after the command; a part that could not be read is null. */
 export interface TargetAfter extends Effects {
   readonly statements: readonly StatementSection[];
   readonly schema: SchemaSection | null;

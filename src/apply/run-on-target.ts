@@ -22,12 +22,12 @@ import { type Journal, openJournal } from './journal.ts';
 import { TransactionWatch } from './own-transaction-ids.ts';
 import { runAttempts } from './retry/attempts.ts';
 
-/** What the apply goes by. */
+/** Input of an apply. */
 interface ApplyInput {
   readonly rehearsal: Rehearsal;
   readonly plan: ApplyPlan;
   readonly schema: SchemaWatch;
-  /** Of the target's schema right before the command. */
+  /** Fingerprint of the target's schema right before the command. */
   readonly fingerprint: string;
 }
 

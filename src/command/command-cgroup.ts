@@ -18,7 +18,7 @@ const PREFIX = 'safemigrate-command-';
 /** A name with the id of the process that made it. */
 const MAKER = new RegExp(`^${PREFIX}(\\d+)-`);
 const PROCESSES = 'cgroup.procs';
-/** As the content of cgroup.procs: the process that writes it. */
+/** Content of cgroup.procs that stands for the process that writes it. */
 const ITSELF = '0';
 /** Another file system may cover the kernel's. */
 const ONLY_IF_THERE = { flag: 'r+' };

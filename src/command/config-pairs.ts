@@ -7,7 +7,7 @@ import { type ConnectionPart, partOf } from './split-variables.ts';
 export interface Pair {
   readonly key: string;
   readonly value: string;
-  /** Of the value, without its quotes. */
+  /** Position of the value, without its quotes. */
   readonly start: number;
   readonly end: number;
   readonly quoted: boolean;
@@ -18,7 +18,7 @@ export interface Pair {
   readonly scope: number;
   /** Part of a connection that the key stands for. */
   readonly part: ConnectionPart | undefined;
-  /** What its name has before that. */
+  /** Prefixes of its name. */
   readonly prefixes: readonly string[];
 }
 

@@ -16,7 +16,7 @@ import { INSIDE, rewriteText } from './url-mentions.ts';
 /** A connection that a configuration file contains. */
 export interface FileConnection {
   readonly line: number;
-  /** Of a connection that is written as one string. */
+  /** Position of a connection that is written as one string. */
   readonly span?: readonly [start: number, end: number];
   readonly settings: ConnectionSettings;
   /** It is worth a connection to see what it names; else it names the target only if its words do. */

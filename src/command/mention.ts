@@ -4,7 +4,7 @@ import type { ConnectionSettings } from '../postgres/connection/connection-setti
 export interface Child {
   readonly argv: string[];
   readonly env: Record<string, string>;
-  /** Of the copies of configuration files, by the path of the original. */
+  /** Edits of the copies of configuration files, by the path of the original. */
   readonly edits: Map<string, readonly Edit[]>;
 }
 

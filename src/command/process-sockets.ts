@@ -86,7 +86,7 @@ const STATES: Readonly<Record<string, ListedSocket['state']>> = { '01': 'establi
 export interface ListedSocket extends Omit<ProcessSocket, 'pid'> {
   readonly peerAddress: string;
   readonly state: 'established' | 'listening' | 'other';
-  /** Of the user that made it. */
+  /** User that made the socket. */
   readonly uid: number;
   readonly inode: string;
 }

@@ -20,7 +20,7 @@ const PARENT = 1;
 const GROUP = 2;
 const START_TIME = 19;
 
-/** What else the processes of a command are recognised by, besides their parents. */
+/** Further marks by which the processes of a command are recognised, besides their parents. */
 interface Recognition {
   readonly cgroup?: CommandCgroup | undefined;
   /** A secret in the environment that only the command was given. */
@@ -143,7 +143,7 @@ async function listProcesses(): Promise<Process[]> {
   return process.platform === 'linux' ? fromProc() : await fromPs();
 }
 
-/** Of 250 processes this takes some 4 ms; a promise for each, which never has to wait, takes ten times as long. */
+/** Reads /proc synchronously: 250 processes take some 4 ms, and with a promise for each ten times as long. */
 function fromProc(): Process[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -156,7 +156,7 @@ function fromProc(): Process[] {
     });
 }
 
-/** Of a process that has ended there is nothing to read. */
+/** Returns an empty text if the process has ended. */
 function readOrEmpty(file: string): string {
   try {
     return readFileSync(file, 'utf8');

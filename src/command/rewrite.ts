@@ -35,7 +35,7 @@ export interface Logins {
   readonly undecided: readonly Undecided[];
   readonly variables: Variables;
   readonly pg: Pick<PgVariables, 'free'>;
-  /** Those of which the command gets a copy. */
+  /** Configuration files that the command gets copies of. */
   readonly files: readonly ConfigFile[];
 }
 
@@ -49,7 +49,7 @@ export interface Rewritten {
   /** Variables that were set besides: those of a command that named nothing, and libpq's own for TLS and the password. */
   readonly added: readonly string[];
   readonly undecided: readonly Undecided[];
-  /** What is to be written before the command runs: see placeConfigCopies(). */
+  /** Copies to write before the command runs: see placeConfigCopies(). */
   readonly copies: readonly ConfigCopy[];
 }
 

@@ -7,7 +7,7 @@ export interface Mount {
   readonly root: string;
   /** `fuse.zfs`, of a ZFS in user space, counts as `zfs`. */
   readonly type: string;
-  /** What is mounted: a device, or the name of a ZFS dataset. */
+  /** Source of the mount: a device, or the name of a ZFS dataset. */
   readonly source: string;
   /** Number of the file system, the same for all mounts and subvolumes of it. */
   readonly device: string;

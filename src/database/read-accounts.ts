@@ -7,7 +7,7 @@ export interface Visitor {
   readonly pid: number;
   /** OID. */
   readonly database: number;
-  /** As text of the server; with the pid it identifies a session. null if the role may not see it. */
+  /** Start in the server's own text; with the pid it identifies a session. null if the role may not see it. */
   readonly startedAt: string | null;
   /** The address and port of its client; null if the role may not see them, or for a Unix socket. */
   readonly client: { readonly address: string; readonly port: number } | null;
@@ -15,11 +15,11 @@ export interface Visitor {
   readonly isWalsender: boolean;
 }
 
-/** What the server has counted for one database since its statistics began. */
+/** Counters of the server for one database since its statistics began. */
 export interface DatabaseAccount {
   readonly name: string;
   readonly sessions: number;
-  /** Of these, those that somebody terminated: pg_terminate_backend(), or SIGTERM. */
+  /** Number of these that were terminated: by pg_terminate_backend(), or SIGTERM. */
   readonly terminated: number;
   /** Rows written there, those of catalogues among them. */
   readonly rowsWritten: number;

@@ -12,13 +12,13 @@ export interface Target {
 }
 
 export interface ServerFacts {
-  /** As server_version_num: 180004. */
+  /** server_version_num: 180004. */
   readonly versionNum: number;
-  /** As server_version without the packager's suffix: `18.4`. */
+  /** server_version without the packager's suffix: `18.4`. */
   readonly version: string;
   /** pg_control_system().system_identifier, null if the role may not read it. */
   readonly systemIdentifier: string | null;
-  /** Whether it is a standby, which only `--source` may be. */
+  /** The server is a standby, which is permitted only for the source of a clone. */
   readonly inRecovery: boolean;
   readonly maxConnections: number;
   /** Size of a page in bytes, usually 8192. */

@@ -1,4 +1,4 @@
-/** What a target's own statistics say of its daily work. Pure: read-traffic.ts does the reading. */
+/** Daily work of a target, by its own statistics. Pure: read-traffic.ts does the reading. */
 
 /** Somebody whose transaction is open; what the role may not see is null. */
 export interface OpenTransaction {
@@ -11,12 +11,12 @@ export interface OpenTransaction {
 /** A lock that an open transaction holds on a relation. */
 export interface Holder extends OpenTransaction {
   readonly relation: string;
-  /** As pg_locks has it: `AccessShareLock`. */
+  /** Lock mode in the words of pg_locks: `AccessShareLock`. */
   readonly mode: string;
 }
 
 export interface Sessions {
-  /** Those of the whole server that count against its limit, without ours. */
+  /** Sessions of the whole server that count against its limit, without ours. */
   readonly open: number;
   readonly max: number;
   /** Slots of `max` that an ordinary role does not get. */
@@ -120,7 +120,7 @@ export function trafficBetween(first: TrafficReading, second: TrafficReading): T
   };
 }
 
-/** Of our own transactions the server may have counted fewer by then. */
+/** Returns the rate without our own transactions, of which the server may have counted fewer by then. */
 function ratePerSecond(
   { transactions: first, ownTransactions }: TrafficReading,
   second: number | null,

@@ -37,7 +37,7 @@ export interface LoadedRun {
   readonly names: ReadonlyMap<number, string>;
   readonly statements: StatementSection[];
   readonly transactions: TransactionSection[];
-  /** Of the target; null if they could not be counted. */
+  /** Sessions of the target; null if they could not be counted. */
   readonly sessions: ServerSessions | null;
 }
 

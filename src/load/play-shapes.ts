@@ -22,7 +22,7 @@ const MOST_BEHIND = 3;
 const MAX_ROWS = 100;
 /** Places are drawn by chance, and some hold no row by now. */
 const PLACES_PER_ROW = 3;
-/** Of a table that was never analysed. */
+/** Rows per page assumed for a table that was never analysed. */
 const ROWS_PER_PAGE = 40;
 
 /**

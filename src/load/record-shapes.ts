@@ -186,7 +186,7 @@ function countedBetween(
 const NOTHING: TableCounts = { changed: 0, written: 0, scans: 0 };
 
 /**
- * What the server counted for a table that no known statement explains. An UPDATE or DELETE scans for its rows, and each inserted row and
+ * Uses that the server counted for a table and no known statement explains. An UPDATE or DELETE scans for its rows, and each inserted row and
  * each scan is taken for a statement.
  */
 function unexplainedUses(

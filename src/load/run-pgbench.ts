@@ -123,7 +123,7 @@ export function readLog(text: string, log: Pick<TrafficLog, 'add'>): void {
 const ABORTED = /aborted in command[^\n]*?: ERROR:\s+([^\n]*)/g;
 const DEADLOCK = /deadlock detected\s+DETAIL:\s+([\s\S]*?)(?=\n(?:HINT|CONTEXT|pgbench):|$)/g;
 
-/** What the server said of deadlocks is in pgbench's messages, in the order of the log. */
+/** Adds the server's details of deadlocks from pgbench's messages, which are in the order of the log. */
 function addDetails(messages: string, log: TrafficLog): void {
   const details = [...messages.matchAll(DEADLOCK)].map(([, detail = '']) =>
     detail.replace(/\s*\n\s*/g, '\n'),

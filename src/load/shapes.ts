@@ -2,7 +2,7 @@ import { LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
 import { type LockOrder, lockOrderOf, type SeenTransaction, sortByLockOrder } from './lock-order.ts';
 import { type Kind, kindsOf } from './transaction-kinds.ts';
 
-/** What the server counted while the transactions were looked at. */
+/** Counters of the server for the time in which the transactions were watched. */
 export interface CountedTraffic {
   /** Number of times that the locks were read. */
   readonly readings: number;
@@ -11,7 +11,7 @@ export interface CountedTraffic {
   readonly transactions: number;
   /** Rows that were updated or deleted, by relation. */
   readonly changedRows: ReadonlyMap<number, number>;
-  /** Those that the server counted, whether their locks were seen or not. */
+  /** Statements that the server counted, including those whose locks were not seen. */
   readonly called: readonly CalledStatement[];
 }
 
@@ -181,7 +181,7 @@ function scaleToCounters(
   );
 }
 
-/** What takes no longer than this between two readings is not seen for sure. */
+/** Shortest time between two readings in which a lock is certain to be seen. */
 const SHORTEST_MS = 0.1;
 
 /**
@@ -218,7 +218,7 @@ function unseenBesideLong(
   return atMost(Math.max(perSecond - sumOf(kinds), 0), more);
 }
 
-/** Whether a transaction of the kind holds the statement's locks, or stronger ones. */
+/** Tells if a transaction of the kind holds the statement's locks, or stronger ones. */
 function holdsAll(kind: Pick<Kind, 'locks'>, { locks }: CalledStatement): boolean {
   return [...locks].every(([relation, mode]) => {
     const held = kind.locks.get(relation);

@@ -19,7 +19,7 @@ SELECT (SELECT count(*)::int FROM pg_stat_activity WHERE coalesce(backend_type, 
        current_setting('max_connections')::int AS limit`;
 
 const EVERY_MS = 50;
-/** As the server names the parties of a deadlock. */
+/** Words by which the server names the parties of a deadlock. */
 const PROCESS = /([Pp])rocess (\d+)/g;
 
 /** Looks every 50 ms which sessions of the load wait behind the command. */
@@ -64,7 +64,7 @@ export class WaitMonitor {
     }
   }
 
-  /** Whether the server's words about a deadlock name a session of the command. */
+  /** Tells if the server's words about a deadlock name a session of the command. */
   isCommands(detail: string): boolean {
     return [...detail.matchAll(PROCESS)].some(([, , pid]) => this.#pids.has(Number(pid)));
   }

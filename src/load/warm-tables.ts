@@ -1,7 +1,7 @@
 import { sqlstateOf } from '../errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
-/** What is larger would not be in production's memory as a whole either, and takes longer to read than it helps. */
+/** Limit for all tables together: production would not have more in memory as a whole, and reading it takes longer than it helps. */
 const WARM_BYTES = 1024 ** 3;
 
 const SIZES = `
@@ -25,7 +25,7 @@ export async function warmTables(session: Session, names: readonly string[]): Pr
   }
 }
 
-/** What the role may not read, or not in time, is cold: the run under load is worth making all the same. */
+/** Leaves a table cold if the server refuses to read it, or not in time: the run under load is useful all the same. */
 function unlessRefused(error: unknown): void {
   if (sqlstateOf(error) === undefined) throw error;
 }

@@ -9,7 +9,7 @@ export type ClientProgram =
   | 'pg_basebackup'
   | 'psql'
   | 'pgbench'
-  /** What pg_upgrade needs besides: programs of the server among them. */
+  /** Further programs that pg_upgrade needs, among them programs of the server. */
   | 'postgres'
   | 'initdb'
   | 'pg_ctl'
@@ -73,7 +73,7 @@ export async function findClientPrograms(
   return best ?? absence(wanted, preferred ? [preferred, ...others] : others);
 }
 
-/** Of the newest version, for files whose needs are not known yet. */
+/** Returns the programs of the newest version, for files whose needs are not known yet. */
 export async function newestClientPrograms(
   programs: WantedPrograms['programs'],
   environment: NodeJS.ProcessEnv = process.env,

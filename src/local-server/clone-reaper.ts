@@ -16,7 +16,7 @@ const SCRIPT = readFileSync(shippedFile('local-server/reaper.sh'), 'utf8');
 export interface ReaperOrder {
   /** Resolved: without symbolic links. Need not exist yet. */
   readonly folder: string;
-  /** What `<folder>/mark.json` says. */
+  /** Run in `<folder>/mark.json`. */
   readonly run: string;
   /** The file that tells `safemigrate list` of it, removed at the end. */
   readonly entry: string;

@@ -13,7 +13,7 @@ export interface WatchedFolder {
   readonly folder: string;
   /** Words that the program is started with in front of its own: see clone/private/sandbox.ts. They may start it as their child. */
   readonly through: readonly string[];
-  /** Of the operating system; undefined for our own. */
+  /** User of the operating system; undefined for our own. */
   readonly user: { readonly uid: number; readonly gid: number } | undefined;
 }
 

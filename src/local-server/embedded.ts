@@ -30,7 +30,7 @@ export interface ServerOptions {
 
 /** A private PostgreSQL server, reachable over loopback and over a socket in its own folder (mode 0700). */
 export interface Server {
-  /** Of the superuser, in the database `postgres`; holds the password. */
+  /** URL of the superuser in the database `postgres`, with the password. */
   readonly url: string;
   readonly host: string;
   readonly port: number;
@@ -104,7 +104,7 @@ export interface ServerLogin {
 /** Makes the folder `data` in that of a new server. */
 export type Initialize = (place: ServerLocation, options: ServerOptions) => Promise<ServerLogin>;
 
-/** Of nothing that anybody would miss or look for. */
+/** Place of a server whose files need no mark, since losing them harms no user. */
 function temporaryPlace(parent: string): GuardedFolder {
   const folder = path.join(parent, `safemigrate-server-${randomBytes(5).toString('hex')}`);
   return { folder, guard: guardFolder(folder) };

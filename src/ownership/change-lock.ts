@@ -21,7 +21,7 @@ export interface ChangeLock {
 }
 
 export interface ChangeLockOptions {
-  /** What the run does with the target: it is shown to whoever is refused. */
+  /** Purpose of the run, shown to users whose run is refused. */
   readonly purpose: 'apply' | 'swap' | 'rollback';
   readonly audit: Audit;
   readonly signal: AbortSignal;

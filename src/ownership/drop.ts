@@ -7,7 +7,7 @@ import { identifier, literal } from '../postgres/sql/quote.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
 import type { RunId } from './run-id.ts';
 
-/** What the caller expects to drop; each property is checked again on the server. */
+/** Properties of the object to drop; each is checked again on the server. */
 export interface DropOrder {
   readonly name: string;
   readonly run: RunId;

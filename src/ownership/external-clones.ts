@@ -20,7 +20,7 @@ const externalEntry = z.object({
   destroy: z.string(),
   folder: absolutePath,
   target: z.object({ host: z.string(), port: z.string(), database: z.string() }),
-  /** As the command printed it; empty until it has, and until it was checked that this is not the target. */
+  /** URL that the command printed; empty until then, and until it was checked that this is not the target. */
   url: z.string(),
   kept: z.boolean(),
   owner: processStampSchema,

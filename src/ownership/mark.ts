@@ -4,7 +4,7 @@ import { parseRunId, RUN_ID_LENGTH, type RunId, runIdSchema } from './run-id.ts'
 const oid = z.int().check(z.positive());
 
 /**
- * What safemigrate writes on the databases it makes (COMMENT ON DATABASE; for folders see folder-mark.ts), so that a later
+ * Mark that safemigrate writes on the databases it makes (COMMENT ON DATABASE; for folders see folder-mark.ts), so that a later
  * process can determine whose they are, whether their owner lives, and whether this really is the thing that was marked:
  * a copy of a cluster carries production's marks inside it, so a mark names the identity of its thing.
  */
@@ -20,21 +20,21 @@ const mark = z.object({
   lockDatabaseOid: oid,
   /** The user asked to keep it (`--keep`): `clean` leaves it unless a flag says otherwise. */
   kept: z.exactOptional(z.boolean()),
-  /** Of a clone: databases that the command created for itself, each recorded before it was created. */
+  /** For a clone: databases that the command created for itself, each recorded before it was created. */
   databases: z.exactOptional(z.readonly(z.array(z.string()))),
-  /** Of a closed target: consoles of the PgBouncers that were paused for it, each as `host:port`. */
+  /** For a closed target: consoles of the PgBouncers that were paused for it, each as `host:port`. */
   pgbouncer: z.exactOptional(z.readonly(z.array(z.string()))),
-  /** Of an original: the target's own comment, which the mark replaced; absent if it had none. */
+  /** For an original: the target's own comment, which the mark replaced; absent if it had none. */
   comment: z.exactOptional(z.string()),
-  /** Of a kept original: OID of the database that has its name now. */
+  /** For a kept original: OID of the database that has its name now. */
   successor: z.exactOptional(oid),
-  /** Of a kept original: rows written in its successor before that took the name (swap/writes.ts). */
+  /** For a kept original: rows written in its successor before that took the name (swap/writes.ts). */
   writes: z.exactOptional(z.string()),
-  /** Of a kept original: digests of its successor's properties when that took the name (swap/cluster-properties.ts). */
+  /** For a kept original: digests of its successor's properties when that took the name (swap/cluster-properties.ts). */
   properties: z.exactOptional(z.readonly(z.record(z.string(), z.string()))),
   /** Time of the last reset of the server's counters. */
   countedSince: z.exactOptional(z.string()),
-  /** Of a kept original: until when it is meant to be kept, in ISO 8601; absent if it was not given. */
+  /** For a kept original: the time until which it is kept, in ISO 8601; absent if none was given. */
   keepUntil: z.exactOptional(z.string().check(z.refine((time) => !Number.isNaN(Date.parse(time))))),
 });
 

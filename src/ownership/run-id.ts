@@ -47,7 +47,7 @@ export function markerConnectionLimit(run: RunId): number {
   return 1_000_000_000 + (digest(run, 'connection limit').readUInt32BE(0) % 1_000_000_000);
 }
 
-/** Whether a CONNECTION LIMIT is the mark of some run. */
+/** Tells if a CONNECTION LIMIT is the mark of some run. */
 export function isMarkerLimit(limit: number): boolean {
   return limit >= 1_000_000_000 && limit < 2_000_000_000;
 }

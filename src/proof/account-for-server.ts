@@ -99,7 +99,7 @@ function unseenElsewhere(states: TargetStates, seen: SeenCommand, target: number
   ];
 }
 
-/** What a session wrote that is still there may not be counted yet. */
+/** Returns doubts about relays in other databases: rows written by a session that is still open may not be counted yet. */
 function relayedElsewhere(states: TargetStates, seen: SeenCommand): string[] {
   const written = new Set(writtenDatabases(states, seen).map(({ oid }) => oid));
   const there = new Set(visitorsOf(states.after.accounts).map(({ pid, startedAt }) => `${pid} ${startedAt}`));
@@ -113,7 +113,7 @@ function relayedElsewhere(states: TargetStates, seen: SeenCommand): string[] {
   ];
 }
 
-/** Those in which rows were written. */
+/** Lists the databases in which rows were written. */
 function writtenDatabases(states: TargetStates, seen: SeenCommand) {
   return betweenReadings(states, seen).filter(({ first, last }) => last.rowsWritten > first.rowsWritten);
 }
@@ -181,7 +181,7 @@ function namesOf(databases: readonly { readonly name: string }[]): string {
   );
 }
 
-/** Whoever resets the counters of a database hides what was done there. */
+/** Returns the databases whose counters were reset, which hides earlier changes there. */
 function resetCounters(states: TargetStates, seen: SeenCommand, target: number): string[] {
   const reset = betweenReadings(states, seen).filter(
     ({ oid, first, last }) => oid !== target && first.resetAt !== last.resetAt,

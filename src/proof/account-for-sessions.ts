@@ -140,7 +140,7 @@ function countSessions(states: TargetStates, seen: SeenSessions, target: number)
   return { ours, command, others, unexplained: Math.max(0, came - ours - command - others) };
 }
 
-/** Those who are still there at the end, with an address of their own. */
+/** Lists the new sessions that are still there at the end and have an address. */
 function newcomers(start: ServerAccounts, after: ServerAccounts, target: number): Visitor[] {
   return after.visitors
     .filter(({ database, client }) => database === target && client !== null)
@@ -151,7 +151,7 @@ function keyOfVisitor({ pid, startedAt }: Visitor): string {
   return `${pid} ${startedAt}`;
 }
 
-/** Whether somebody else was in the target who is not doubted: neither a session of the command's own nor one that may serve it. */
+/** Tells if another session was in the target that is not doubted: neither the command's nor one that may serve it. */
 function hasOthers(states: TargetStates, seen: SeenSessions, target: number): boolean {
   const { targetConnections, others, doubtful, relayed } = seen;
   const doubted = new Set([...doubtful, ...relayed].map(({ key }) => key));
@@ -181,7 +181,7 @@ interface TableRows {
   readonly rows: number;
 }
 
-/** What was written in the target between two readings by everybody who has left since. */
+/** Rows written in the target between two readings by sessions that have ended since. */
 type Written = 'not known' | { readonly tables: readonly TableRows[]; readonly more: readonly string[] };
 
 function writtenRows(start: TargetState, after: TargetState): Written {

@@ -6,7 +6,7 @@ import { type TargetState, writtenCatalogues } from './target-state.ts';
 
 export type TargetChange = TargetSection['changes'][number];
 
-/** What the proxy and the watch over the target's sessions saw of the command. */
+/** Observations of the command by the proxy and by the watch over the target's sessions. */
 export interface SeenCommand extends Omit<Contacts, 'caveats' | 'dialled'> {
   readonly reachedClone: boolean;
   /** It sent a CREATE DATABASE or DROP DATABASE. */
@@ -23,9 +23,9 @@ export interface SeenCommand extends Omit<Contacts, 'caveats' | 'dialled'> {
   readonly mayActUnseen: boolean;
   /** Processes that it left running. */
   readonly leftRunning: readonly { readonly pid: number; readonly command: string }[];
-  /** Of each of its runs, if the clone is in the target's server: in another one their ids mean nothing. */
+  /** Transactions of each run, if the clone is in the target's server: the ids mean nothing in another one. */
   readonly transactions: readonly Pick<OwnTransactions, 'authorOf'>[];
-  /** What it changed on the clone. */
+  /** Changes that the command made on the clone. */
   readonly cloneChanges: readonly SchemaChange[];
   /** The clone is in the target's server, and code may have run there whose statements were not seen: functions, blocks. */
   readonly ranHiddenCode: boolean;

@@ -112,7 +112,7 @@ function unprovedChanges(changes: TargetSection['changes']): string[] {
   ];
 }
 
-/** What still runs may connect to the target after the last reading. */
+/** Returns a doubt if a process of the command still runs: it may connect to the target after the last reading. */
 function whileRunning({ leftRunning }: SeenCommand): string[] {
   const [first] = leftRunning;
   if (!first) return [];

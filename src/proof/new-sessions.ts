@@ -6,7 +6,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import type { Origin } from './session-origin.ts';
 
-/** What was seen of the sessions on the target's server that began while a command ran. Sessions are named by `pid start`. */
+/** Sessions on the target's server that began while a command ran. They are named by `pid start`. */
 export interface Contacts {
   readonly targetConnections: readonly TargetConnection[];
   /** Sessions in the target that were seen to be somebody else's. */

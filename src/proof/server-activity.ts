@@ -18,7 +18,7 @@ export function isServerQuiet({ before, start, after }: TargetStates, seen: Seen
   return !isListed && (unexplainedSessions(before, start, passing) ?? 0) === 0;
 }
 
-/** Whether sessions that may be the command's came to any database that lasts while the command could have connected; null: not known. */
+/** Tells if sessions that may be the command's came to a lasting database while it could have connected; null: not known. */
 export function hasNewSessions(states: TargetStates, seen: SeenSessions, target: number): boolean | null {
   if (seen.confined) return false;
   const { start, after } = states;

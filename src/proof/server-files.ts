@@ -32,7 +32,7 @@ export async function readServerFiles(session: Session): Promise<ServerFiles | n
   return files.size === 0 ? null : files;
 }
 
-/** As Debian has it: `postgres -D … -c config_file=/etc/postgresql/15/main/postgresql.conf`. */
+/** Returns the folders in the server's command line: `postgres -D … -c config_file=/etc/postgresql/15/main/postgresql.conf` on Debian. */
 async function namedFolders(postmaster: number): Promise<string[]> {
   const words = await readFile(`/proc/${postmaster}/cmdline`, 'utf8').catch(() => '');
   return [...words.matchAll(/(?:config|hba)_file=(\/[^\0]+)/g)].map(([, file = '']) =>

@@ -32,13 +32,13 @@ const STRANGE: Origin = { kind: 'unknown', why: 'its process was started while t
 /** Our end of the connection as the server sees it. */
 const OUR_PORT = 'SELECT inet_client_port() AS port';
 
-/** Whether the server sees the ports of this machine as they are: no address is translated, and no pooler is in between. */
+/** Tells if the server sees this machine's ports unchanged: no address is translated, and no pooler is in between. */
 export async function seesOurPorts(control: Session): Promise<boolean> {
   const [row] = await control.query<{ port: number | null }>(OUR_PORT);
   return row?.port == null || ownPorts().has(row.port);
 }
 
-/** What else is known for finding the author of a session. */
+/** Further facts for finding the author of a session. */
 export interface OriginContext {
   /** The server sees the ports of this machine as they are. */
   readonly isDirect: boolean;
@@ -120,12 +120,12 @@ async function ofUnixSocket({ pid }: ClientEnd, view: SocketView, targetPort: nu
   return { kind: 'unknown', why: 'it uses a Unix socket' };
 }
 
-/** Whether a host of connection settings is this machine: a folder of Unix sockets, or an address. */
+/** Tells if a host of connection settings is this machine: a folder of Unix sockets, or an address. */
 export function isOwnHost(host: string): boolean {
   return host.startsWith('/') || host.startsWith('@') || host === 'localhost' || isOwnAddress(host);
 }
 
-/** Whether an address is one of this machine; null, a Unix socket, is. */
+/** Tells if an address is one of this machine; null, a Unix socket, is. */
 export function isOwnAddress(address: string | null): boolean {
   if (address === null) return true;
   const own = Object.values(networkInterfaces()).flatMap((all) => all ?? []);

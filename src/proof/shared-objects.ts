@@ -24,7 +24,7 @@ export interface SharedCatalogues {
   readonly rows: ReadonlyMap<string, Readonly<Record<string, number>>>;
   /** Every transaction that began to write later has this id or a higher one, in the 32 bits of an xmin. */
   readonly nextXid: number;
-  /** What the role may not read, in words. */
+  /** Objects that the role may not read, in words. */
   readonly unread: readonly string[];
 }
 

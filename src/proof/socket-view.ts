@@ -84,7 +84,7 @@ function byInode(
   );
 }
 
-/** Of a process that has ended there is none. */
+/** Returns undefined if the process has ended. */
 function ownerOf(pid: number): number | undefined {
   return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid;
 }

@@ -17,7 +17,7 @@ import { type SharedCatalogues, sharedCatalogues } from './shared-objects.ts';
 export interface TargetState {
   /** `gone` if there is no such database (any more). */
   readonly digest: CatalogueDigest | 'gone';
-  /** Of the database that has the target's name; null if there is none. */
+  /** OID of the database that has the target's name; null if there is none. */
   readonly oid: number | null;
   /** On which it was read; null if it is gone. */
   readonly server: ServerIdentity | null;
@@ -26,7 +26,7 @@ export interface TargetState {
   /** For the forecast, and which rows were written; the reason if it could not be read. */
   readonly traffic: TrafficReading | Unmeasured;
   readonly shared: SharedCatalogues;
-  /** Of a server on this machine; null if the command could not write them either. */
+  /** Files of a server on this machine; null if the command could not write them either. */
   readonly files: ServerFiles | null;
 }
 

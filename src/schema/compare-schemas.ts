@@ -173,7 +173,7 @@ function retypedIn({ deltas }: Plan): Retyped[] {
   return retypedColumns(deltas, (id) => described(id).object);
 }
 
-/** For what rollback SQL cannot restore. */
+/** Reason why rollback SQL cannot restore an object. */
 function unchangedBack(name: string): string {
   return `${name}: changed in place by a statement that has no opposite`;
 }

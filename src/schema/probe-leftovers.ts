@@ -2,7 +2,7 @@ import type { SchemaSection } from '../model/report.ts';
 import type { CatalogueIdentity } from './identity.ts';
 import { label } from './object-names.ts';
 
-/** What a command left half-done: indexes that no query uses, constraints that old rows may violate. */
+/** Lists objects that a command left half-done: indexes that no query uses, constraints that old rows may violate. */
 export function leftovers(before: CatalogueIdentity, after: CatalogueIdentity): SchemaSection['leftovers'] {
   const found: SchemaSection['leftovers'] = [];
   for (const object of after.values()) {

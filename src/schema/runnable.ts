@@ -48,7 +48,7 @@ function onlyInPublication(sql: string): string {
 
 export interface Fitted {
   readonly actions: Action[];
-  /** What the statements leave out because of the rows, in sentences. */
+  /** Parts that the statements leave out because of the rows, in sentences. */
   readonly leftOut: string[];
 }
 
@@ -99,7 +99,7 @@ function refersTo(before: FactBase, id: StableId): StableId[] {
   return before.outgoingEdges(id).map(({ to }) => to);
 }
 
-/** Whether a foreign key is added to a table with rows that refers to one without; not of a partitioned table, where it must be valid. */
+/** Tells if a foreign key is added to a table with rows that refers to one without; not of a partitioned table, where it must be valid. */
 function lacksRows(made: Part, sql: string, before: FactBase, hasRows: HasRows): boolean {
   if (!/ FOREIGN KEY /.test(sql) || / NOT VALID$/.test(sql)) return false;
   const own = { schema: made.schema, name: made.table };

@@ -7,7 +7,7 @@ import { readUnmodeled, type Unmodeled } from './unmodeled.ts';
 
 /** All that is read of one schema at one moment. */
 export interface Snapshot {
-  /** What pg-delta models. */
+  /** Objects that pg-delta models. */
   readonly facts: FactBase;
   readonly identity: CatalogueIdentity;
   readonly unmodeled: Unmodeled;

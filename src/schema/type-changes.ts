@@ -9,7 +9,7 @@ const WIDENING: readonly (readonly string[])[] = [
   ['date', 'timestamp without time zone'],
 ];
 
-/** Whether one type takes every value of another, unchanged. Types as format_type writes them; of unknown pairs, no. */
+/** Tells if one type takes every value of another, unchanged. Types are written as by format_type; false for unknown pairs. */
 export function takesAll(from: string, to: string): boolean {
   const [old, wanted] = [parsed(from), parsed(to)];
   if (old.base === wanted.base) return sameOrWider(old.limits, wanted.limits);
@@ -19,7 +19,7 @@ export function takesAll(from: string, to: string): boolean {
 }
 
 /**
- * Whether a change of a column's type may shorten, round or normalise stored values. A value that the server refuses is no loss:
+ * Tells if a change of a column's type may shorten, round or normalise stored values. A value that the server refuses is no loss:
  * it always refuses numbers out of range, and refuses strings that are too long unless the cast is explicit. Trailing spaces do not count.
  */
 export function mayLose(from: string, to: string, conversion: Conversion): boolean {
@@ -32,7 +32,7 @@ export function mayLose(from: string, to: string, conversion: Conversion): boole
   return scale === null || left === null || left < scale;
 }
 
-/** Whether equal values of two types read alike as text, but for the zeros at the end of a number and the spaces after a string. */
+/** Tells if equal values of two types read alike as text, but for the zeros at the end of a number and the spaces after a string. */
 export function readAlike(from: string, to: string): boolean {
   const [old, wanted] = [parsed(from).base, parsed(to).base];
   const isNumber = (base: string) => base === 'numeric' || WHOLE_NUMBERS.has(base);

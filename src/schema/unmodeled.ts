@@ -4,7 +4,7 @@ import { FIRST_USER_OID, ofExtension } from '../postgres/catalogue/user-objects.
 import type { Session } from '../postgres/connection/session.ts';
 
 /**
- * What pg-delta does not model, read by ourselves: content by kind and name, never by OID, so that databases can be
+ * Objects that pg-delta does not model, read by ourselves: content by kind and name, never by OID, so that databases can be
  * compared with each other.
  */
 export type Unmodeled = ReadonlyMap<string, ReadonlyMap<string, string>>;
@@ -23,7 +23,7 @@ const ENFORCEMENT = 'enforcement of a constraint';
 const PLACEMENT = 'table access method or tablespace';
 /** The options of columns that users set, and pg_dump writes. */
 const COLUMN_OPTIONS = ['n_distinct', 'n_distinct_inherited'];
-/** What pg_dump leaves out, too: the number that PostgreSQL 15.20 gives each new version of a column. */
+/** Options that pg_dump leaves out as well: the number that PostgreSQL 15.20 gives each new version of a column. */
 const SERVERS_OWN_OPTIONS = ['pg_attver'];
 /** Options that neither list has. They are neither compared nor part of the fingerprint. */
 const SEQUENCE_VALUE = 'sequence value';

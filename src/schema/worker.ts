@@ -29,7 +29,7 @@ export interface Responses {
   upgraded: VersionDifference;
 }
 
-/** What differs between the schema before and the same on another version. */
+/** Differences between the schema before and the same schema on another version. */
 export interface VersionDifference {
   readonly changes: SchemaChange[];
   readonly unmodeled: SchemaSection['unmodeled'];

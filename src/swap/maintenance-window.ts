@@ -90,7 +90,7 @@ export class MaintenanceWindow {
   #closedAt = 0;
   #timeLimit: NodeJS.Timeout | undefined;
   #sessionsEnded = 0;
-  /** What a person has to know after a failover. */
+  /** Advice for a person after a failover. */
   #failover: string | undefined;
 
   constructor(subject: SwapSubject, scope: Scope, plan: WindowPlan, parts: WindowParts) {

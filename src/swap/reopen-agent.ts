@@ -7,7 +7,7 @@ import type { RunId } from '../ownership/run-id.ts';
 import { builtFile } from '../package.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 
-/** What the agent reads from its standard input, as one line of JSON: a password appears in no argument and no file. */
+/** Order that the agent reads from its standard input, as one line of JSON: a password appears in no argument and no file. */
 export interface ReopenOrder {
   readonly settings: ConnectionSettings;
   readonly database: string;

@@ -1,7 +1,7 @@
 import type { Report } from '../model/report.ts';
 import type { RehearseOptions } from '../rehearsal/run-options.ts';
 
-/** What a user can set for a swap, beyond its rehearsal. */
+/** Settings of a swap, beyond those of its rehearsal. */
 export interface SwapSettings {
   /** Consoles of PgBouncers whose clients wait during the swap. */
   readonly pgbouncer?: readonly string[];

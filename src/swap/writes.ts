@@ -12,7 +12,7 @@ SELECT (tup_inserted + tup_updated + tup_deleted)::text AS rows,
        concat_ws(' ', extract(epoch FROM stats_reset),
                       (SELECT extract(epoch FROM a.stats_reset) FROM pg_stat_archiver a)) AS since
   FROM pg_stat_database WHERE datid = $1`;
-/** Whether every session counts what it writes, by the settings of the server, of the database, and of roles in it. */
+/** Tells if every session counts its writes, by the settings of the server, of the database, and of roles in it. */
 const COUNTED = `
 SELECT current_setting('track_counts')::bool AND NOT EXISTS (
   SELECT FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) AS setting
@@ -33,7 +33,7 @@ export async function rowsOfAnalyze(inside: Session): Promise<bigint> {
 
 export interface DatabaseWrites {
   readonly rows: bigint;
-  /** Whether rows are counted at this moment (`track_counts`): else it is not known what was written. */
+  /** Rows are counted at this moment (`track_counts`); otherwise the number of writes is not known. */
   readonly counted: boolean;
   /** Identifies the last reset of the statistics: two numbers of rows are comparable if it is the same. */
   readonly since: string;

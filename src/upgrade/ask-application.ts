@@ -10,7 +10,7 @@ import type { SchemaWatch } from '../schema/schema-watch.ts';
 import { withoutExplained } from './explained-changes.ts';
 import type { PreparedUpgrade } from './prepare-upgrade.ts';
 
-/** What the target's database answered on the old version. */
+/** Answers of the target's database on the old version. */
 export interface OldAnswers {
   readonly checks: ChecksBefore;
   readonly schema: SchemaWatch;

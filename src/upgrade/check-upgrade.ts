@@ -6,11 +6,11 @@ import { pgUpgradeWords } from './pg-upgrade.ts';
 import { runSandboxed, type SandboxedRun } from './sandboxed-programs.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
 
-/** What `pg_upgrade --check` said. */
+/** Result of `pg_upgrade --check`. */
 export interface UpgradeCheck extends NonNullable<UpgradeReport['check']> {
   /** The files that it wrote about what it found: their lines, by name. */
   readonly files: ReadonlyMap<string, readonly string[]>;
-  /** What it said when it refused; empty if it did not. */
+  /** Message of its refusal; empty if it did not refuse. */
   readonly refusal: readonly string[];
 }
 

@@ -3,7 +3,7 @@ import type { ModeSection, UpgradeObstacle, UpgradeReport } from '../model/upgra
 import { recommend } from './recommend.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
 
-/** What the verdict follows from. */
+/** Findings that the verdict follows from. */
 export interface UpgradeFindings {
   readonly check: Pick<NonNullable<UpgradeReport['check']>, 'passed'> | null;
   readonly obstacles: readonly UpgradeObstacle[];

@@ -14,7 +14,7 @@ export interface NewCluster {
   /** For the command line of its server. */
   readonly settings: Readonly<Record<string, string>>;
   readonly initdbMs: number;
-  /** What initdb said if it could not make a cluster like the old one: this one is of its defaults, to see what is installed. */
+  /** Message of initdb if it could not make a cluster like the old one: this one has its defaults, to see what is installed. */
   readonly refusal: string | null;
   readonly facts: NewFacts;
   /** Libraries that the target preloads and this installation lacks. */
@@ -27,18 +27,18 @@ export interface Clusters {
   readonly prepared: PreparedUpgrade;
   readonly old: OldCluster;
   readonly fresh: NewCluster;
-  /** What the old version answered. */
+  /** Answers of the old version. */
   readonly answers: OldAnswers;
 }
 
-/** What the new installation has. */
+/** Properties of the new installation. */
 export interface NewFacts {
   /** Defaults of settings, by name. */
   readonly settings: ReadonlyMap<string, string>;
   /** Default versions of extensions, by name. */
   readonly extensions: ReadonlyMap<string, string>;
   readonly reserved: ReadonlySet<string>;
-  /** Whether it was built with ICU. */
+  /** The installation was built with ICU. */
   readonly icu: boolean;
   /** Libraries, of those that functions of the old cluster name, that it does not have. */
   readonly absentLibraries: ReadonlySet<string>;

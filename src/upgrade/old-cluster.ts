@@ -33,7 +33,7 @@ export interface OldFacts {
   readonly provider: string;
   readonly collate: string;
   readonly ctype: string;
-  /** Of ICU or the builtin provider. */
+  /** Locale of ICU or the builtin provider. */
   readonly locale: string | null;
   readonly databases: readonly {
     readonly name: string;

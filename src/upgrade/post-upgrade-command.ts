@@ -17,7 +17,7 @@ import type { PreparedUpgrade } from './prepare-upgrade.ts';
 import { proveUntouched } from './target-untouched.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
 
-/** What the command did; null if there is none. */
+/** Result of the command; null if there is none. */
 export interface PostUpgradeRun {
   readonly command: PostUpgradeCommand | null;
   readonly caveats: readonly Caveat[];
@@ -66,7 +66,7 @@ async function readBefore(session: Session): Promise<BeforeCommand> {
   return { tree: await allRelations(session), relations: await readRelations(session) };
 }
 
-/** What the command sent, with the names of what it locked and what it rewrote. */
+/** Returns the statements of the command, with the names of the relations that it locked and rewrote. */
 async function statementsOf(
   session: Session,
   wire: CommandWatch,

@@ -37,9 +37,9 @@ export interface PreparedUpgrade {
   /** The command that belongs to the upgrade; null if there is none. */
   readonly command: LocatedCommand | null;
   readonly sandbox: CommandSandbox;
-  /** What is asked of the database on both versions. */
+  /** Questions to the database on both versions. */
   readonly questions: Questions;
-  /** What a copy of the files does not have. */
+  /** Facts that a copy of the files does not have. */
   readonly facts: TargetClusterFacts;
 }
 

@@ -12,7 +12,7 @@ import {
 
 const run = promisify(execFile);
 
-/** What pg_upgrade wants of the old installation, and what it wants of the new one. */
+/** Programs that pg_upgrade needs from the old installation, and from the new one. */
 const OLD = ['postgres', 'pg_ctl', 'pg_controldata', 'pg_resetwal'] as const;
 const NEW = [
   'postgres',

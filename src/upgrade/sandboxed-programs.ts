@@ -67,7 +67,7 @@ export async function runWell(sandbox: UpgradeSandbox, argv: readonly string[]):
   });
 }
 
-/** What a run said of its failure, in one line. */
+/** Returns a run's message about its failure, in one line. */
 export function endOf({ lines }: Pick<SandboxedRun, 'lines'>): string {
   return complaintIn(lines.map(({ text }) => text.split('\r').at(-1) ?? ''));
 }

@@ -1,6 +1,6 @@
 import type { Session } from '../postgres/connection/session.ts';
 
-/** What the target's server knows, and a copy of its files does not: slots, standbys, the rules of its pg_hba.conf. */
+/** Facts that the target's server knows and a copy of its files lacks: slots, standbys, the rules of its pg_hba.conf. */
 export interface TargetClusterFacts {
   readonly slots: readonly {
     readonly name: string;

@@ -24,7 +24,7 @@ const LEAVES_OLD: Readonly<Record<UpgradeMode, boolean>> = {
 
 const HAS_SWAP = 18;
 
-/** What a mode did; `used` is null unless its server was started. */
+/** Result of a mode; `used` is null unless its server was started. */
 export interface TriedMode {
   readonly section: ModeSection;
   readonly used: UsedServer | null;

@@ -1,7 +1,7 @@
 import type { UpgradeMode } from '../model/upgrade-mode.ts';
 import { REHEARSAL_DEFAULTS, type RehearsalSettings } from '../rehearsal/run-options.ts';
 
-/** What it shares with a rehearsal. */
+/** Settings that an upgrade shares with a rehearsal. */
 type Shared = Pick<
   RehearsalSettings,
   | ('url' | 'urlEnv' | 'source' | 'checkpoint' | 'cloneDir' | 'cloneTtlMs' | 'maxCopyBytes')
@@ -9,7 +9,7 @@ type Shared = Pick<
   | ('sandbox' | 'sandboxAllow')
 >;
 
-/** What a user can set for the rehearsal of a major upgrade. */
+/** Settings of the rehearsal of a major upgrade. */
 export interface UpgradeSettings extends Shared {
   /** The major version to upgrade to. */
   readonly to?: number;

@@ -25,7 +25,7 @@ export function carriesStatistics(major: number): boolean {
   return major >= CARRIES_STATISTICS;
 }
 
-/** What was done with an upgraded server. Rows of the rules were read only if the application was to be tried. */
+/** Results from an upgraded server. Rows of the rules were read only if the application was to be tried. */
 export interface UsedServer extends RuleRows {
   readonly phases: readonly UpgradePhase[];
   readonly command: PostUpgradeCommand | null;

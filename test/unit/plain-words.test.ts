@@ -99,3 +99,102 @@ test.each(['README.md', 'CHANGELOG.md', 'action.yml', ...files('docs', '.md'), .
     ).toEqual([]);
   },
 );
+
+/** The doc comments of a module, without their decoration. */
+function docCommentsOf(source: string): string[] {
+  return [...source.matchAll(/\/\*\*([\s\S]*?)\*\//g)].map(([, text]) =>
+    (text ?? '').replace(/^\s*\* ?/gm, '').trim(),
+  );
+}
+
+/** Beginnings that leave a comment without a subject; a noun phrase or a verb in the third person ("Returns …") goes there. */
+const HEADLESS = /^(?:What|Whatever|Whoever|Of|Those|Whose|Whether|By what|For what|As)\b/;
+
+/** Ways to say something that a reader has to take apart, outside of names and code. */
+const TWISTED: readonly RegExp[] = [
+  /\bwhat (?:it|they|is|was|the \w+)\b/gi,
+  /\bof (?:its|their|our) own\b/gi,
+  /\b(?:is|are) to be\b/gi,
+  /\bis no \w+/gi,
+  /\b(?:whatever|whoever|somebody|anybody|everybody)\b/gi,
+  /\bgo(?:es)? (?:on|by)\b|\bgone\b/gi,
+  /\bstands?\b|\blies?\b/gi,
+  /\bits like\b|\bas it came\b|\bby itself\b/gi,
+  /\bput (?:together|down)\b|\bmend\b/gi,
+  /\b(?:null|undefined) where\b/gi,
+  /\bthere is to be\b|\bas it is\b|\bfrom where\b/gi,
+];
+
+const MOST_WORDS = 35;
+
+/** The sentences of a page: its paragraphs and list items, without code blocks, tables, headings and generated parts. */
+function proseOf(page: string): string[] {
+  return page
+    .replace(/^```[\s\S]*?^```/gm, '')
+    .replace(/<!--[\s\S]*?-->/g, '')
+    .split(/\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )/)
+    .filter((block) => !/^\s*[|#<!]/.test(block))
+    .flatMap((block) =>
+      block
+        .replace(/\]\([^)]*\)/g, ']')
+        .replace(/\s+/g, ' ')
+        .split(/(?<=[.!?:;])\s+(?=[^a-z])/),
+    );
+}
+
+const tooLong = (sentence: string) =>
+  sentence.split(' ').filter((word) => /\w/.test(word)).length > MOST_WORDS;
+const twistedIn = (text: string) =>
+  TWISTED.reduce((count, pattern) => count + (text.match(pattern)?.length ?? 0), 0);
+const PROSE_PAGES = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  ...files('docs', '.md').filter((name) => !/docs.hazards.|benchmarks/.test(name)),
+];
+
+test('finds comments without a subject, long sentences and twisted ones', () => {
+  const comments = docCommentsOf(
+    '/** What it is. */\n/**\n * Of the others.\n */\n/** Returns what it is. */',
+  );
+  expect(comments.filter((comment) => HEADLESS.test(comment))).toEqual(['What it is.', 'Of the others.']);
+  const long = `${'word '.repeat(36)}end.`;
+  expect(proseOf(`# Title\n\n${long} Short one.\n\n- ${long}\n\n| ${long} |\n`).filter(tooLong)).toHaveLength(
+    2,
+  );
+  expect(twistedIn('It is to be what it is, whoever goes by it.')).toBe(4);
+});
+
+/**
+ * How many there still are. A number may only fall: lower it together with the change that brings it down.
+ */
+const BUDGETS = {
+  'doc comments without a subject': 387,
+  'sentences of more than 35 words on the pages': 67,
+  'twisted phrases in comments and messages of src': 1289,
+  'twisted phrases on the pages': 170,
+};
+
+test.each<[keyof typeof BUDGETS, () => number]>([
+  [
+    'doc comments without a subject',
+    () =>
+      files('src', '.ts').flatMap((file) =>
+        docCommentsOf(read(file)).filter((comment) => HEADLESS.test(comment)),
+      ).length,
+  ],
+  [
+    'sentences of more than 35 words on the pages',
+    () => PROSE_PAGES.flatMap((page) => proseOf(read(page)).filter(tooLong)).length,
+  ],
+  [
+    'twisted phrases in comments and messages of src',
+    () => files('src', '.ts').reduce((sum, file) => sum + twistedIn(sentencesOf(read(file))), 0),
+  ],
+  [
+    'twisted phrases on the pages',
+    () => PROSE_PAGES.reduce((sum, page) => sum + twistedIn(proseOf(read(page)).join('\n')), 0),
+  ],
+])('%s do not become more', (name, count) => {
+  expect(count()).toBeLessThanOrEqual(BUDGETS[name]);
+});

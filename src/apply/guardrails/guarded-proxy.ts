@@ -55,7 +55,7 @@ export interface GuardedParts {
 
 /** The proxy between the command and the target. */
 export interface GuardedWatch extends CommandWatch {
-  /** What the guardrails did to the command; complete after end(). */
+  /** Returns the actions of the guardrails; complete after end(). */
   happened(): DuringSection | null;
   /** Why the command was ended on a person's request; null if it was not. */
   abortReason(): string | null;
@@ -137,7 +137,7 @@ function wayToTarget({ target, logins, listen, connect }: GuardedParts) {
   };
 }
 
-/** What may not be done on a clone is refused first. */
+/** Asks the gate of rehearsals first: it refuses statements that may not run on a clone either. */
 function withinBoundary(boundary: Gate, gate: ApplyGate): Gate {
   return {
     before: async (intent) => {

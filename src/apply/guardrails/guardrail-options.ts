@@ -19,7 +19,7 @@ export interface GuardrailSettings {
   readonly maxWaiting?: number;
   /** Sessions that may be terminated if the command waits for them. */
   readonly unblock?: Unblock;
-  /** What happens to a statement that was not rehearsed. */
+  /** Reaction to a statement that was not rehearsed. */
   readonly onDivergence?: 'stop' | 'warn';
   /** How far standbys may be behind when a transaction begins; null: any distance. */
   readonly maxLag?: Lag | null;

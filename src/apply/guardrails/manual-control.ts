@@ -32,7 +32,7 @@ export class ManualControl {
     return this.aborting.aborted;
   }
 
-  /** Whether an abort has ended the command. */
+  /** Tells if an abort has ended the command. */
   get endedCommand(): boolean {
     return this.#endedCommand;
   }

@@ -12,7 +12,7 @@ import type { ApplyFacts } from '../outcome.ts';
 
 type Failure = NonNullable<ApplySection['attempts'][number]['failure']>;
 
-/** What is known of the attempts so far. */
+/** Facts about the attempts so far. */
 export interface RetryEvidence {
   readonly facts: ApplyFacts;
   readonly statements: readonly StatementSection[];

@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { SafemigrateError } from '../../errors.ts';
 
-/** What a sandboxed command may reach besides the proxy (`--sandbox-allow`). */
+/** Places that a sandboxed command may reach besides the proxy (`--sandbox-allow`). */
 export interface AllowedPlaces {
   readonly relays: readonly AllowedHost[];
   /** Paths of Unix sockets that stay visible. */
@@ -9,7 +9,7 @@ export interface AllowedPlaces {
 }
 
 export interface AllowedHost {
-  /** As the command names it. */
+  /** Host as the command names it. */
   readonly host: string;
   readonly port: number;
   /** Clients of PostgreSQL may connect to it: `postgres:host:port`. */
@@ -69,7 +69,7 @@ function wrong(what: string, wanted: string): SafemigrateError {
   });
 }
 
-/** As the user writes it. */
+/** Writes a place in the form that users write it. */
 export function allowedPlaceText({ host, port, postgres }: AllowedHost): string {
   return `${postgres ? FOR_POSTGRES : ''}${host}:${port}`;
 }

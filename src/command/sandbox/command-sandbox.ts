@@ -18,7 +18,7 @@ export interface SandboxPlan {
   readonly onlyWatched: string | null;
 }
 
-/** What stands between the command and the target, besides the proxy. */
+/** Barrier between the command and the target, besides the proxy. */
 export type CommandSandbox = (
   | { readonly kind: 'sandboxed'; readonly by: SandboxWay; readonly settings: ConnectionSettings }
   | (Extract<Sandboxing, { kind: 'restricted' }> & Covered)

@@ -26,7 +26,7 @@ export interface InsidePlan extends Omit<RefusingOptions, 'record'> {
   readonly preparing: readonly (readonly string[])[];
 }
 
-/** What the launcher gets once, after all of its sockets have arrived. */
+/** Order that the launcher gets once, after all of its sockets have arrived. */
 export interface LaunchOrder {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;

@@ -8,7 +8,7 @@ export const NAME_SERVER = '127.66.0.53';
 const DNS_PORT = 53;
 const LENGTH_BYTES = 2;
 
-/** As `nameAnswer()` takes it. */
+/** Answers a question, in the form that `nameAnswer()` takes. */
 export type AnswerName = (question: NameQuestion) => Promise<string | null | undefined>;
 
 /**

@@ -5,7 +5,7 @@ import { NAME_SERVER } from './name-server.ts';
 // The words of the two ways to a sandbox: a private network with a loopback device of its own, private process ids, and covered
 // Unix sockets. The files, the user, the terminal and the working folder stay as they are outside.
 
-/** What the sandbox is made of. */
+/** Parts of the sandbox. */
 export interface SandboxParts {
   /** Folders and sockets that are covered. */
   readonly covered: readonly string[];

@@ -16,7 +16,7 @@ export type SandboxWay = keyof typeof SANDBOXES;
 
 const RESTRICTIONS = { landlock: landlockWords, 'sandbox-exec': sandboxExecWords } as const;
 
-/** What keeps a command from the target here. */
+/** Ways to keep a command from the target on this machine. */
 export type Sandboxing =
   | { readonly kind: 'sandboxed'; readonly by: SandboxWay }
   /** TCP is closed but for some ports; `reason`: why there is no sandbox. */

@@ -8,7 +8,7 @@ import type { Found, ObstacleRule, UpgradeFacts } from './obstacle-rule.ts';
 import { OBSTACLE_RULES } from './obstacle-rules.ts';
 import { REFUSED_OTHERWISE } from './refused-objects.ts';
 
-/** What the rules' queries returned, by the code of the rule, and which of them failed. */
+/** Rows that the rules' queries returned, by the code of the rule, and caveats for those that failed. */
 export interface RuleRows {
   readonly rows: ReadonlyMap<string, readonly Found[]>;
   readonly caveats: readonly Caveat[];
@@ -62,7 +62,7 @@ function rulesFor({ from, to }: Pick<UpgradeFacts, 'from' | 'to'>): readonly Obs
   return OBSTACLE_RULES.filter(({ when }) => when?.(from, to) ?? true);
 }
 
-/** As many are named; all are counted. */
+/** Number of objects that are named; all are counted. */
 const NAMED = 100;
 
 /** Applies the rules to what is known. What pg_upgrade says of its refusal counts only if no other error explains it. */
@@ -72,7 +72,7 @@ export function findObstacles(facts: UpgradeFacts): UpgradeObstacle[] {
   return others.some(({ severity }) => severity === 'error') ? others : found;
 }
 
-/** What pg_upgrade listed counts where no query found it. */
+/** Applies the rules. A list that pg_upgrade wrote counts if no query found the obstacle. */
 function applyRules(facts: UpgradeFacts): UpgradeObstacle[] {
   return rulesFor(facts).flatMap((rule) => {
     const { code, severity, message, remedy, query, file, find } = rule;

@@ -48,7 +48,7 @@ SELECT DISTINCT split_part(option, '=', 1) AS object, NULL AS sql
   FROM pg_attribute CROSS JOIN unnest(attoptions) AS option WHERE attrelid >= ${FIRST_USER_OID} ORDER BY 1`;
 const COMMON_OPTIONS = ['n_distinct', 'n_distinct_inherited'];
 
-/** What the new installation lacks, or has in another version. */
+/** Parts that the new installation lacks, or has in another version. */
 export const INSTALLED_PARTS: readonly ObstacleRule[] = [
   {
     code: 'INITDB_FAILED',

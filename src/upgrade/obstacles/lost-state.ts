@@ -2,7 +2,7 @@ import { formatDuration } from '../../format.ts';
 import type { TargetClusterFacts } from '../target-cluster.ts';
 import type { Found, ObstacleRule, UpgradeFacts } from './obstacle-rule.ts';
 
-/** What pg_upgrade does not carry over. */
+/** State that pg_upgrade does not carry over. */
 export const LOST_STATE: readonly ObstacleRule[] = [
   {
     code: 'SLOT_LOST',

@@ -8,7 +8,7 @@ export interface Found {
   readonly sql?: string | null;
 }
 
-/** What is known of both sides. */
+/** Facts about both versions. */
 export interface UpgradeFacts {
   readonly from: number;
   readonly to: number;
@@ -16,16 +16,16 @@ export interface UpgradeFacts {
   readonly releases: { readonly from: string; readonly to: string };
   readonly target: TargetClusterFacts;
   readonly installed: NewFacts;
-  /** What initdb said if it could not make a cluster like the old one. */
+  /** Message of initdb if it could not make a cluster like the old one. */
   readonly initdbRefusal: string | null;
-  /** What the rules' queries returned on the copy of the old cluster, by the code of the rule. */
+  /** Rows that the rules' queries returned on the copy of the old cluster, by the code of the rule. */
   readonly rows: ReadonlyMap<string, readonly Found[]>;
   /** The lists that pg_upgrade --check wrote, by the name of the file. */
   readonly files: ReadonlyMap<string, readonly string[]>;
-  /** What pg_upgrade --check said when it refused; empty if it did not. */
+  /** Message of pg_upgrade --check when it refused; empty if it did not. */
   readonly refusal: readonly string[];
   readonly modes: readonly ModeSection[];
-  /** What the application's queries and the user's checks did on both; null if no mode got that far. */
+  /** Results of the application's queries and the user's checks on both versions; null if no mode got that far. */
   readonly application: ApplicationSection | null;
   /** Names of the settings that the target's files and command line set. */
   readonly ownSettings: readonly string[];

@@ -38,7 +38,7 @@ SELECT current_database() || ': ' || format('%s.%I', i.inhrelid::regclass, a.att
 /** The code of what no other rule explains. */
 export const REFUSED_OTHERWISE = 'REFUSED_OTHERWISE';
 
-/** What pg_upgrade refuses wherever it is to go. */
+/** Objects that pg_upgrade refuses whatever the new version is. */
 export const REFUSED_OBJECTS: readonly ObstacleRule[] = [
   {
     code: 'DATABASE_CLOSED',
