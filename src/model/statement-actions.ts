@@ -78,6 +78,14 @@ export type ConstraintKind = 'unique' | 'primary key' | 'exclude' | 'check' | 'f
  */
 export type Conversion = 'assignment' | 'cast' | 'expression';
 
+/** SQL that a key has besides its columns; empty if it has none. */
+export interface KeyTails {
+  /** ` INCLUDE (a) NULLS NOT DISTINCT` */
+  readonly ofIndex: string;
+  /** ` DEFERRABLE INITIALLY DEFERRED` */
+  readonly ofConstraint: string;
+}
+
 /** One action of a statement. */
 export type Action =
   /**
@@ -131,6 +139,8 @@ export type Action =
       readonly provesNotNull: readonly string[];
       /** It was added together with a new column. */
       readonly ofNewColumn: boolean;
+      /** Words of a key that are to be kept if it is made from an index. */
+      readonly tails?: KeyTails;
     }
   | {
       readonly does: 'add column';

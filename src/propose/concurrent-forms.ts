@@ -2,10 +2,10 @@ import type * as Tree from 'libpg-query';
 import { withoutLastPart } from '../hazards/kinds/names.ts';
 import { fieldsIf } from '../postgres/sql/classify-statement.ts';
 import { concurrentForm } from '../postgres/sql/concurrent-form.ts';
+import { keyFromIndex, tailsOfKey } from '../postgres/sql/key-from-index.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 import { strings } from '../postgres/sql/tree.ts';
 import {
-  columnList,
   left,
   type Rewriting,
   type ScriptStep,
@@ -87,21 +87,12 @@ export function constraintFromIndex(
     );
   if (subject.before(table)?.kind === 'partitioned table')
     return left('a partitioned table has no concurrent build');
-  const name = identifier(constraint.conname);
-  const including = strings(constraint.including);
-  const index = [
-    `CREATE UNIQUE INDEX CONCURRENTLY ${name} ON ${written} (${columnList(strings(constraint.keys))})`,
-    ...(including.length > 0 ? [`INCLUDE (${columnList(including)})`] : []),
-    ...(constraint.nulls_not_distinct ? ['NULLS NOT DISTINCT'] : []),
-  ];
-  const kind = constraint.contype === 'CONSTR_PRIMARY' ? 'PRIMARY KEY' : 'UNIQUE';
-  const words = [
-    ...(constraint.deferrable ? ['DEFERRABLE'] : []),
-    ...(constraint.initdeferred ? ['INITIALLY DEFERRED'] : []),
-  ];
-  return [
-    dropInvalid(subject, table, constraint.conname),
-    waiting(index.join(' ')),
-    step([`ALTER TABLE ${written} ADD CONSTRAINT ${name} ${kind} USING INDEX ${name}`, ...words].join(' ')),
-  ];
+  const [index, key] = keyFromIndex({
+    table: written,
+    name: identifier(constraint.conname),
+    columns: strings(constraint.keys).map(identifier),
+    isPrimary: constraint.contype === 'CONSTR_PRIMARY',
+    tails: tailsOfKey(constraint),
+  });
+  return [dropInvalid(subject, table, constraint.conname), waiting(index), step(key)];
 }

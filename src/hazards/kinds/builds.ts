@@ -1,3 +1,4 @@
+import { keyFromIndex } from '../../postgres/sql/key-from-index.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import type { HazardContext, StatementAction } from '../hazard-context.ts';
 import {
@@ -117,12 +118,15 @@ export const BUILDS: readonly HazardRecord[] = [
       const suffix = action.kind === 'unique' ? 'key' : 'pkey';
       const name =
         action.constraint ?? [bare(relation), ...(suffix === 'key' ? action.columns : []), suffix].join('_');
-      const columns = action.columns.map((column) => displayName(column)).join(', ');
-      const kind = action.kind === 'unique' ? 'UNIQUE' : 'PRIMARY KEY';
       return sqlAdvice(
         `Build the index first, outside a transaction${action.kind === 'unique' ? '' : ', and make sure that the columns are NOT NULL'}:`,
-        `CREATE UNIQUE INDEX CONCURRENTLY ${displayName(name)} ON ${relation} (${columns})`,
-        `ALTER TABLE ${relation} ADD CONSTRAINT ${displayName(name)} ${kind} USING INDEX ${displayName(name)}`,
+        ...keyFromIndex({
+          table: relation,
+          name: displayName(name),
+          columns: action.columns.map((column) => displayName(column)),
+          isPrimary: action.kind === 'primary key',
+          tails: action.tails,
+        }),
       );
     },
   }),

@@ -3,12 +3,14 @@ import type {
   Action,
   ConstraintKind,
   Conversion,
+  KeyTails,
   LockMode,
   Name,
   NamedLock,
   ReleasedLock,
 } from '../../../model/statement-actions.ts';
 import { LOCK_MODES } from '../../lock-modes.ts';
+import { tailsOfKey } from '../key-from-index.ts';
 import { lockOn } from '../query-locks.ts';
 import { displayName } from '../quote.ts';
 import { itemsOf, nameOf, nameOfParts, nodesWithin, strings } from '../tree.ts';
@@ -118,6 +120,7 @@ const CONSTRAINTS: Readonly<Partial<Record<Tree.ConstrType, ConstraintKind>>> = 
 function newConstraint(table: Name, constraint: Tree.Constraint, newColumn?: string): Action[] {
   const kind = CONSTRAINTS[constraint.contype ?? 'CONSTR_NULL'];
   if (kind === undefined) return [];
+  const tails = tailsIfAny(constraint);
   const keys = strings(kind === 'foreign key' ? constraint.fk_attrs : constraint.keys);
   return [
     {
@@ -131,8 +134,15 @@ function newConstraint(table: Name, constraint: Tree.Constraint, newColumn?: str
       references: constraint.pktable ? nameOf(constraint.pktable) : null,
       provesNotNull: kind === 'check' ? provenBy(constraint.raw_expr) : [],
       ofNewColumn: newColumn !== undefined,
+      ...(tails === undefined ? {} : { tails }),
     },
   ];
+}
+
+function tailsIfAny(constraint: Tree.Constraint): KeyTails | undefined {
+  if (constraint.contype !== 'CONSTR_UNIQUE' && constraint.contype !== 'CONSTR_PRIMARY') return undefined;
+  const tails = tailsOfKey(constraint);
+  return tails.ofIndex === '' && tails.ofConstraint === '' ? undefined : tails;
 }
 
 /** Columns that cannot be null where the expression is true: `a IS NOT NULL AND …`. */

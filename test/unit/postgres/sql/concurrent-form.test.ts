@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { statementFacts } from '../../../../src/observe/statement-facts.ts';
+import { keyFromIndex } from '../../../../src/postgres/sql/key-from-index.ts';
 import { buildConcurrently, dropConcurrently } from '../../../../src/propose/concurrent-forms.ts';
 import { readStatement, subjectWith } from '../../../../src/propose/subject.ts';
 import { statement } from '../../../helpers/facts.ts';
@@ -44,4 +45,19 @@ test('the advice shows what the proposal sends', async () => {
       await formOf(sql),
     );
   }
+});
+
+test('a key from an index keeps what it has besides its columns', async () => {
+  const sql = 'ALTER TABLE t ADD CONSTRAINT k UNIQUE NULLS NOT DISTINCT (a) INCLUDE (b) DEFERRABLE';
+  const [action] = (await statementFacts([statement(1, { sql })])).get(1)?.actions ?? [];
+  expect(action).toMatchObject({
+    does: 'add constraint',
+    tails: { ofIndex: ' INCLUDE ("b") NULLS NOT DISTINCT', ofConstraint: ' DEFERRABLE' },
+  });
+  const key = { table: 't', name: 'k', columns: ['a'], isPrimary: false };
+  const tails = action && 'tails' in action ? action.tails : undefined;
+  expect(keyFromIndex({ ...key, tails })).toEqual([
+    'CREATE UNIQUE INDEX CONCURRENTLY k ON t (a) INCLUDE ("b") NULLS NOT DISTINCT',
+    'ALTER TABLE t ADD CONSTRAINT k UNIQUE USING INDEX k DEFERRABLE',
+  ]);
 });
