@@ -6,6 +6,7 @@ import { CLI, runProgram, safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
+import { asUser } from '../helpers/other-user.ts';
 import { ownFolder, type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-server.ts';
 import { readReport } from '../helpers/read-report.ts';
 import { rehearse } from '../helpers/rehearse.ts';
@@ -153,10 +154,9 @@ describe('a target in use, on XFS', async () => {
         const state = path.join(home, 'state');
         await ownFolder(state);
         await runProgram(['chmod', '755', home]);
-        const ids = [`--reuid=${SERVER_UID}`, `--regid=${SERVER_UID}`, '--clear-groups'];
         const words = ['--clone', 'cluster', '--format', 'json', '--', ...MIGRATION];
         const { exitCode, stdout, stderr } = await runProgram(
-          ['setpriv', ...ids, process.execPath, CLI, ...words],
+          [...asUser(SERVER_UID), process.execPath, CLI, ...words],
           { env: { DATABASE_URL: url, HOME: state, XDG_STATE_HOME: state } },
         );
         expect(exitCode, stderr).toBe(0);
@@ -174,9 +174,8 @@ describe('a target in use, on XFS', async () => {
   );
 
   test.skipIf(obstacle)('another user is told which one it would have to be', async () => {
-    const ids = ['--reuid=65533', '--regid=65533', '--clear-groups'];
     const { exitCode, stderr } = await runProgram(
-      ['setpriv', ...ids, process.execPath, CLI, '--clone', 'cluster', '--', ...MIGRATION],
+      [...asUser(65_533), process.execPath, CLI, '--clone', 'cluster', '--', ...MIGRATION],
       { env: { DATABASE_URL: url, HOME: tmpdir() } },
     );
     expect(exitCode).toBe(3);

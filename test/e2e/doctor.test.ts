@@ -9,6 +9,7 @@ import { withClient } from '../helpers/client.ts';
 import { withoutClientPrograms } from '../helpers/client-programs.ts';
 import { changedUrl } from '../helpers/cloning.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
+import { asUser } from '../helpers/other-user.ts';
 import { ownFolder, type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { digestOf } from '../helpers/target-state.ts';
@@ -122,7 +123,7 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
     return Object.fromEntries(methods.map(({ method, possible }) => [method, possible]));
   }
 
-  const STRANGER = ['setpriv', `--reuid=${STRANGER_UID}`, `--regid=${STRANGER_UID}`, '--clear-groups'];
+  const STRANGER = asUser(STRANGER_UID);
   const WITHOUT_CLIENTS = [
     'unshare',
     '--mount',
@@ -248,8 +249,7 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
   test('also when it is the user of the server who asks', { timeout: 180_000 }, async () => {
     const state = path.join(home, 'server');
     await ownFolder(state);
-    const ids = ['setpriv', `--reuid=${SERVER_UID}`, `--regid=${SERVER_UID}`, '--clear-groups'];
-    const { exitCode, stdout } = await runProgram([...ids, process.execPath, CLI, 'doctor'], {
+    const { exitCode, stdout } = await runProgram([...asUser(SERVER_UID), process.execPath, CLI, 'doctor'], {
       env: { DATABASE_URL: url, HOME: state, XDG_STATE_HOME: state },
     });
     expect(exitCode).toBe(0);

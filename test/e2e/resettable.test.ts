@@ -12,6 +12,7 @@ import {
   loopFileSystem,
   loopFileSystemObstacle,
 } from '../helpers/file-system.ts';
+import { asUser } from '../helpers/other-user.ts';
 import { ownFolder, type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-server.ts';
 import { enterableFolder } from '../helpers/private-clone.ts';
 import { skipReason } from '../helpers/requirements.ts';
@@ -179,19 +180,18 @@ describe.for<FileSystemKind>(['xfs', 'btrfs'])('clones that stay, on %s', async 
       try {
         const state = path.join(home.path, 'state');
         await ownFolder(state);
-        const ids = [`--reuid=${SERVER_UID}`, `--regid=${SERVER_UID}`, '--clear-groups'];
-        const asUser = (...words: string[]) =>
-          runProgram(['setpriv', ...ids, process.execPath, CLI, ...words], {
+        const asItsUser = (...words: string[]) =>
+          runProgram([...asUser(SERVER_UID), process.execPath, CLI, ...words], {
             env: { ...env, HOME: state, XDG_STATE_HOME: state },
           });
-        const made = await asUser('clone', '--count', '2');
+        const made = await asItsUser('clone', '--count', '2');
         expect(made.exitCode, made.stderr).toBe(0);
         const [, url = ''] = made.stdout.trim().split('\n');
         await query(url, 'DROP TABLE account');
-        const reset = await asUser('reset', url);
+        const reset = await asItsUser('reset', url);
         expect(reset.exitCode, reset.stderr).toBe(0);
         expect(await query(url, BALANCES)).toEqual([{ sum: 0, count: 2000 }]);
-        expect((await asUser('clean', '--kept')).stdout.match(/^removed /gm)).toHaveLength(2);
+        expect((await asItsUser('clean', '--kept')).stdout.match(/^removed /gm)).toHaveLength(2);
       } finally {
         await home.remove();
       }

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { upgradeReport } from '../../src/model/upgrade-model.ts';
 import { CLI, runProgram } from '../helpers/cli.ts';
 import { loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
+import { asUser } from '../helpers/other-user.ts';
 import { ownFolder, SERVER_UID } from '../helpers/placed-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { makeAccounts } from '../helpers/transfers.ts';
@@ -63,11 +64,10 @@ describe.skipIf(cannotUpgrade || skipReason(SERVER_UID === undefined ? 'another 
         const state = path.join(home, 'state');
         await ownFolder(state);
         await runProgram(['chmod', '755', home]);
-        const ids = [`--reuid=${SERVER_UID}`, `--regid=${SERVER_UID}`, '--clear-groups'];
         const programs = await reachable(NEW.programs, path.dirname(old.server.folder));
         const words = ['upgrade', '--to', '18', '--url', old.url, '--new-bin', programs, '--format', 'json'];
         const { exitCode, stdout, stderr } = await runProgram(
-          ['setpriv', ...ids, process.execPath, CLI, ...words],
+          [...asUser(SERVER_UID), process.execPath, CLI, ...words],
           {
             env: { HOME: state, XDG_STATE_HOME: state },
           },

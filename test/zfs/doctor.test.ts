@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { CLI, runProgram, safemigrate } from '../helpers/cli.ts';
+import { asUser } from '../helpers/other-user.ts';
 import { ownFolder, type PlacedServer, SERVER_UID } from '../helpers/placed-server.ts';
 import { enterableFolder } from '../helpers/private-clone.ts';
 import { skipReason } from '../helpers/requirements.ts';
@@ -68,8 +69,7 @@ describe.skipIf(skipReason(await zfsObstacle()))('doctor on ZFS', () => {
       const home = await enterableFolder();
       const state = path.join(home.path, 'state');
       await ownFolder(state);
-      const ids = [`--reuid=${SERVER_UID}`, `--regid=${SERVER_UID}`, '--clear-groups'];
-      const { stdout } = await runProgram(['setpriv', ...ids, process.execPath, CLI, 'doctor'], {
+      const { stdout } = await runProgram([...asUser(SERVER_UID), process.execPath, CLI, 'doctor'], {
         env: { DATABASE_URL: server.url, SAFEMIGRATE_CLONE: 'cluster', HOME: state, XDG_STATE_HOME: state },
       });
       await home.remove();
