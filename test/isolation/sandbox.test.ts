@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createListener, type ListenOptions, type Server } from 'node:net';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -206,6 +207,44 @@ describe('--sandbox required', () => {
     expect(exitCode).toBe(2);
   });
 });
+
+test('3,000 ports and as many Unix sockets of this machine are no obstacle, and none can be reached', async () => {
+  const sockets = path.join(folder, 'sockets');
+  mkdirSync(sockets);
+  const servers: Server[] = [];
+  const listen = async (where: ListenOptions) => {
+    const server = createListener((socket) => socket.end('got out')).listen(where);
+    servers.push(server);
+    await once(server, 'listening');
+  };
+  try {
+    for (let index = 0; index < 3000; index++) {
+      await listen({ port: 0, host: '127.0.0.1' });
+      await listen({ path: path.join(sockets, `${index}.sock`) });
+    }
+    const ports = servers.flatMap((server) => (server.address() as AddressInfo).port ?? []);
+    const script = `const { connect: dial } = await import('node:net');
+      for (const to of JSON.parse(args[0])) {
+        await new Promise((done) => dial(to).on('data', console.error).on('error', done).on('end', done));
+      }
+      const { readdirSync, readFileSync } = await import('node:fs');
+      const words = readdirSync('/proc').filter(Number).flatMap((pid) => readFileSync('/proc/' + pid + '/cmdline', 'utf8').split('\\0'));
+      console.error('longest', Math.max(...words.map((word) => word.length)));
+      await (await connect()).end();`;
+    const tried = JSON.stringify([
+      { port: ports[0] },
+      { port: ports[2999] },
+      path.join(sockets, '2999.sock'),
+    ]);
+    const { report, exitCode, stderr } = await rehearse(target.url, scriptCommand(script, tried));
+    expect(exitCode, stderr).toBe(0);
+    expect(report.command.isolation).toMatchObject({ kind: 'sandboxed', by: 'bubblewrap' });
+    expect(stderr).not.toContain('got out');
+    expect(Number(/longest (\d+)/.exec(stderr)?.[1])).toBeLessThan(4096);
+  } finally {
+    for (const server of servers) server.close();
+  }
+}, 120_000);
 
 describe('where bubblewrap is missing', () => {
   const hiding = (...programs: string[]) => [

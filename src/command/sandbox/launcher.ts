@@ -1,4 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { serveNames } from './name-server.ts';
 import {
@@ -18,7 +19,7 @@ export interface InsideAddress {
   readonly port: number;
 }
 
-/** Everything that the launcher makes before the command starts. */
+/** Everything that the launcher makes before the command starts. It is the first message, since arguments are short and seen by all. */
 export interface InsidePlan extends Omit<RefusingOptions, 'record'> {
   readonly addresses: readonly InsideAddress[];
   readonly refused: readonly RefusedPlace[];
@@ -41,7 +42,10 @@ export type LauncherMessage =
   | { readonly type: 'failed'; readonly message: string }
   | { readonly type: 'ended'; readonly exitCode: number | null; readonly signal: NodeJS.Signals | null };
 
-const plan = JSON.parse(process.argv[2] ?? '{}') as InsidePlan;
+// The command gets these signals itself, as a member of the same process group.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {});
+
+const [plan] = (await once(process, 'message')) as [InsidePlan];
 
 const send = (message: LauncherMessage, socket?: ReturnType<typeof createServer>) =>
   new Promise<void>((resolve) => process.send?.(message, socket, {}, () => resolve()));
@@ -70,9 +74,6 @@ const recording = Promise.all([
   serveNames((question) => places.answer(question)),
   ...plan.refused.map((place) => places.refuse(place)),
 ]);
-
-// The command gets these signals itself, as a member of the same process group.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {});
 
 const closeServers = () => {
   for (const server of servers) server.close();

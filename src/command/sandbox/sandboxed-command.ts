@@ -11,7 +11,7 @@ import type { StartCommand } from '../run-command.ts';
 import { type CommandSandbox, wordsOf } from './command-sandbox.ts';
 import { guardedRelay } from './guarded-relay.ts';
 import { planInside } from './inside-plan.ts';
-import type { InsidePlan, LauncherMessage, LaunchOrder } from './launcher.ts';
+import type { LauncherMessage, LaunchOrder } from './launcher.ts';
 import { Attempts } from './outside-attempts.ts';
 import { targetAddresses } from './target-addresses.ts';
 
@@ -38,9 +38,11 @@ export async function openSandbox(
   const [inside, words] = await Promise.all([planInside(allow, settings), wordsOf(sandbox)]);
   const launcher = await scope.own(
     'sandbox',
-    async () => launch(words, inside, io),
+    async () => launch(words, io),
     async (made) => made && endLauncher(made),
   );
+  // If it fails, so does the launcher, which receiveListeners() reports.
+  launcher.send(inside, () => {});
   const attempts = new Attempts(settings);
   launcher.on('message', (message: LauncherMessage) => {
     if ('host' in message) attempts.add(message);
@@ -84,11 +86,10 @@ function portOf(listener: Server): number {
 
 function launch(
   words: readonly string[],
-  inside: InsidePlan,
   { stdout, terminal }: { readonly stdout: 'inherit' | 'stderr'; readonly terminal: boolean },
 ): ChildProcess {
   const program = fileURLToPath(builtFile('command/sandbox/launcher.js'));
-  const [first = '', ...rest] = [...words, process.execPath, program, JSON.stringify(inside)];
+  const [first = '', ...rest] = [...words, process.execPath, program];
   return spawn(first, rest, {
     cwd: '/',
     env: {},

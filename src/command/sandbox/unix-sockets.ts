@@ -34,9 +34,12 @@ export function parseUnixSockets(text: string): ListeningSocket[] {
 /** Sockets of services that answer questions about users and names, without which programs lose their user's name. */
 const NAME_SERVICES = /\/(nscd|sss\/pipes|systemd\/userdb|winbindd)\//;
 
+/** Each cover takes bubblewrap the longer the more there are (1,000: some seconds), and it takes 3,000 at most. */
+const MANY_SOCKETS = 32;
+
 /**
- * Lists what is covered in a sandbox, so that nothing there can connect to a Unix socket of this machine: a folder that holds nothing
- * but sockets of PostgreSQL as a whole, since a restarted server makes them again, and else each socket.
+ * Lists the paths that are covered in a sandbox, so that nothing there can connect to a Unix socket of this machine. Folders that hold
+ * nothing else are covered as a whole: PostgreSQL's, since a restarted server makes its sockets again, and those of many sockets.
  * @param visible paths that are to stay.
  */
 export async function pathsToCover(
@@ -47,10 +50,14 @@ export async function pathsToCover(
   const listening = (await listeningUnixSockets()).map((socket) => socket.path);
   const sockets = [...listening, ...further].flatMap((each) => realSocket(each) ?? []);
   const wanted = sockets.filter((each) => !stays.has(each) && !NAME_SERVICES.test(each));
-  const covers = wanted.map((each) =>
-    isSocketFolder(path.dirname(each), stays) ? path.dirname(each) : each,
+  const folders = new Map<string, Set<string>>();
+  for (const each of wanted) {
+    const folder = path.dirname(each);
+    folders.set(folder, (folders.get(folder) ?? new Set()).add(each));
+  }
+  return [...folders].flatMap(([folder, covered]) =>
+    isCoveredWhole(folder, covered, stays) ? [folder] : [...covered],
   );
-  return [...new Set(covers)];
 }
 
 /** With links resolved; undefined if there is no such socket. */
@@ -63,11 +70,11 @@ export function realSocket(file: string): string | undefined {
   }
 }
 
-function isSocketFolder(folder: string, stays: ReadonlySet<string>): boolean {
+function isCoveredWhole(folder: string, sockets: ReadonlySet<string>, stays: ReadonlySet<string>): boolean {
   try {
-    return readdirSync(folder).every(
-      (name) => name.startsWith('.s.PGSQL.') && !stays.has(path.join(folder, name)),
-    );
+    const files = readdirSync(folder).map((name) => path.join(folder, name));
+    const ofPostgres = files.every((file) => path.basename(file).startsWith('.s.PGSQL.') && !stays.has(file));
+    return ofPostgres || (sockets.size >= MANY_SOCKETS && files.every((file) => sockets.has(file)));
   } catch {
     return false;
   }
