@@ -44,7 +44,7 @@ test('what the sandbox of the command costs', async () => {
     };
   };
   recordFigures(
-    'what the sandbox of the command costs',
+    'what the wrapper itself takes with --sandbox',
     [
       row('the whole rehearsal', ({ wholeMs }) => wholeMs),
       row('without the making of the clone', ({ ownMs }) => ownMs),
