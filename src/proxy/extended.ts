@@ -10,6 +10,7 @@ import {
   parseMessage,
   withParseText,
 } from '../postgres/protocol/messages.ts';
+import { copiesData } from '../postgres/sql/classify-statement.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { Batch } from './batch.ts';
 import { shapeOfUnparsed } from './begun-statement.ts';
@@ -121,6 +122,8 @@ export class ExtendedProtocol {
         return await this.#bind(piece);
       case CLIENT.execute:
         return await this.#execute(piece);
+      case CLIENT.describe:
+        return await this.#describe(piece);
       case CLIENT.close:
         return await this.#close(piece);
       case CLIENT.sync:
@@ -131,42 +134,61 @@ export class ExtendedProtocol {
   }
 
   async #parse(piece: Message): Promise<void> {
-    const { transaction } = this.#context;
     const { name, text } = parseMessage(piece.bytes);
     const { sql, note } = piece.kind === 'head' ? unreadText(piece.length) : shownText(text);
     const cleared = this.#context.clears(sql);
     const like = cleared ? undefined : this.#context.repetition(normalizeSql(sql));
     const shape = cleared && this.#context.observes ? shapeOfUnparsed(sql) : undefined;
     if (!like) await this.#catchUp();
-    transaction.prepares(startOfPrepared({ sql, note, parsed: like ?? null, shape }, this.#context));
     const read = cleared || like || note ? undefined : await this.#context.parse(text);
     const refusal =
       note && piece.kind === 'frame' ? await this.#context.refusal(text.toString(), null) : undefined;
     const translated = read !== undefined && read.text !== text;
-    await this.#sendOn(translated ? { ...piece, bytes: withParseText(piece.bytes, read.text) } : piece);
     const parsed = like ?? onlyStatement(read?.statements);
     const types = piece.kind === 'frame' ? declaredTypes(piece.bytes) : [];
     const own = translated ? read.text.toString() : sql;
-    this.#prepared.set(name, { sql: own, note, parsed, shape, types, refusal });
+    const prepared = { sql: own, note, parsed, shape, types, refusal };
+    const undo = this.#remember(this.#prepared, name, prepared);
+    const bytes = translated ? withParseText(piece.bytes, read.text) : piece.bytes;
+    await this.#sendAcknowledged(bytes, prepared, undo);
   }
 
   async #bind(piece: Message): Promise<void> {
-    const { transaction } = this.#context;
     const { portal, statement } = bindMessage(piece.bytes);
     const prepared = this.#prepared.get(statement) ?? UNSEEN;
     if (!this.#context.repetition(prepared.parsed?.shape)) await this.#catchUp();
     const isReadable = piece.kind === 'frame' && this.#context.observes;
     const values = isReadable ? boundValues(piece.bytes, prepared.types ?? []) : null;
-    this.#portals.set(portal, { prepared, values });
-    transaction.prepares(startOfPrepared(prepared, this.#context));
-    await this.#sendOn(piece);
+    const undo = this.#remember(this.#portals, portal, { prepared, values });
+    await this.#sendAcknowledged(piece.bytes, prepared, undo);
   }
 
   async #close(piece: Message): Promise<void> {
     const { kind, name } = closeMessage(piece.bytes);
-    if (kind === 'statement') this.#prepared.delete(name);
-    else this.#portals.delete(name);
-    await this.#sendOn(piece);
+    const prepared = this.#named(kind, name);
+    const undo =
+      kind === 'statement'
+        ? this.#remember(this.#prepared, name, undefined)
+        : this.#remember(this.#portals, name, undefined);
+    await this.#sendAcknowledged(piece.bytes, prepared, undo);
+  }
+
+  async #describe(piece: Message): Promise<void> {
+    const { kind, name } = closeMessage(piece.bytes);
+    await this.#sendAcknowledged(piece.bytes, this.#named(kind, name));
+  }
+
+  #named(kind: 'statement' | 'portal', name: string): PreparedStatement {
+    const prepared = kind === 'statement' ? this.#prepared.get(name) : this.#portals.get(name)?.prepared;
+    return prepared ?? UNSEEN;
+  }
+
+  /** Notes what a name stands for from now on. @returns undoes it: the server keeps what it had if it refuses or skips the message. */
+  #remember<Value>(names: Map<string, Value>, name: string, value: Value | undefined): () => void {
+    const former = names.get(name);
+    const set = (to: Value | undefined) => (to === undefined ? names.delete(name) : names.set(name, to));
+    set(value);
+    return () => set(former);
   }
 
   async #execute(piece: Message): Promise<void> {
@@ -175,26 +197,27 @@ export class ExtendedProtocol {
     if (transaction.skipping) return await this.#sendOn(piece);
     const { sql, parsed, refusal: known } = portal.prepared;
     const repeats = this.#context.repetition(parsed?.shape) !== undefined;
-    const suspended = portal.statements?.current !== undefined;
+    const suspended = portal.statements?.open === true;
     const cleared = this.#context.clears(sql);
     const asks = !suspended && !repeats && !cleared;
     const refusal = asks ? (known ?? (await this.#context.refusal(sql, parsed))) : undefined;
     if (refusal) return await this.#refuse(portal, refusal);
     if (cleared && !this.#context.observes) return await this.#runUnreported(piece);
-    if (!this.#context.exact || repeats) return await this.#run(piece, portal, false);
+    // The client may send the data of a COPY ahead, and more behind it.
+    const mayCopy = !parsed || copiesData(parsed.node);
+    if (!this.#context.exact || repeats) return await this.#run(piece, portal, !repeats && mayCopy);
     await this.#catchUp();
     await transaction.refreshWalPosition();
     await this.#run(piece, portal, true);
     transaction.startReadingLocks();
   }
 
-  /** Sends an Execute. @param waits for its end, so that its locks can be read before anything else happens. */
+  /** Sends an Execute. @param waits for its end before anything else happens. */
   async #run(piece: Message, portal: Portal, waits: boolean): Promise<void> {
     const { requests, transaction } = this.#context;
     // The error of a Bind may have come while locks were read.
     if (transaction.skipping) return await this.#sendOn(piece);
-    transaction.prepares(undefined);
-    if (!portal.statements?.current)
+    if (!portal.statements?.open)
       portal.statements = new StatementSequence(transaction, [
         startOfPrepared(portal.prepared, this.#context, portal.values),
       ]);
@@ -208,7 +231,6 @@ export class ExtendedProtocol {
   /** Sends an Execute of which nothing is to be reported. */
   async #runUnreported(piece: Message): Promise<void> {
     const { requests, transaction } = this.#context;
-    transaction.prepares(undefined);
     transaction.extendedSent();
     requests.expect({ endsWith: 'completion', relay: 'whole' });
     await this.#context.send(piece.bytes);
@@ -233,16 +255,32 @@ export class ExtendedProtocol {
     if (!transaction.inBlock || transaction.locks.hasManyUnread) await this.#catchUp();
     if (transaction.locks.isBeingRead) await transaction.locks.settled();
     transaction.synced();
-    // A COPY reads past a Sync that a client sends ahead of its data.
-    if (!requests.copyingIn) requests.expect({ endsWith: 'ready', relay: 'whole' });
+    requests.expect({ endsWith: 'ready', relay: 'whole' });
     await this.#context.send(piece.bytes);
     if (this.#context.exact) await requests.drained();
   }
 
-  /** Sends on Describe, Flush, and whatever else needs no answer here. */
+  /**
+   * Sends a Parse, Bind, Describe or Close. If it fails, so does the statement that it concerns.
+   * @param undo is called if the server refuses or skips the message.
+   */
+  async #sendAcknowledged(bytes: Buffer, prepared: PreparedStatement, undo = () => {}): Promise<void> {
+    const { requests, transaction } = this.#context;
+    if (transaction.locks.isBeingRead) await transaction.locks.settled();
+    if (transaction.skipping) undo();
+    else {
+      transaction.extendedSent();
+      const prepares = startOfPrepared(prepared, this.#context);
+      requests.expect({ endsWith: 'acknowledgement', relay: 'whole', prepares, undo });
+    }
+    await this.#context.send(bytes);
+  }
+
+  /** Sends on a Flush, and what the server skips. */
   async #sendOn(piece: Message): Promise<void> {
-    this.#context.transaction.extendedSent();
-    if (this.#context.transaction.locks.isBeingRead) await this.#context.transaction.locks.settled();
+    const { transaction } = this.#context;
+    if (transaction.locks.isBeingRead) await transaction.locks.settled();
+    transaction.extendedSent();
     await this.#context.send(piece.bytes);
   }
 

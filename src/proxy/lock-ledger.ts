@@ -25,6 +25,8 @@ export class LockLedger {
   readonly #known = new Set<string>();
   /** Statements that have ended or are suspended, and whose locks were not read. */
   #unread: BegunStatement[] = [];
+  /** The transaction has locks of statements that are not observed: they must not be taken for those of the next one. */
+  #holdsOthers = false;
   #reading: Promise<void> | undefined;
 
   constructor(state: ProxyState, pid: number, observedDml: ObservedDml) {
@@ -39,7 +41,7 @@ export class LockLedger {
   }
 
   get hasUnread(): boolean {
-    return this.#unread.length > 0;
+    return this.#unread.length > 0 || this.#holdsOthers;
   }
 
   /** settled() has to wait. */
@@ -52,7 +54,12 @@ export class LockLedger {
    * the locks of its like were read in this transaction. The next reading tells whether any of it took more.
    */
   mayWait(next: string | null | undefined): boolean {
-    if (this.hasManyUnread || next === null || (next !== undefined && !this.#kindsRead.has(next)))
+    if (
+      this.#holdsOthers ||
+      this.hasManyUnread ||
+      next === null ||
+      (next !== undefined && !this.#kindsRead.has(next))
+    )
       return false;
     return this.#unread.every(
       ({ parsed, durationMs }) =>
@@ -77,9 +84,14 @@ export class LockLedger {
     const { statement, parsed, lockSource } = begun;
     const like = parsed?.shape == null ? undefined : this.#observedDml.get(parsed.shape);
     if (lockSource === 'none') this.#report([statement], 'exact', []);
-    else if (lockSource === 'sampled') this.#report([statement], 'sampled', null);
-    else if (lockSource === 'like' && like) this.#report([statement], 'group', like.locks);
-    else this.#unread.push(begun);
+    else if (lockSource === 'sampled') {
+      this.#report([statement], 'sampled', null);
+      this.#holdsOthers = true;
+    } else if (lockSource === 'like' && like) {
+      this.#report([statement], 'group', like.locks);
+      // Others may follow in the same implicit transaction.
+      for (const lock of like.locks) this.#known.add(keyOf(lock));
+    } else this.#unread.push(begun);
   }
 
   /** Its locks are gone, and those of everything unread. */
@@ -95,6 +107,7 @@ export class LockLedger {
 
   transactionEnded(): void {
     this.#giveUpUnread();
+    this.#holdsOthers = false;
     this.#known.clear();
     this.#kindsRead.clear();
     this.#readInTransaction.clear();
@@ -108,9 +121,10 @@ export class LockLedger {
   }
 
   startReading(transaction: number | null): void {
-    if (this.#reading || this.#unread.length === 0) return;
+    if (this.#reading || !this.hasUnread) return;
     const statements = this.#unread;
     this.#unread = [];
+    this.#holdsOthers = false;
     this.#reading = this.#readFor(statements, transaction);
   }
 
@@ -127,7 +141,7 @@ export class LockLedger {
   #attribute(begun: readonly BegunStatement[], reading: StatementReading | null): void {
     const statements = begun.map(({ statement }) => statement);
     if (!reading) {
-      this.#report(statements, 'unknown', null);
+      if (statements.length > 0) this.#report(statements, 'unknown', null);
       return;
     }
     const from = begun[0]?.walPosition ?? null;
@@ -136,7 +150,8 @@ export class LockLedger {
     const added = reading.locks.filter((lock) => !this.#known.has(keyOf(lock)));
     this.#known.clear();
     for (const lock of reading.locks) this.#known.add(keyOf(lock));
-    this.#report(statements, begun.length === 1 ? 'exact' : 'group', added, walBytes);
+    if (statements.length > 0)
+      this.#report(statements, statements.length === 1 ? 'exact' : 'group', added, walBytes);
     for (const { parsed } of begun) {
       if (parsed?.lockKind != null) this.#kindsRead.add(parsed.lockKind);
       if (parsed?.shape == null) continue;

@@ -1,10 +1,11 @@
+import type { StatementStart } from './begun-statement.ts';
 import type { HeldResponse } from './held-response.ts';
 import type { StatementSequence } from './statement-sequence.ts';
 
 /** Something that is sent to the server and that it answers, and what happens with the answer. */
 export interface ServerRequest {
-  /** What ends the answer: the ReadyForQuery of a Query or Sync, or the completion of one Execute. */
-  readonly endsWith: 'ready' | 'completion';
+  /** What ends the answer: the ReadyForQuery of a Query or Sync, the completion of an Execute, or the answer to another message. */
+  readonly endsWith: 'ready' | 'completion' | 'acknowledgement';
   /**
    * Which part of the answer the client gets.
    * - `whole`: everything.
@@ -15,6 +16,10 @@ export interface ServerRequest {
   readonly relay: 'whole' | 'inner' | 'last' | 'own';
   /** The statements that it runs, to be notified of their ends. */
   readonly statements?: StatementSequence;
+  /** The statement that it prepares: it has not begun, but fails if the server refuses the message. */
+  readonly prepares?: StatementStart;
+  /** Undoes what was assumed about the message. It is called if the server refuses or skips it. */
+  readonly undo?: () => void;
   /** It is our COMMIT or ROLLBACK: its completion ends the transaction. */
   readonly endsTransaction?: true;
   /** Counts the characters of the client's text before what was sent: positions in errors are moved by them. */

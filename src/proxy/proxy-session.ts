@@ -105,8 +105,13 @@ export class ProxySession {
 
   /** Serves the fast path, which calls a function by its OID. */
   async #callFunction(piece: Exclude<Piece, { kind: 'slice' }>): Promise<void> {
-    const { requests } = this.#context;
+    const { requests, transaction } = this.#context;
+    if (transaction.unsynced) await this.#context.answeredUnsynced();
+    if (transaction.skipping) return await this.#context.send(piece.bytes);
+    transaction.synced();
     await requests.drained();
+    // Its end is that of a transaction.
+    if (!transaction.inBlock) await this.#context.readLocks();
     const answer = this.#parts.gate.calls?.(functionOf(piece.bytes)) ?? 'run';
     if (answer === 'run') {
       requests.expect({ endsWith: 'ready', relay: 'whole' });

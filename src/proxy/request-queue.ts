@@ -17,6 +17,13 @@ export class RequestQueue {
     return this.#pending.length > 0;
   }
 
+  /** The error of a refusal that the server has not reached: it skips it if something before fails, and the refusal counts. */
+  get refusalAhead(): Buffer | undefined {
+    const end = this.#pending.findIndex(({ request }) => request.endsWith === 'ready');
+    const skipped = end === -1 ? this.#pending : this.#pending.slice(0, end);
+    return skipped.find(({ request }) => request.replacesError)?.request.replacesError;
+  }
+
   /** A ReadyForQuery is outstanding. */
   get endsReady(): boolean {
     return this.#pending.some(({ request }) => request.endsWith === 'ready');
@@ -36,26 +43,34 @@ export class RequestQueue {
   expect(request: ServerRequest): PendingRequest {
     const state = this.#lost ? 'lost' : 'open';
     const pending: PendingRequest = { request, state, erred: false, errorHidden: false, tag: null };
-    if (!this.#lost) this.#pending.push(pending);
+    if (this.#lost) return pending;
+    this.#pending.push(pending);
+    this.#beginCurrent();
     return pending;
   }
 
   /** The current request has ended. */
   end(state: Exclude<RequestState, 'open'>): void {
-    const pending = this.#pending.shift();
-    if (pending) pending.state = state;
+    this.#shift(state);
+    this.#beginCurrent();
     this.#wake();
   }
 
-  /** Ends the completions at the head: the server skips them because of an error. */
-  skipCompletions(): void {
-    while (this.current?.request.endsWith === 'completion') this.end('failed');
+  /** Ends everything before the next ReadyForQuery: the server skips it because of an error. */
+  skipToReady(): void {
+    const undone: (() => void)[] = [];
+    while (this.current && this.current.request.endsWith !== 'ready') {
+      if (this.current.request.undo) undone.push(this.current.request.undo);
+      this.#shift('failed');
+    }
+    for (const undo of undone.reverse()) undo();
+    this.#beginCurrent();
+    this.#wake();
   }
 
-  /** The server ignores what was sent behind the COPY before this: the Sync and Flush of clients that send them ahead. */
+  /** The server asks for copied data. */
   beginCopyIn(): void {
     this.#copyingIn = true;
-    for (const ignored of this.#pending.splice(1)) ignored.state = 'succeeded';
     this.#wake();
   }
 
@@ -68,7 +83,11 @@ export class RequestQueue {
   /** Nothing will be answered any more. */
   lose(): void {
     this.#lost = true;
-    for (const pending of this.#pending) pending.state = 'lost';
+    for (const pending of this.#pending) {
+      // The server may have run it all the same.
+      pending.request.statements?.begin();
+      pending.state = 'lost';
+    }
     this.#pending = [];
     this.endCopyIn();
   }
@@ -87,6 +106,15 @@ export class RequestQueue {
   /** Resolves when the server no longer waits for copied data. */
   async copyInEnded(): Promise<void> {
     while (this.#copyingIn) await this.#change();
+  }
+
+  #shift(state: RequestState): void {
+    const pending = this.#pending.shift();
+    if (pending) pending.state = state;
+  }
+
+  #beginCurrent(): void {
+    this.current?.request.statements?.begin();
   }
 
   #change(): Promise<void> {

@@ -16,6 +16,15 @@ import type { PendingRequest, ServerRequest } from './pending-request.ts';
 import type { RequestQueue } from './request-queue.ts';
 import type { SessionTransaction } from './session-transaction.ts';
 
+/** The last answers to Parse, Bind, Close and Describe. */
+const ACKNOWLEDGEMENTS: ReadonlySet<number> = new Set([
+  SERVER.parseComplete,
+  SERVER.bindComplete,
+  SERVER.closeComplete,
+  SERVER.noData,
+  SERVER.rowDescription,
+]);
+
 /**
  * The server's half of a session: relays the answers to the client, and notifies the transaction of completions, errors and
  * ReadyForQuery. Frames go to the client as they came, except those that the request being answered keeps from it.
@@ -129,6 +138,8 @@ export class ResponseRelay {
   readonly #preliminary = (bytes: Buffer): void => {
     if (this.#held) this.#forward(...this.#held.preliminary(bytes));
     else if (this.#part !== 'own') this.#passOn(bytes);
+    if (this.#request?.endsWith === 'acknowledgement' && ACKNOWLEDGEMENTS.has(bytes[0] ?? 0))
+      this.#requests.end('succeeded');
   };
 
   #copyOut(bytes: Buffer): void {
@@ -162,12 +173,13 @@ export class ResponseRelay {
     this.#requests.endCopyIn();
     this.#relayError(pending, bytes);
     if (this.#transaction.unsynced && !this.#requests.endsReady) this.#transaction.failedUnsynced();
-    this.#requests.skipCompletions();
+    this.#requests.skipToReady();
   }
 
   #relayError(pending: PendingRequest | undefined, bytes: Buffer): void {
     const request = pending?.request;
-    const error = request?.replacesError ?? movePosition(bytes, request?.positionOffset?.() ?? 0);
+    const refusal = request?.replacesError ?? this.#requests.refusalAhead;
+    const error = refusal ?? movePosition(bytes, request?.positionOffset?.() ?? 0);
     const fields = errorFields(error);
     if (pending && request?.hidesError?.(fields.get('C') ?? '')) {
       pending.errorHidden = true;
@@ -180,8 +192,8 @@ export class ResponseRelay {
 
   #notifyFailed(request: ServerRequest | undefined, fields: ReadonlyMap<string, string>): void {
     if (request?.statements) request.statements.failed(fields);
-    else if (request?.relay === 'own') this.#transaction.failAtEnd(fields);
-    else this.#transaction.failOutside(fields);
+    else if (request?.prepares) this.#transaction.failPreparing(request.prepares, fields);
+    else this.#transaction.failAtEnd(fields);
   }
 
   #notice(bytes: Buffer): void {
@@ -211,7 +223,7 @@ export class ResponseRelay {
 
   #ready(bytes: Buffer): void {
     this.#requests.endCopyIn();
-    this.#requests.skipCompletions();
+    this.#requests.skipToReady();
     const pending = this.#requests.current;
     if (this.#held?.error) {
       this.#held.keepReady(bytes);

@@ -79,6 +79,11 @@ export class SessionContext {
     );
   }
 
+  /** Reads the locks of what has ended before something is sent that could change or release them. */
+  async readLocks(): Promise<void> {
+    if (this.exact) await this.transaction.readLocks();
+  }
+
   /** Asks the server to cancel what it runs for this session. */
   cancel(): void {
     // No client waits for a cancel request, which never rejects.
@@ -139,7 +144,9 @@ export class SessionContext {
    */
   repetition(normalised: string | null | undefined): ParsedStatement | undefined {
     if (this.exact) return this.transaction.repetition(normalised);
-    return normalised == null || this.retries ? undefined : this.transaction.passed.get(normalised);
+    return normalised == null || this.retries || !this.readsAlike
+      ? undefined
+      : this.transaction.passed.get(normalised);
   }
 
   /** Tells whether a text may be sent unparsed: the gate lets it run by its words, and no locks are read. */
@@ -173,6 +180,13 @@ export class SessionContext {
       };
       server.on('drain', settle).on('close', settle);
     });
+  }
+
+  /** Waits for the answers to messages that no Sync follows: if one of them fails, the server skips what is sent up to a Sync. */
+  async answeredUnsynced(): Promise<void> {
+    if (this.transaction.skipping) return;
+    await this.send(FLUSH);
+    await this.requests.drained();
   }
 
   /** Sends a few bytes together with what follows. */

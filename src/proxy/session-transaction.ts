@@ -52,8 +52,6 @@ export class SessionTransaction {
   #status: TransactionStatus = 'I';
   #unsynced = false;
   #skipping = false;
-  /** What was parsed or bound last, and is not executed yet: an error that comes now is its own. */
-  #preparing: StatementStart | undefined;
 
   constructor(state: ProxyState, session: number, pid: number, database: string) {
     this.#state = state;
@@ -188,17 +186,9 @@ export class SessionTransaction {
     if (tag === 'PREPARE TRANSACTION') this.#outcome = 'prepared';
   }
 
-  /** The client's Parse or Bind was sent, or (undefined) its Execute. */
-  prepares(start: StatementStart | undefined): void {
-    this.#preparing = start;
-  }
-
-  /** An error came that belongs to no running statement: parsing and planning fail before it, a commit behind it. */
-  failOutside(fields: ReadonlyMap<string, string>): void {
-    const start = this.#preparing;
-    this.#preparing = undefined;
-    if (start) this.fail(this.begin(start), fields);
-    else this.failAtEnd(fields);
+  /** A statement failed before it began: while it was parsed, planned or described. */
+  failPreparing(start: StatementStart, fields: ReadonlyMap<string, string>): void {
+    this.fail(this.begin(start), fields);
   }
 
   /** The transaction's end failed, because of a deferred constraint for example. */

@@ -38,11 +38,10 @@ export class SimpleProtocol {
   /** Serves one Query, in the way that fits it. */
   async query(piece: Message): Promise<void> {
     const { requests, transaction } = this.#context;
-    if (transaction.skipping) return await this.#context.send(piece.bytes);
-    // Without a Sync or Flush the answers to what was sent before may come only with those to this.
     const { unsynced } = transaction;
-    transaction.synced();
-    if (!unsynced && requests.busy) await requests.drained();
+    if (unsynced) await this.#context.answeredUnsynced();
+    if (transaction.skipping) return await this.#context.send(piece.bytes);
+    if (requests.busy) await requests.drained();
     if (transaction.locks.isBeingRead) await transaction.locks.settled();
     if (this.#context.idle) {
       const canceled = this.#context.mayHoldBack ? await this.#context.waitToBegin() : undefined;
@@ -54,7 +53,7 @@ export class SimpleProtocol {
     if (!unsynced && this.#context.clears(given)) return await this.#sendCleared(piece, given);
     const mustGoWhole = unsynced || !this.#context.exact;
     const like = unsynced ? undefined : this.#repetition(given);
-    if (like && transaction.locks.hasManyUnread) await transaction.readLocks();
+    if (like && transaction.locks.hasManyUnread) await this.#context.readLocks();
     if (like && this.#context.exact) return await this.#sendObserved(piece.bytes, bareText(given), like);
     if (like) return await this.#sendThrough(piece, given, like);
     const { text, statements } = await this.#context.parse(given);
@@ -85,7 +84,8 @@ export class SimpleProtocol {
   /** Sends on a text that is too large to be read. */
   async #sendUnparsed(piece: Message & { kind: 'head' }): Promise<void> {
     const { requests, transaction } = this.#context;
-    await transaction.readLocks();
+    await this.#context.readLocks();
+    transaction.synced();
     const start: StatementStart = { ...unreadText(piece.length), parsed: null, sent: 'through' };
     const statements = new StatementSequence(transaction, [start]);
     requests.expect({ endsWith: 'ready', relay: 'whole', statements });
@@ -129,7 +129,7 @@ export class SimpleProtocol {
   /** Sends a text as it came; its statements are distinguished by their completions. */
   async #sendWhole(text: Buffer, parsed: readonly ParsedStatement[] | null): Promise<void> {
     const { requests, transaction } = this.#context;
-    await transaction.readLocks();
+    await this.#context.readLocks();
     const starts = startsOf(text, parsed);
     if (parsed && this.#context.retries && this.#context.idle && this.#isTransaction(text, parsed)) {
       const [first] = parsed;
@@ -141,9 +141,13 @@ export class SimpleProtocol {
         only: only && this.#context.intent(textOf(text, only.from, only.to), only),
       });
     }
+    transaction.synced();
     const statements = new StatementSequence(transaction, starts);
-    requests.expect({ endsWith: 'ready', relay: 'whole', statements });
+    const pending = requests.expect({ endsWith: 'ready', relay: 'whole', statements });
     await this.#context.send(query(text));
+    // A client may send the data of a COPY ahead, and more behind it; and the text's locks must be told from those of the next one.
+    if (this.#context.exact || !parsed || parsed.some(({ node }) => copiesData(node)))
+      await this.#context.outcome(pending, 'simple');
   }
 
   /** Tells whether nothing of the text stays if it fails. Read otherwise by the server, there could be a COMMIT in it. */
@@ -167,7 +171,8 @@ export class SimpleProtocol {
 
   async #refuse(text: Buffer, refusal: PostgresError): Promise<void> {
     const { requests, transaction } = this.#context;
-    await transaction.readLocks();
+    await this.#context.readLocks();
+    transaction.synced();
     requests.expect({
       endsWith: 'ready',
       relay: 'whole',

@@ -2,20 +2,29 @@ import type { BegunStatement, StatementStart } from './begun-statement.ts';
 import type { SessionTransaction } from './session-transaction.ts';
 
 /**
- * The statements that one request runs, in order. The server tells only their ends: the next one begins as the one before it
- * ends.
+ * The statements that one request runs, in order. The first begins when the server has answered everything before the request, because until
+ * then it belongs to no transaction. The server tells only ends: the next statement begins as the one before it ends.
  */
 export class StatementSequence {
   readonly #transaction: SessionTransaction;
   readonly #starts: readonly StatementStart[];
   readonly #begun: BegunStatement[] = [];
   #current: BegunStatement | undefined;
+  #ended = false;
 
-  /** Begins the first statement. */
   constructor(transaction: SessionTransaction, starts: readonly StatementStart[]) {
     this.#transaction = transaction;
     this.#starts = starts;
-    this.#beginNext();
+  }
+
+  /** The last statement has not ended, and none has failed. */
+  get open(): boolean {
+    return !this.#ended;
+  }
+
+  /** Begins the first statement, unless it has begun: an execution that was suspended goes on. */
+  begin(): void {
+    if (this.#begun.length === 0) this.#beginNext();
   }
 
   /** The statement that runs, or is suspended; undefined if all have ended, or one has failed. */
@@ -41,17 +50,20 @@ export class StatementSequence {
   failed(fields: ReadonlyMap<string, string>): void {
     if (this.#current) this.#transaction.fail(this.#current, fields);
     this.#current = undefined;
+    this.#ended = true;
   }
 
   /** The statements were rolled back without the client's knowledge, and will be sent again. */
   undo(): void {
     this.#transaction.undo(this.#begun);
     this.#current = undefined;
+    this.#ended = true;
   }
 
   #beginNext(): void {
     const start = this.#starts[this.#begun.length];
     this.#current = start && this.#transaction.begin(start);
     if (this.#current) this.#begun.push(this.#current);
+    this.#ended = this.#current === undefined;
   }
 }

@@ -25,6 +25,8 @@ export const CLIENT = {
 export const SERVER = {
   authentication: 0x52, // R
   backendKeyData: 0x4b, // K
+  bindComplete: 0x32, // 2
+  closeComplete: 0x33, // 3
   commandComplete: 0x43, // C
   copyBothResponse: 0x57, // W
   copyInResponse: 0x47, // G
@@ -32,12 +34,14 @@ export const SERVER = {
   emptyQuery: 0x49, // I
   errorResponse: 0x45, // E
   negotiateProtocolVersion: 0x76, // v
+  noData: 0x6e, // n
   noticeResponse: 0x4e, // N
   notification: 0x41, // A
   parameterStatus: 0x53, // S
   parseComplete: 0x31, // 1
   portalSuspended: 0x73, // s
   readyForQuery: 0x5a, // Z
+  rowDescription: 0x54, // T
 } as const;
 
 /** The supported `AuthenticationXXX` requests, by their number. */

@@ -29,13 +29,17 @@ export function renamed(text: string, as: (name: string) => string | undefined):
   });
 }
 
-const SKIPPED = String.raw`\s+|--[^\n]*|/\*[\s\S]*?\*/`;
+// A comment with another one in it, which no pattern finds the end of, and all behind it stay as they are.
+const SKIPPED = String.raw`\s+|--[^\n]*|/\*(?:(?!/\*)[\s\S])*?\*/`;
+const NESTED_COMMENT = String.raw`/\*[\s\S]*`;
 const QUOTED_NAME = '"(?:[^"]|"")*"';
-const WORD = String.raw`[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*(?!['\w])`;
-const ESCAPE_STRING = String.raw`[eE]'(?:[^'\\]|\\[\s\S]|'')*'`;
+const WORD = String.raw`[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*`;
+const ESCAPED = String.raw`'(?:[^'\\]|\\[\s\S]|'')*'`;
+/** A string goes on in the next line, and its escapes too. */
+const ESCAPE_STRING = String.raw`[eE]${ESCAPED}(?:[ \t\r\f\v]*(?:--[^\n]*)?\n(?:\s|--[^\n]*\n)*${ESCAPED})*`;
 const STRING = `[bBxXnN]?'(?:[^']|'')*'`;
-const DOLLAR_STRING = String.raw`\$([A-Za-z_]*)\$[\s\S]*?\$\3\$`;
-const NUMBER = String.raw`\d[\w.]*`;
+const DOLLAR_STRING = String.raw`\$((?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?)\$[\s\S]*?\$\3\$`;
+const NUMBER = String.raw`0[xXoObB][\da-fA-F_]+|\d[\d_]*(?:\.[\d_]*)?(?:[eE][+-]?\d+)?`;
 const LEADING = new RegExp(`^(?:${SKIPPED}|\\()*([A-Za-z]*)`);
 
 /** Returns the first word of a text in capital letters, behind comments and parentheses; empty if there is none. */
@@ -43,7 +47,8 @@ export function firstWord(text: string): string {
   return LEADING.exec(text)?.[1]?.toUpperCase() ?? '';
 }
 
+// The prefix of a string comes before words: behind a word, as in date'…', it is a part of the word.
 const TOKEN = new RegExp(
-  `(${SKIPPED})|(${QUOTED_NAME}|${WORD}|\\$\\d+)|${ESCAPE_STRING}|${STRING}|${DOLLAR_STRING}|${NUMBER}`,
+  `(${SKIPPED})|${ESCAPE_STRING}|${STRING}|(${QUOTED_NAME}|${WORD}|\\$\\d+|${NESTED_COMMENT})|${DOLLAR_STRING}|${NUMBER}`,
   'g',
 );

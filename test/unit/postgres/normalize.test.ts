@@ -27,3 +27,17 @@ describe('statements have different shapes', () => {
     expect(normalizeSql(one)).not.toBe(normalizeSql(other));
   });
 });
+
+// What a text of the same form has been allowed to do, the server would be let do without a look at it.
+test.each([
+  ['a comment within a comment', "(1 /* /* */ 'x' */)", "(1 /* /* */ ' */ , f() /* ' */)"],
+  ['a dollar quote with a digit', "($a1$ 'x' $a1$)", "($a1$ ' $a1$ || f() || $a1$ ' $a1$)"],
+  ['a dollar quote with a letter beyond ASCII', "($é$ 'x' $é$)", "($é$ ' $é$ || f() || $é$ ' $é$)"],
+  ['a word before a string that ends in e', "(date'x', '')", "(date'\\', f(), '')"],
+  ['an escape string that goes on in the next line', "(E'a'\n'x', '')", "(E'a'\n'\\'', f(), '', '')"],
+  ['a number with a word behind it', ' select 1 x', ' select 1from x'],
+])('a call is not hidden by %s', (_what, harmless, other) => {
+  expect(normalizeSql(`insert into t values ${other}`)).not.toBe(
+    normalizeSql(`insert into t values ${harmless}`),
+  );
+});
