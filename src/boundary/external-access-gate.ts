@@ -45,13 +45,6 @@ export class ExternalAccessGate implements Gate {
     return 'run';
   }
 
-  /** Only definitions without parentheses: they call no function, so that nothing is to be checked behind them. */
-  clears(intent: Omit<Intent, 'parsed'>): boolean {
-    const { session, sql } = intent;
-    if (this.#suspects.has(session) || this.#found.length > 0) return false;
-    return /^\s*(?:alter|create|drop)\s[^(]*$/i.test(sql) && this.#inner.clears(intent);
-  }
-
   calls(oid: number): GateAnswer {
     return this.#found.length > 0
       ? this.#refuse('a function', this.#whyNothingMore())

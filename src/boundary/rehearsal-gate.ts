@@ -6,7 +6,6 @@ import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import { calledFunctions, optionOf } from '../postgres/sql/tree.ts';
 import type { Gate, GateAnswer, Intent } from '../proxy/observed.ts';
 import { findNamedCall, findServerCall, type Known } from './find-server-call.ts';
-import { isPlainStatement } from './plain-statement.ts';
 import { type Replacement, redirectTargetName } from './redirect-target-name.ts';
 import { type KnownFunction, type ServerCall, ServerCalls } from './server-calls.ts';
 import { classifyScope, type Names, type StatementScope, templateOf } from './statement-scope.ts';
@@ -111,11 +110,6 @@ export class RehearsalGate implements Gate {
           ? 'run'
           : this.#refuse(`DROP DATABASE ${reach.database}`, 'it is not a database that the command made');
     }
-  }
-
-  clears({ database, sql }: Omit<Intent, 'parsed'>): boolean {
-    const isAtHome = database === this.#options.names.target && !this.#calls.hasLearned;
-    return isAtHome && isPlainStatement(sql) && !this.#calls.mentions(sql);
   }
 
   async #writingCall(node: ParsedStatement['node']): Promise<string | undefined> {

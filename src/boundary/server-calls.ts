@@ -92,11 +92,6 @@ export class ServerCalls {
     this.#learnedCall = throughName(known.name, known.call);
   }
 
-  /** takeLearned() has something to return. */
-  get hasLearned(): boolean {
-    return this.#learned.length > 0;
-  }
-
   /** Returns the functions that were learned since the last time, and act beyond the clone. */
   takeLearned(): readonly KnownFunction[] {
     const learned = this.#learned;

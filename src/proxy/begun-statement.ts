@@ -1,6 +1,4 @@
 import type { StatementNote } from '../model/report.ts';
-import { beginsAsDml } from '../postgres/sql/classify-statement.ts';
-import { normalizeSql } from '../postgres/sql/normalize.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import type { Statement } from './observed.ts';
 
@@ -10,8 +8,6 @@ export interface StatementStart {
   /** Says why `sql` is a note, if it is not the client's text. */
   readonly note?: StatementNote | undefined;
   readonly parsed: ParsedStatement | null;
-  /** What it has in common with the statements of a loop; default: what the parser says, or else the text. */
-  readonly shape?: string | undefined;
   /** The values of its parameters as SQL; null if they cannot be written so. */
   readonly values?: readonly string[] | null | undefined;
   /**
@@ -22,11 +18,6 @@ export interface StatementStart {
    * - `together`: as it came, with other statements of its text; the server tells their ends together.
    */
   readonly sent: 'wrapped' | 'observed' | 'through' | 'together';
-}
-
-/** Returns the shape of a statement that is not parsed: the normalised text of DML, and else the text. */
-export function shapeOfUnparsed(sql: string): string {
-  return beginsAsDml(sql) ? normalizeSql(sql) : sql;
 }
 
 /**

@@ -13,7 +13,6 @@ import {
 import { copiesData } from '../postgres/sql/classify-statement.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { Batch } from './batch.ts';
-import { shapeOfUnparsed } from './begun-statement.ts';
 import { loneStatementOf, serveLoneStatement } from './lone-statement.ts';
 import {
   onlyStatement,
@@ -136,18 +135,16 @@ export class ExtendedProtocol {
   async #parse(piece: Message): Promise<void> {
     const { name, text } = parseMessage(piece.bytes);
     const { sql, note } = piece.kind === 'head' ? unreadText(piece.length) : shownText(text);
-    const cleared = this.#context.clears(sql);
-    const like = cleared ? undefined : this.#context.repetition(normalizeSql(sql));
-    const shape = cleared && this.#context.observes ? shapeOfUnparsed(sql) : undefined;
+    const like = this.#context.repetition(normalizeSql(sql));
     if (!like) await this.#catchUp();
-    const read = cleared || like || note ? undefined : await this.#context.parse(text);
+    const read = like || note ? undefined : await this.#context.parse(text);
     const refusal =
       note && piece.kind === 'frame' ? await this.#context.refusal(text.toString(), null) : undefined;
     const translated = read !== undefined && read.text !== text;
     const parsed = like ?? onlyStatement(read?.statements);
     const types = piece.kind === 'frame' ? declaredTypes(piece.bytes) : [];
     const own = translated ? read.text.toString() : sql;
-    const prepared = { sql: own, note, parsed, shape, types, refusal };
+    const prepared = { sql: own, note, parsed, types, refusal };
     const undo = this.#remember(this.#prepared, name, prepared);
     const bytes = translated ? withParseText(piece.bytes, read.text) : piece.bytes;
     await this.#sendAcknowledged(bytes, prepared, undo);
@@ -198,11 +195,9 @@ export class ExtendedProtocol {
     const { sql, parsed, refusal: known } = portal.prepared;
     const repeats = this.#context.repetition(parsed?.shape) !== undefined;
     const suspended = portal.statements?.open === true;
-    const cleared = this.#context.clears(sql);
-    const asks = !suspended && !repeats && !cleared;
+    const asks = !suspended && !repeats;
     const refusal = asks ? (known ?? (await this.#context.refusal(sql, parsed))) : undefined;
     if (refusal) return await this.#refuse(portal, refusal);
-    if (cleared && !this.#context.observes) return await this.#runUnreported(piece);
     // The client may send the data of a COPY ahead, and more behind it.
     const mayCopy = !parsed || copiesData(parsed.node);
     if (!this.#context.exact || repeats) return await this.#run(piece, portal, !repeats && mayCopy);
@@ -226,14 +221,6 @@ export class ExtendedProtocol {
     const pending = requests.expect({ endsWith: 'completion', relay: 'whole', statements });
     await this.#context.send(waits ? Buffer.concat([piece.bytes, FLUSH]) : piece.bytes);
     if (waits) await this.#context.outcome(pending, 'extended');
-  }
-
-  /** Sends an Execute of which nothing is to be reported. */
-  async #runUnreported(piece: Message): Promise<void> {
-    const { requests, transaction } = this.#context;
-    transaction.extendedSent();
-    requests.expect({ endsWith: 'completion', relay: 'whole' });
-    await this.#context.send(piece.bytes);
   }
 
   async #refuse({ prepared }: Portal, refusal: PostgresError): Promise<void> {

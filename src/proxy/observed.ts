@@ -130,11 +130,6 @@ export interface Gate {
   /** What is sent need not be read if it is not observed: nothing would be refused, or the server's sandbox holds it back. */
   readonly open?: boolean;
   before(intent: Intent): GateAnswer | Promise<GateAnswer>;
-  /**
-   * Tells by the words of a text that it is one statement, does not begin or end a transaction, and that `before` would let it
-   * run and `translate` would leave it as it is. False if that takes a parser to say.
-   */
-  clears?(intent: Omit<Intent, 'parsed'>): boolean;
   /** Decides about a call of a function by its OID: the protocol's fast path. */
   calls?(oid: number): GateAnswer;
   /** Returns the text to send in place of one that names something which has another name here, if there is one. */

@@ -13,8 +13,6 @@ export interface PreparedStatement {
   /** Says why `sql` is a note, if it is not the client's text. */
   readonly note?: StatementNote | undefined;
   readonly parsed: ParsedStatement | null;
-  /** If it was not parsed because the gate lets it run by its words: what it has in common with its like. */
-  readonly shape?: string | undefined;
   /** OIDs of the types that the client declared for its parameters. */
   readonly types?: readonly number[];
   /** The gate's answer to a text that is too large to be kept. */
@@ -26,11 +24,11 @@ export const REFUSED_PARSE = serialize.parse({ name: 'safemigrate_refused', text
 
 /** Describes the execution of a prepared statement. */
 export function startOfPrepared(
-  { sql, note, parsed, shape }: PreparedStatement,
+  { sql, note, parsed }: PreparedStatement,
   context: SessionContext,
   values?: readonly string[] | null,
 ): StatementStart {
-  return { sql, note, parsed, shape, values, sent: context.exact ? 'observed' : 'through' };
+  return { sql, note, parsed, values, sent: context.exact ? 'observed' : 'through' };
 }
 
 /** Describes what is sent in place of a refused statement; begins it. */

@@ -16,9 +16,6 @@ const CANCELED: PostgresError = {
   message: 'canceling statement due to user request',
 };
 
-/** Longer texts are parsed: they do not come from loops, and scanning them for words takes time as well. */
-const LONGEST_CLEARED = 16 * 1024;
-
 export interface SessionParts {
   readonly client: Socket;
   readonly reader: PieceReader;
@@ -147,14 +144,6 @@ export class SessionContext {
     return normalised == null || this.retries || !this.readsAlike
       ? undefined
       : this.transaction.passed.get(normalised);
-  }
-
-  /** Tells whether a text may be sent unparsed: the gate lets it run by its words, and no locks are read. */
-  clears(text: Buffer | string): boolean {
-    const { observe, gate, who } = this.#parts;
-    if (observe === 'exact' || text.length > LONGEST_CLEARED) return false;
-    const { session, user, database } = who;
-    return gate.clears?.({ session, user, database, sql: text.toString() }) === true;
   }
 
   /** Returns the gate's refusal, or undefined if the statement may run. */

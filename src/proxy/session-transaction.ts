@@ -113,7 +113,7 @@ export class SessionTransaction {
     return normalised == null ? undefined : this.locks.observed(normalised, this.#inBlock)?.parsed;
   }
 
-  begin({ sql, note, parsed, shape, values, sent }: StatementStart): BegunStatement {
+  begin({ sql, note, parsed, values, sent }: StatementStart): BegunStatement {
     this.#number ??= this.#state.nextTransaction();
     const isControl = parsed !== null && parsed.role !== 'ordinary';
     const explicit = sent !== 'wrapped' && (this.#inBlock || isControl);
@@ -123,7 +123,7 @@ export class SessionTransaction {
       pid: this.#pid,
       sql,
       note: note ?? null,
-      shape: shape ?? parsed?.shape ?? sql,
+      shape: parsed?.shape ?? sql,
       transaction: this.#number,
       explicit,
       values,

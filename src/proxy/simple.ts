@@ -4,7 +4,7 @@ import { errorResponse, type PostgresError, query, queryText } from '../postgres
 import { beginsAsDml, copiesData, leavesNothingBehind } from '../postgres/sql/classify-statement.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { type ParsedStatement, textOf, withoutRepetitions } from '../postgres/sql/parse.ts';
-import { type StatementStart, shapeOfUnparsed } from './begun-statement.ts';
+import type { StatementStart } from './begun-statement.ts';
 import { serveResendable } from './resend.ts';
 import { segmentsOf } from './segments.ts';
 import type { SessionContext } from './session-context.ts';
@@ -50,7 +50,6 @@ export class SimpleProtocol {
     }
     if (piece.kind === 'head') return await this.#sendUnparsed(piece);
     const given = queryText(piece.bytes);
-    if (!unsynced && this.#context.clears(given)) return await this.#sendCleared(piece, given);
     const mustGoWhole = unsynced || !this.#context.exact;
     const like = unsynced ? undefined : this.#repetition(given);
     if (like && transaction.locks.hasManyUnread) await this.#context.readLocks();
@@ -108,15 +107,6 @@ export class SimpleProtocol {
   /** Sends a repetition of DML that the gate let through. */
   async #sendThrough(piece: Message, text: Buffer, like: ParsedStatement): Promise<void> {
     this.#expectAnswer({ sql: bareText(text), parsed: like, sent: 'through' });
-    await this.#context.send(piece.bytes);
-  }
-
-  /** Sends a statement that need not be parsed. */
-  async #sendCleared(piece: Message, text: Buffer): Promise<void> {
-    const sql = bareText(text);
-    if (this.#context.observes)
-      this.#expectAnswer({ sql, parsed: null, shape: shapeOfUnparsed(sql), sent: 'through' });
-    else this.#context.requests.expect({ endsWith: 'ready', relay: 'whole' });
     await this.#context.send(piece.bytes);
   }
 

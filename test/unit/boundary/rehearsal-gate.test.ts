@@ -1,8 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { RehearsalGate } from '../../../src/boundary/rehearsal-gate.ts';
-import { parseText, textOf } from '../../../src/postgres/sql/parse.ts';
+import { parseText } from '../../../src/postgres/sql/parse.ts';
 
 const MARKING = `COMMENT ON DATABASE "shop_rehearsal_1" IS 'ours'`;
 
@@ -54,75 +52,6 @@ test('only a clone in a sandbox of its own lets everything pass unread, if nothi
   expect(open({ isolation: 'same-cluster', sandboxed: true })).toBe(false);
   expect(open({})).toBe(false);
 });
-
-describe('a text that is cleared by its words', () => {
-  const clears = (on: RehearsalGate, sql: string, database = 'shop') =>
-    on.clears({ session: 1, user: 'app', database, sql });
-
-  test.each([
-    "insert into t values (1, 'a group of two')",
-    'UPDATE users SET role = 1;',
-    'select * from t for update',
-    'Alter  Table t add column c int',
-    'create unique index on t (id)',
-    'drop table if exists t; ',
-  ])('is one statement of a kind that stays within its database: %s', (sql) => {
-    expect(clears(guard().guard, sql)).toBe(true);
-    expect(clears(guard().guard, sql, 'postgres')).toBe(false);
-  });
-
-  test.each([
-    'insert into t values (1); drop role app',
-    '-- insert\ndrop role app',
-    "create tablespace insert location '/'",
-    'select pg_reload_conf()',
-    'insert into t select PG_SWITCH_WAL()',
-    'select U&"pg\\005freload_conf"()',
-    "alter table t add c text default dblink('', 'drop database shop')",
-    'update pg_database set datallowconn = false',
-    'begin',
-    'do $$ begin end $$',
-  ])('is nothing else: %s', (sql) => {
-    expect(clears(guard().guard, sql)).toBe(false);
-  });
-
-  test('calls nothing that the command has learned to do beyond the clone', async () => {
-    const { guard: on } = guard();
-    await ask(on, 'create function f() returns bool language sql as $$ select pg_reload_conf() $$');
-    expect(clears(on, 'insert into t values (1)')).toBe(false);
-    await ask(on, 'select 1');
-    expect(clears(on, 'insert into t values (1)')).toBe(true);
-    expect(clears(on, 'select f()')).toBe(false);
-  });
-
-  test.each(['same-cluster', 'own-cluster'] as const)(
-    'would run as it was written in all examples that we have (%s)',
-    async (isolation) => {
-      const texts = ['corpus', 'escapes', 'hazards'].flatMap(textsIn);
-      const statements = await Promise.all(texts.map(statementsOf));
-      const cleared = statements.flat().filter((sql) => clears(guard({ isolation }).guard, sql));
-      expect(cleared.length).toBeGreaterThan(300);
-      for (const sql of cleared) {
-        const { guard: on } = guard({ isolation });
-        expect([sql, await ask(on, sql), await translate(on, sql), on.knownCalls.hasLearned]).toEqual([
-          ...[sql, 'run', undefined, false],
-        ]);
-      }
-    },
-  );
-});
-
-function textsIn(folder: string): string[] {
-  const entries = readdirSync(`fixtures/${folder}`, { withFileTypes: true, recursive: true });
-  return entries
-    .filter(({ name }) => name.endsWith('.sql'))
-    .map(({ parentPath, name }) => readFileSync(path.join(parentPath, name), 'utf8'));
-}
-
-async function statementsOf(text: string): Promise<string[]> {
-  const bytes = Buffer.from(text);
-  return ((await parseText(bytes)) ?? []).map(({ from, to }) => textOf(bytes, from, to));
-}
 
 describe('a statement that reaches beyond the clone', () => {
   test('is refused with an error of the server, and remembered', async () => {
