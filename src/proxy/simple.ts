@@ -135,7 +135,7 @@ export class SimpleProtocol {
     const statements = new StatementSequence(transaction, starts);
     const pending = requests.expect({ endsWith: 'ready', relay: 'whole', statements });
     await this.#context.send(query(text));
-    // A client may send the data of a COPY ahead, and more behind it; and the text's locks must be told from those of the next one.
+    // A client may send the data of a COPY ahead, with more statements behind it. The text's locks must be kept apart from those of the next one.
     if (this.#context.exact || !parsed || parsed.some(({ node }) => copiesData(node)))
       await this.#context.outcome(pending, 'simple');
   }
