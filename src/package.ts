@@ -10,7 +10,7 @@ function findFolder(folder: URL): URL {
   return findFolder(parent);
 }
 
-/** A file that is no module: beside the sources if these run, and copied by the build. */
+/** A file that is not a module: next to the source, or copied to dist by the build. */
 export function shippedFile(name: string): URL {
   const fromSources = import.meta.url === new URL('src/package.ts', FOLDER).href;
   return new URL(`${fromSources ? 'src' : 'dist'}/${name}`, FOLDER);

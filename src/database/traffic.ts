@@ -33,7 +33,7 @@ export interface Standby {
 
 export interface Situation {
   readonly sessions: Sessions;
-  /** Sessions of which the role sees nothing but that they are there. */
+  /** Sessions whose state and query the role may not see. */
   readonly hiddenSessions: number;
   readonly oldestTransaction: OpenTransaction | null;
   readonly preparedTransactions: { readonly count: number; readonly oldestMs: number | null };
@@ -96,7 +96,7 @@ export interface TargetTraffic extends Situation {
   /** null where the statistics were reset in between. */
   readonly transactionsPerSecond: number | null;
   readonly relations: ReadonlyMap<string, RelationRates>;
-  /** null where it is not known since when was counted. */
+  /** Null if the time of the last statistics reset is unknown. */
   readonly average: Averages | null;
   /** Tables by the names of their indexes. */
   readonly tableOfIndex: ReadonlyMap<string, string>;

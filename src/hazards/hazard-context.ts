@@ -226,7 +226,7 @@ export class HazardContext {
       if (byRule && heldMs === null) return [];
       const known = modeOf(mode);
       const found = this.reachable(relation, statement);
-      // No session writes to a materialized view: EXCLUSIVE, as REFRESH CONCURRENTLY takes it, keeps out its like only.
+      // REFRESH CONCURRENTLY takes EXCLUSIVE; since no session writes to a materialized view, it only blocks others like it.
       const isRead = found?.kind === 'materialized view' && known !== 'ACCESS EXCLUSIVE';
       const keepsOut = known !== undefined && blocks(known).includes(work) && found && !isRead;
       return keepsOut ? [{ relation, mode: known, heldMs, atProductionSize }] : [];

@@ -137,8 +137,8 @@ function locksAfter({ locks: begun }: RatedKind, { locks }: RatedKind, order: Lo
 const SOME = 5;
 
 /**
- * Returns which share of the sightings of a kind may be beginnings of another one. Beginnings are met at an age of half their duration on
- * average, and in relation to the rest as often as they take time.
+ * Returns the fraction of samples of `beginning` that are probably unfinished runs of `whole`. A transaction is sampled, on average,
+ * halfway through, and in proportion to its duration.
  */
 function shareOfBeginnings(beginning: RatedKind, whole: RatedKind): number {
   if (beginning.medianMs === null || whole.medianMs === null || whole.count < SOME) return 1;

@@ -44,7 +44,7 @@ export interface CloneReaper {
   readonly pid: number;
   /** Settles as soon as it begins to end the server, or is lost. */
   readonly ending: Promise<Ending>;
-  /** The end of this process is no reason any more. */
+  /** The reaper no longer removes the clone when this process exits. */
   keep(): Promise<void>;
   /**
    * Ends the server and removes the folder.

@@ -54,7 +54,7 @@ export async function startFirstState(
 export async function resetClone(entry: FolderEntry, signal: AbortSignal): Promise<void> {
   const { folder, run, start } = entry;
   if (!start)
-    throw new SafemigrateError('USAGE', `${folder} is no clone that can be reset.`, {
+    throw new SafemigrateError('USAGE', `${folder} cannot be reset.`, {
       hint: '`safemigrate clone` makes such clones. Nothing was changed.',
     });
   const doubt = await doubtOfFolder(folder, run);

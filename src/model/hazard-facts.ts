@@ -10,7 +10,7 @@ import type { StatementFacts } from './statement-actions.ts';
 
 /** The facts from which hazards are found, as plain values. Relations have the names of the report, `public.orders`. */
 export interface HazardFacts {
-  /** How the command ended: if the command itself reports a failure, a failed statement is no news. */
+  /** The end of the command. If it exited with an error, its failed statement is not reported separately. */
   readonly command: Pick<CommandSection, 'exitCode'>;
   readonly statements: readonly StatementSection[];
   readonly transactions: readonly TransactionSection[];

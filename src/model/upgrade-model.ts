@@ -53,7 +53,7 @@ const modeSection = z.object({
   wayBack: z.boolean(),
 });
 
-/** What the target's database and its application are on both versions. */
+/** Results of the checks on the old and on the new version. */
 const applicationSection = z.object({
   /** The mode after which it was tried. */
   mode: z.enum(UPGRADE_MODES),

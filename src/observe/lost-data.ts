@@ -58,8 +58,8 @@ function changedColumns({ schema, columns }: Losses): Lost[] {
 const UNKNOWN: ColumnContent = { rows: null, rowsWithValue: null, rowsChanged: null, exact: false };
 
 /**
- * By what the server counted as deleted, which says more than the difference in rows if others were inserted at the same time; it
- * counts what was rolled back, too, so it is taken only if nothing was. Dead rows make the estimate before a rewrite larger than
+ * Uses the server's count of deleted rows, since inserts hide deletes in the row difference. The count includes rolled-back deletes, so
+ * it is used only if nothing was rolled back. Dead rows make the estimate before a rewrite larger than
  * the one after it: the difference of the two is no loss.
  */
 function deletedRows({ data, transactions }: Losses, dropped: ReadonlySet<string>): Lost[] {

@@ -39,9 +39,9 @@ type TransactionEnd = Extract<Observed, { type: 'transaction-end' }>;
 
 /** A command that sends no more statements than this has each of them in the report. */
 const ALL_KEPT = 2000;
-/** Of one that sends more, the first so many, */
+/** Number of a longer command's first statements that are kept. */
 const FIRST_KEPT = 500;
-/** and of the others the slowest. */
+/** Number of the slowest others that are kept. */
 const SLOWEST_KEPT = 200;
 
 /**
@@ -52,7 +52,7 @@ const SLOWEST_KEPT = 200;
 export class StatementStore {
   readonly #kept = new Map<number, StoredStatement>();
   readonly #transactions = new Map<number, StoredTransaction>();
-  /** Of transactions that have ended, of which nothing is kept by itself. */
+  /** Totals per normalised text, for finished transactions. */
   readonly #repeated = new RepeatedStatements();
   /** Ordered by duration, the shortest first. */
   readonly #slowest: EndedStatement[] = [];

@@ -25,7 +25,7 @@ export const STATEMENT_CAVEATS: readonly Caveat[] = [
     path: 'statements[].walBytes',
     kind: 'estimate',
     reason:
-      'it is what the whole server wrote in the meantime; of statements whose locks were read once the first has it all, and if none were read it is not known',
+      'measured for the whole server; if locks were read once for several statements, the first is charged with all of it, and if none were read it is not known',
   },
   {
     path: 'statements[].rewrote',

@@ -54,7 +54,7 @@ function changedFiles(states: TargetStates, seen: SeenCommand): TargetChange[] {
 function reload(states: TargetStates, seen: SeenCommand): TargetChange[] {
   const [start, after] = [states.start.accounts, states.after.accounts];
   if ('unmeasured' in start || 'unmeasured' in after || start.configuredAt === after.configuredAt) return [];
-  // A server reads them when it starts, too, and its end is no secret: the run loses its connections.
+  // A restart also reads them again, but the run notices that by its lost connections.
   if (states.start.server?.startedAt !== states.after.server?.startedAt) return [];
   return [changeOfServer('the server read its configuration files again', states, seen)];
 }

@@ -132,7 +132,7 @@ async function execute(settings: ConnectionSettings, sql: string, signal: AbortS
   }
 }
 
-/** Whatever the variables name outside, here they name the restored database: there is no other one to be meant. */
+/** All connection variables point to the restored database. */
 function leadingTo(settings: ConnectionSettings, urlEnv: string, outside: Environment): Environment {
   const [place] = settings.hosts;
   const named = new Set(Object.values(VARIABLES));

@@ -99,7 +99,7 @@ async function readRequest(scope: Scope, stop: Stop, plan: RehearsalPlan): Promi
   return { place, given, profile, afterClone, run: newRunId(), sandbox };
 }
 
-/** What is to be written may be somebody's work by now. */
+/** The output file must not exist: a user's file is never overwritten. */
 function refuseToOverwrite(option: string, given: string | null, { command }: RehearsalPlan): void {
   if (given === null) return;
   const file = resolve(command.folder, given);

@@ -24,7 +24,7 @@ export interface Questions {
 }
 
 export interface Given {
-  /** What the file holds; undefined where it is the server that is to be asked. */
+  /** Queries in the file; undefined if they come from pg_stat_statements. */
   readonly queries: ApplicationQueries | null | undefined;
   readonly checks: readonly UserCheck[];
   readonly production: ProductionSizes | null;

@@ -64,7 +64,7 @@ export async function openWindow(
   const closed: ClosedTarget = { settings, database: { name, oid }, comment, server, run, audit };
   const window = new MaintenanceWindow(subject, scope, plan, { closed, consoles, byHand });
   await window.startAgent();
-  // Before anybody has to wait: it may take its time.
+  // Done before clients are held, so its duration does not matter.
   if (target.role.mayCheckpoint) await window.step('checkpoint', () => control.query('CHECKPOINT'));
   await window.pausePoolers();
   return window;

@@ -102,8 +102,8 @@ function typicalTime(kind: WorkKind, { thereBytes, workRows, speedup }: Growth):
 }
 
 /**
- * Returns by how much the work is larger in production: first the best guess, then other ones; none if there is nothing here. Reading
- * goes by bytes, changing by rows; what is sorted or rewritten goes by both. Production may not have the processors for a speed-up.
+ * Returns growth factors for production, most likely first; empty if the clone has no data. Reads scale with bytes, updates with rows,
+ * sorts and rewrites with both. Production may not have the processors for a speed-up.
  */
 function factorsOf(
   kind: WorkKind,

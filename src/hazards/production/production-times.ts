@@ -18,7 +18,7 @@ export interface Grown {
   readonly rows: number | null;
 }
 
-/** Texts of which the command sends several that differ in their literals alone: batches, of which there would be more. */
+/** Normalised texts that occur more than once, such as batches. Production would need more of them. */
 export function repeatedShapes(statements: readonly StatementSection[]): ReadonlySet<string> {
   const seen = new Set<string>();
   const repeated = new Set<string>();

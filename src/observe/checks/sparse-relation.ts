@@ -1,7 +1,7 @@
 import { type FileHandle, open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 
-/** How much there is to be of it, and in files of which size. */
+/** Total size, and the size of a segment file. */
 export interface SparseSize {
   readonly blockBytes: number;
   readonly blocks: number;

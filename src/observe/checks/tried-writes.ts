@@ -111,7 +111,7 @@ async function triedWrite(
   const violated = values && (await violationOf(session, sql, values, table));
   const constraint = own.find(({ name }) => name === violated);
   if (!constraint) return null;
-  // A key of no row is no value of the application's, nor is that of a row that the constraint was not checked for.
+  // Ignores keys that match no row, and rows that an unvalidated constraint was never checked for: the application would not send them.
   const invented = [...constraint.serials, ...constraint.identities];
   const unlike = constraint.validated ? invented : [...invented, ...parameters];
   if (constraint.columns.some((column) => unlike.includes(column))) return null;

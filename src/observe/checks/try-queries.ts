@@ -21,7 +21,7 @@ export interface QueryTrial {
   readonly row: string | null;
 }
 
-/** What pg_stat_statements makes of `interval '1 day'` is no SQL any more: the same as a cast is. */
+/** pg_stat_statements turns `interval '1 day'` into `interval $1`, which is not valid SQL; a cast is. */
 const TYPED_LITERAL = /\b(interval|date|time|timestamp|timestamptz)\s+(\$\d+)/gi;
 
 /**

@@ -40,7 +40,7 @@ function isPlaceOfValue(kind: string, field: string, fields: object): boolean {
   }
 }
 
-/** A value without what it is; whatever is no plain constant stays. */
+/** Replaces a constant by a placeholder; leaves other expressions unchanged. */
 function valueless(value: unknown): unknown {
   if (typeof value === 'string') return { string: true };
   if (Array.isArray(value)) return value.map(valueless);

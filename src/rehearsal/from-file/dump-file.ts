@@ -19,7 +19,7 @@ const GZIP = '\u001f\u008b';
 /** Where a tar archive has its name. */
 const TAR = { from: 257, name: 'ustar' };
 
-/** @throws SafemigrateError `CONFIGURATION` for what is no dump, or cannot be read here. */
+/** @throws SafemigrateError `CONFIGURATION` if the file is not a dump or cannot be read. */
 export async function openDump(file: string, signal: AbortSignal): Promise<DumpFile> {
   const kind = await kindOf(file);
   if (kind === 'text') {

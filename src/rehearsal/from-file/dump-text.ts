@@ -85,7 +85,7 @@ export async function readDumpText(lines: AsyncIterable<string>): Promise<DumpTe
   return { ...found, roles: [...roles].filter((role) => !NOT_ROLES.test(role)) };
 }
 
-/** What is to be run: without what is about databases, and without what an older server does not know. */
+/** Statements to run, without database-level commands and settings unknown to the server. */
 export async function* linesToRun(
   lines: AsyncIterable<string>,
   options: { readonly major: number; readonly byPsql: boolean },

@@ -115,7 +115,7 @@ function headingOf(proof: readonly string[]): string[] {
     ...proof,
     '',
     'Run it with: psql -v ON_ERROR_STOP=1 -f FILE, not in a transaction (-1).',
-    'If it stops, what stands before the failed statement is done: mend the cause, and go on from there.',
+    'If it stops, the statements before the failed one are committed: fix the cause and continue from there.',
     'What the migration tool records about itself is part of it: the tool will find the migration applied.',
   ];
 }

@@ -133,7 +133,7 @@ export const REFUSED_OBJECTS: readonly ObstacleRule[] = [
     code: REFUSED_OTHERWISE,
     severity: 'error',
     message: 'pg_upgrade refuses this cluster',
-    remedy: 'see what it says',
+    remedy: "follow pg_upgrade's own message",
     find: ({ refusal }) => refusal.map((object) => ({ object })),
   },
 ];
