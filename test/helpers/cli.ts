@@ -135,7 +135,8 @@ export async function runLine(line: string, options: CliOptions = {}): Promise<C
 /** An empty folder for one test. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-test-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  // The sandbox of another run that just covers a folder in it makes that anew.
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
   return folder;
 }
 
