@@ -1,19 +1,19 @@
-import type { ApplyOptions } from './apply/apply-options.ts';
 import { makeApplyPlan } from './apply/apply-plan.ts';
+import type { ApplyOptions } from './apply/apply-settings.ts';
 import { performApply } from './apply/perform-apply.ts';
 import type { Report } from './model/report.ts';
 import { describeStatements, type PlannedStatements } from './rehearsal/describe-plan.ts';
 import { makeRehearsalPlan } from './rehearsal/plan.ts';
+import type { RehearseOptions } from './rehearsal/rehearsal-settings.ts';
 import { performRehearsal } from './rehearsal/rehearse.ts';
-import type { RehearseOptions } from './rehearsal/run-options.ts';
 
-export type { ApplyOptions } from './apply/apply-options.ts';
+export type { ApplyOptions } from './apply/apply-settings.ts';
 export { type ErrorCode, SafemigrateError } from './errors.ts';
 export type { Emit, Phase, RunEvent } from './events.ts';
 export type { Report } from './model/report.ts';
 export type { Audit, AuditEntry } from './postgres/connection/audit.ts';
 export type { PlannedStatements } from './rehearsal/describe-plan.ts';
-export type { RehearseOptions } from './rehearsal/run-options.ts';
+export type { RehearseOptions } from './rehearsal/rehearsal-settings.ts';
 
 /**
  * Rehearses a migration command on a clone of its target, and cleans up however it ends.

@@ -1,20 +1,9 @@
-import { asOfNow, fillDefaults, makeRehearsalPlan, type RehearsalPlan } from '../rehearsal/plan.ts';
-import { APPLY_DEFAULTS, type ApplyOptions, type ApplySettings } from './apply-options.ts';
-import {
-  GUARDRAIL_DEFAULTS,
-  type GuardrailSettings,
-  type Guardrails,
-} from './guardrails/guardrail-options.ts';
+import { asOfNow, makeRehearsalPlan, type RehearsalPlan } from '../rehearsal/plan.ts';
+import { fillIn, type PlanOf } from '../settings.ts';
+import { APPLY_SETTINGS, type ApplyOptions } from './apply-settings.ts';
 
 /** Everything that an apply goes by, with every default filled in. */
-export interface ApplyPlan extends RehearsalPlan {
-  /** Why to apply although the rehearsal did not pass; null: then it is refused. */
-  readonly force: string | null;
-  /** The oldest receipt that is accepted. */
-  readonly maxAgeMs: number;
-  /** Reruns of the command after a lock failure. */
-  readonly retries: number;
-  readonly guardrails: Guardrails;
+export interface ApplyPlan extends RehearsalPlan, PlanOf<typeof APPLY_SETTINGS> {
   readonly confirm: ApplyOptions['confirm'];
 }
 
@@ -22,11 +11,7 @@ export interface ApplyPlan extends RehearsalPlan {
 export function makeApplyPlan(options: ApplyOptions): ApplyPlan {
   return {
     ...asOfNow(makeRehearsalPlan(options)),
-    ...fillDefaults<ApplySettings, typeof APPLY_DEFAULTS>(APPLY_DEFAULTS, options),
-    guardrails: fillDefaults<GuardrailSettings, typeof GUARDRAIL_DEFAULTS>(
-      GUARDRAIL_DEFAULTS,
-      options.guardrails ?? {},
-    ),
+    ...fillIn(APPLY_SETTINGS, options),
     confirm: options.confirm,
   };
 }

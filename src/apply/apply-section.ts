@@ -3,7 +3,7 @@ import { beginsAsData } from '../postgres/sql/classify-statement.ts';
 import type { Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
 import type { Cleanup } from '../scope.ts';
 import type { ApplyPlan } from './apply-plan.ts';
-import type { Guardrails } from './guardrails/guardrail-options.ts';
+import type { Guardrails } from './apply-settings.ts';
 
 export interface ApplyResult {
   readonly section: ApplySection;

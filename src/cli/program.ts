@@ -1,16 +1,17 @@
 import { Command, CommanderError, Option } from 'commander';
 import { SafemigrateError } from '../errors.ts';
 import { toolVersion } from '../package.ts';
-import { DESCRIPTION, NOTES, USAGE } from './help-text.ts';
 import {
   configKeyOf,
-  describeOption,
+  describeSetting,
   flagName,
   GROUPS,
-  type OptionSpec,
-  type OptionTable,
-} from './options/option-spec.ts';
-import { RUN_OPTIONS } from './options/run-table.ts';
+  type Setting,
+  type SettingTree,
+  settingsIn,
+} from '../settings.ts';
+import { DESCRIPTION, NOTES, USAGE } from './help-text.ts';
+import { RUN_SETTINGS } from './options/run-table.ts';
 import { type SubcommandName, subcommands } from './options/subcommand-table.ts';
 import { strayWords } from './split-arguments.ts';
 
@@ -39,7 +40,7 @@ export function readWords(own: readonly string[], hasCommand: boolean): ParsedAr
   for (const [action, { options, summary, argument, common = true }] of possible) {
     const hidden = !wantsAll && !common;
     const command = configure(program.command(action, { hidden })).description(summary);
-    for (const spec of Object.values(options)) addOption(command, spec);
+    for (const spec of settingsIn(options)) addOption(command, spec);
     if (argument !== undefined) command.argument(argument);
     command.allowExcessArguments(false).action(() => {
       const [subject] = command.args;
@@ -77,7 +78,7 @@ function runProgram(showsAll: boolean, hasCommand: boolean): Command {
     .argument('[words...]')
     .addHelpText('after', NOTES);
   for (const group of GROUPS) {
-    for (const spec of Object.values(RUN_OPTIONS).filter((each) => each.group === group)) {
+    for (const spec of settingsIn(RUN_SETTINGS).filter((each) => each.group === group)) {
       addOption(program, spec, { group: `${group}:`, hidden: !showsAll && !spec.common });
     }
   }
@@ -85,13 +86,9 @@ function runProgram(showsAll: boolean, hasCommand: boolean): Command {
 }
 
 /** Options before the subcommand's name count as if they followed it; one that it does not have is a mistake. */
-function shared(
-  values: Record<string, unknown>,
-  action: string,
-  table: OptionTable,
-): Record<string, unknown> {
-  const own = Object.values(table).map(configKeyOf);
-  const stray = Object.values(RUN_OPTIONS).find((spec) => {
+function shared(values: Record<string, unknown>, action: string, tree: SettingTree): Record<string, unknown> {
+  const own = settingsIn(tree).map(configKeyOf);
+  const stray = settingsIn(RUN_SETTINGS).find((spec) => {
     const key = configKeyOf(spec);
     return values[key] !== undefined && !own.includes(key);
   });
@@ -122,10 +119,10 @@ function termOf(command: Command): string {
 
 function addOption(
   command: Command,
-  spec: OptionSpec<unknown>,
+  spec: Setting<unknown>,
   { group, hidden = false }: { group?: string; hidden?: boolean } = {},
 ): void {
-  const option = new Option(spec.flag, describeOption(spec)).hideHelp(hidden);
+  const option = new Option(spec.flag, describeSetting(spec)).hideHelp(hidden);
   // Commander gives a switch no value.
   option.argParser((value: string | undefined, previous: string[] | undefined) => [
     ...(previous ?? []),

@@ -10,18 +10,12 @@ import type { Location } from '../report/sarif.ts';
 import { annotations } from './ci/annotations.ts';
 import { withoutCommands } from './ci/log-commands.ts';
 import { keepReport } from './history.ts';
+import type { RunValues } from './options/run-table.ts';
 import { visibleLines } from './print.ts';
 import { styleOf } from './style.ts';
 
-export interface PublishOptions {
-  readonly report?: readonly string[];
-  readonly format?: ReportFormat;
-  /** Everything in the text for a person, not only what is read at first. */
-  readonly verbose?: boolean;
-  /** Undefined: formats for others are redacted, and in CI all of them. */
-  readonly redact?: boolean;
-  readonly rehearsalUrl?: string;
-}
+/** `redact` undefined: formats for others are redacted, and in CI all of them. */
+export type PublishOptions = Pick<RunValues, 'report' | 'format' | 'verbose' | 'redact' | 'clone'>;
 
 /**
  * Checks that the report can be written, before anything is touched: a run without its report would be useless.
@@ -144,7 +138,7 @@ async function located(report: Report): Promise<ReadonlyMap<number, Location>> {
 
 async function keptNote({ run, target, clone }: Report, options: PublishOptions): Promise<string> {
   if (clone.isolation === 'own-cluster') return keptServerNote(run.id, clone.database);
-  if (options.rehearsalUrl !== undefined) {
+  if (options.clone?.rehearsalUrl !== undefined) {
     return (
       `\nThe clone is kept, as the database ${clone.database} on the server of --rehearsal-url.\n` +
       'Drop it with `safemigrate clean --kept --url` and that URL.\n'

@@ -4,6 +4,15 @@ import { SafemigrateError } from '../errors.ts';
 import type { MaintenanceTarget } from '../ownership/control-session.ts';
 import { nameHost } from '../postgres/connection/connection-failures.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
+import { REHEARSAL_SETTINGS } from '../rehearsal/rehearsal-settings.ts';
+import {
+  configKeyOf,
+  flagName,
+  type OptionsOf,
+  type RunMode,
+  type SettingTree,
+  settingsIn,
+} from '../settings.ts';
 import {
   type ConfigOptions,
   configProgram,
@@ -11,37 +20,33 @@ import {
   environmentSource,
   flagSource,
 } from './options/config.ts';
-import {
-  configKeyOf,
-  flagName,
-  type OptionTable,
-  type OptionValues,
-  type RunMode,
-} from './options/option-spec.ts';
 import { readValues, wrongOptions } from './options/read-values.ts';
-import { RUN_OPTIONS, type RunValues } from './options/run-table.ts';
+import { RUN_SETTINGS, type RunValues } from './options/run-table.ts';
 import { subcommands } from './options/subcommand-table.ts';
 
 /**
  * Reads the flags, then SAFEMIGRATE_* variables, then the config file of the current folder. Only what runs a command of the
  * user's executes a config file that is a program: others have tokens, or work where nothing of the code under test is to run.
  */
-export async function gatherOptions<T extends OptionTable>(
-  table: T,
+export async function gatherOptions<T extends SettingTree>(
+  tree: T,
   flags: Record<string, unknown>,
   options: ConfigOptions = { executes: false },
-): Promise<OptionValues<T>> {
+): Promise<OptionsOf<T>> {
   const folder = process.cwd();
   const config = await configSource(folder, options);
-  const program = options.executes || !('urlEnv' in table) ? undefined : configProgram(folder);
+  const program =
+    options.executes || !settingsIn(tree).includes(REHEARSAL_SETTINGS.target.urlEnv)
+      ? undefined
+      : configProgram(folder);
   if (program !== undefined)
     process.stderr.write(
       `${program} holds for rehearsals: this subcommand executes no program of the project, and takes flags and variables.\n`,
     );
-  const known = [RUN_OPTIONS, ...subcommands().map(([, { options }]) => options)];
-  return readValues(table, known, [
-    flagSource(table, flags),
-    environmentSource(table, process.env),
+  const known = [RUN_SETTINGS, ...subcommands().map(([, { options }]) => options)];
+  return readValues(tree, known, [
+    flagSource(tree, flags),
+    environmentSource(tree, process.env),
     ...(config ? [config] : []),
   ]);
 }
@@ -53,24 +58,24 @@ export async function gatherOptions<T extends OptionTable>(
 export async function gatherRunOptions(
   flags: Record<string, unknown>,
 ): Promise<{ values: RunValues; mode: RunMode }> {
-  const values = await gatherOptions(RUN_OPTIONS, flags, { executes: true });
+  const values = await gatherOptions(RUN_SETTINGS, flags, { executes: true });
   if (values.apply && values.swap)
     throw new SafemigrateError('USAGE', '--apply and --swap cannot be given together.', {
       hint: 'Either the command runs on the target, or a migrated clone takes its place. Nothing was touched.',
     });
   const mode = values.apply ? 'apply' : values.swap ? 'swap' : 'rehearse';
-  const mistakes = flagsWithoutEffect(RUN_OPTIONS, flags, mode);
+  const mistakes = flagsWithoutEffect(RUN_SETTINGS, flags, mode);
   if (mistakes.length > 0) throw wrongOptions('USAGE', mistakes);
   return { values, mode };
 }
 
 /** A sentence for each flag that has no effect in this mode. */
 export function flagsWithoutEffect(
-  table: OptionTable,
+  tree: SettingTree,
   flags: Readonly<Record<string, unknown>>,
   mode: RunMode,
 ): string[] {
-  return Object.values(table).flatMap((spec) => {
+  return settingsIn(tree).flatMap((spec) => {
     const { modes } = spec;
     if (modes === undefined || modes.includes(mode) || flags[configKeyOf(spec)] === undefined) return [];
     const needed = modes.filter((each) => each !== 'rehearse').map((each) => `--${each}`);
@@ -90,7 +95,7 @@ export interface NamedPlace extends MaintenanceTarget {
 }
 
 /** Finds the place that a subcommand works on, without connecting; undefined if no target is named. */
-export function findNamedPlace(options: { url?: string; urlEnv?: string }): NamedPlace | undefined {
-  const located = findTarget(options, readEnvironment(process.env, process.cwd()));
+export function findNamedPlace(named: Parameters<typeof findTarget>[0] = {}): NamedPlace | undefined {
+  const located = findTarget(named, readEnvironment(process.env, process.cwd()));
   return located && { ...located, database: { name: located.settings.database } };
 }

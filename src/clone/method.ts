@@ -10,6 +10,7 @@ import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
+import type { CloneOptions } from './clone-settings.ts';
 import type { MethodId } from './method-id.ts';
 import type { NotCarried } from './properties.ts';
 
@@ -44,47 +45,6 @@ export interface CloneContext extends CloneServer {
   readonly audit: Audit;
   /** Ends the run, when something was lost that it cannot go on without. */
   readonly fail: (error: SafemigrateError) => void;
-}
-
-/** How a clone is to be made. */
-export interface CloneOptions {
-  /** Sessions on the target that may be terminated. */
-  readonly disconnect: 'never' | 'idle' | 'all';
-  /** How long to wait for the target to be free of sessions. */
-  readonly waitMs: number;
-  /** How long new connections to the target may have to wait. */
-  readonly maxStallMs: number;
-  /** Nothing larger is copied in full unless the user names the method. */
-  readonly maxCopyBytes: number;
-  /** Lifetime of a clone that runs as its own server. */
-  readonly ttlMs: number;
-  readonly checkpoint: 'fast' | 'spread';
-  /** The folder for a copy of the cluster; null: one that shares the data directory's file system. */
-  readonly folder: string | null;
-  /** Tables come without their rows. */
-  readonly schemaOnly: boolean;
-  /** Patterns, as pg_dump takes them, of tables that come without their rows. */
-  readonly excludeTableData: readonly string[];
-  /** Other databases of the target's server that the command uses. Only a copy of the cluster has them. */
-  readonly databases: readonly string[];
-  /** Lets a clone without a sandbox have foreign servers, untrusted languages and the like, which could reach other systems. */
-  readonly allowExternalAccess: boolean;
-  /** The clone stays after the run. */
-  readonly keep: boolean;
-  /** The time as of which the target is cloned, from a base backup and archived WAL; null: now. */
-  readonly at: PointInTime | null;
-  /** Shell commands that make a clone elsewhere and print its URL, and that remove it. */
-  readonly external: { readonly create: string; readonly destroy: string } | null;
-}
-
-/** What a clone as of another time is made of. */
-export interface PointInTime {
-  /** As PostgreSQL reads it, with a time zone; `latest`: as far as the archive goes. */
-  readonly time: string;
-  /** The folder of a base backup, a data directory in a snapshot of a file system, or the name of a ZFS snapshot. */
-  readonly baseBackup: string;
-  /** As PostgreSQL's restore_command; null: the target's own. */
-  readonly restoreCommand: string | null;
 }
 
 export type Assessment = Possible | Impossible;

@@ -13,8 +13,8 @@ export interface Located {
 }
 
 interface TargetFlags {
-  readonly url?: string | null;
-  readonly urlEnv?: string;
+  readonly url?: string | null | undefined;
+  readonly urlEnv?: string | undefined;
 }
 
 /**

@@ -11,7 +11,8 @@ import type {
 import { timeWords } from './evidence.ts';
 import { type HeldLock, longestLocks } from './held-locks.ts';
 import { durationFlag, lockFlag, sizeFlag } from './override-flags.ts';
-import { type LockLimit, type Policy, refersTo } from './policy.ts';
+import { refersTo } from './policy.ts';
+import type { LockLimit, Policy } from './policy-settings.ts';
 
 /** The measurements that budgets limit. */
 export interface Spent {
@@ -29,7 +30,7 @@ export function budgetReasons(spent: Spent, policy: Policy): string[] {
   const { maxDurationMs, maxWalBytes, maxDiskBytes } = policy;
   const { durationMs } = spent.command;
   return [
-    ...(maxDurationMs !== undefined && durationMs > maxDurationMs
+    ...(maxDurationMs !== null && durationMs > maxDurationMs
       ? [
           `the command took ${formatDuration(durationMs)}, but the limit is ${formatDuration(maxDurationMs)}; ` +
             `to allow it: ${durationFlag(durationMs)}`,
@@ -72,7 +73,7 @@ function loadBudgetReasons(
     },
   ];
   return limits.flatMap(({ flag, what, value, max, format }) => {
-    if (max === undefined) return [];
+    if (max === null) return [];
     if (value === undefined || value === null)
       return [`${flag} counts as exceeded, because there was no run under load (--load)`];
     return value <= max ? [] : [`${what} ${format(value)}, but the limit is ${format(max)} (${flag})`];
@@ -84,9 +85,9 @@ const NEEDS = {
   'max-disk': { what: 'the disk space needed', needs: 'the target would need', of: 'of disk space' },
 } as const;
 
-function sizeReasons(option: keyof typeof NEEDS, bytes: number | null, max: number | undefined): string[] {
+function sizeReasons(option: keyof typeof NEEDS, bytes: number | null, max: number | null): string[] {
   const { what, needs, of } = NEEDS[option];
-  if (max === undefined || (bytes !== null && bytes <= max)) return [];
+  if (max === null || (bytes !== null && bytes <= max)) return [];
   if (bytes === null) return [`${what} could not be measured, so --${option} counts as exceeded`];
   return [
     `${needs} ${formatBytes(bytes)} ${of}, but the limit is ${formatBytes(max)}; ` +

@@ -14,7 +14,8 @@ import { findExitCodeHazards } from './exit-code-checks.ts';
 import { findHazards } from './find-hazards.ts';
 import { type ForecastInput, forecast } from './forecast.ts';
 import { findLoadHazards, foretells } from './load-hazards.ts';
-import { applyPolicy, type Policy } from './policy.ts';
+import { applyPolicy } from './policy.ts';
+import type { Policy } from './policy-settings.ts';
 import { atProductionSize } from './production/at-production-size.ts';
 import { type Findings, judge, type Verdict } from './verdict.ts';
 

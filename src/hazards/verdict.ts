@@ -3,7 +3,8 @@ import type { DataSection, Hazard, SchemaSection, TargetConnection, TargetSectio
 import { attemptWords, decidingAttempts } from './attempt-words.ts';
 import { budgetReasons, type Spent } from './budgets.ts';
 import { extraRunReasons, type RequestedExtraRuns } from './extra-runs.ts';
-import { hazardReasons, type Policy } from './policy.ts';
+import { hazardReasons } from './policy.ts';
+import type { Policy } from './policy-settings.ts';
 
 export interface Verdict {
   readonly pass: boolean;

@@ -1,3 +1,4 @@
+import type { CloneOptions } from '../clone/clone-settings.ts';
 import type { CloneContext, CloneServer } from '../clone/method.ts';
 import { inspectTarget } from '../database/inspect.ts';
 import type { Target } from '../database/target.ts';
@@ -9,14 +10,13 @@ import { parseSettings } from '../postgres/connection/connection-url.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import type { ClonePlan } from './plan.ts';
 
 /**
  * The servers beside the target's that the user named: one to make the clone on, one to copy from.
  * @throws SafemigrateError as inspectTarget() does; `SERVER` where the one to copy from is no standby of the target.
  */
 export async function otherServers(
-  { rehearsalUrl, source }: Pick<ClonePlan, 'rehearsalUrl' | 'source'>,
+  { rehearsalUrl, source }: Pick<CloneOptions, 'rehearsalUrl' | 'source'>,
   target: Target,
   run: RunId,
   environment: Environment,

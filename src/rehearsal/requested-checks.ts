@@ -12,7 +12,7 @@ import {
 import { readChecks, type UserCheck } from '../observe/checks/user-check.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { ChecksPlan } from './plan.ts';
-import { REHEARSAL_DEFAULTS } from './run-options.ts';
+import { REHEARSAL_SETTINGS } from './rehearsal-settings.ts';
 
 /** What is to be asked of the clone before the command and after it. */
 export interface Questions {
@@ -47,14 +47,14 @@ export async function readGiven(
 }
 
 async function givenQueries(queries: string, folder: string): Promise<Given['queries']> {
-  if (queries === STAT_STATEMENTS || queries === REHEARSAL_DEFAULTS.queries) return undefined;
+  if (queries === STAT_STATEMENTS || queries === REHEARSAL_SETTINGS.checks.queries.default) return undefined;
   return queries === 'off' ? null : await readQueryFile(resolve(folder, queries), queries);
 }
 
 /** Production's own statements, unless others are asked for by name. */
 function profiledQueries(queries: string, profile: Profile | null): Given['queries'] {
   if (queries === 'off') return null;
-  if (queries !== REHEARSAL_DEFAULTS.queries || !profile?.statements) return undefined;
+  if (queries !== REHEARSAL_SETTINGS.checks.queries.default || !profile?.statements) return undefined;
   const { texts, countedSince, utility, hidden } = profile.statements;
   return { source: 'profile', countedSince, queries: texts, utility, hidden };
 }

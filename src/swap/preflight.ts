@@ -19,7 +19,7 @@ export async function objectionToSwap(
   if (!report.verdict.pass) return 'the rehearsal did not pass';
   const expectedMs = report.clone.durationMs + report.command.durationMs;
   if (expectedMs > maxClosedMs)
-    return `the target would be closed for about ${formatDuration(expectedMs)}, as estimated from the rehearsal, which is more than --max-stall allows`;
+    return `the target would be closed for about ${formatDuration(expectedMs)}, as estimated from the rehearsal, which is more than --max-closed allows`;
   return (await confirm(report)) ? undefined : 'it was not confirmed';
 }
 

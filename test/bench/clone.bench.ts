@@ -143,7 +143,7 @@ describe.skipIf(skipReason(obstacle))('clone', () => {
       const context = {
         ...options,
         target,
-        options: makeRehearsalPlan({ command: [], maxStallMs: 60_000 }).clone,
+        options: makeRehearsalPlan({ command: [], clone: { maxStallMs: 60_000 } }).clone,
         fail: () => {},
         ...(await claimRun(target, scope, options)),
       };

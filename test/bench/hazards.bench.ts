@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type RehearsalEvidence, reachJudgement } from '../../src/hazards/judgement.ts';
-import { DEFAULT_POLICY } from '../../src/hazards/policy.ts';
+import { DEFAULT_POLICY } from '../../src/hazards/policy-settings.ts';
 import type { QueriesSection, SchemaChange } from '../../src/model/report.ts';
 import type { Action } from '../../src/model/statement-actions.ts';
 import { asking, facts, relation, statement } from '../helpers/facts.ts';

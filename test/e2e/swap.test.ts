@@ -302,15 +302,15 @@ describe('a swap is refused, and the target stays open and untouched:', () => {
     await refusedFor(/exit code 9, although it passed/, swapArgs(url, ...differently('exit 9')), 'undone');
   });
 
-  test('a command that takes longer than --max-stall allows, which is ended', async () => {
-    const args = swapArgs(url, '--max-stall', '4s', ...differently('exec sleep 600'));
-    await refusedFor(/closed for longer than --max-stall/, args, 'undone');
+  test('a command that takes longer than --max-closed allows, which is ended', async () => {
+    const args = swapArgs(url, '--max-closed', '4s', ...differently('exec sleep 600'));
+    await refusedFor(/closed for longer than --max-closed/, args, 'undone');
   });
 
-  test('a rehearsal that takes longer than --max-stall allows', async () => {
+  test('a rehearsal that takes longer than --max-closed allows', async () => {
     await refusedFor(
       /would be closed for about/,
-      swapArgs(url, '--max-stall', '1s', '--', ...sqlCommand(`SELECT pg_sleep(1); ${MIGRATION}`)),
+      swapArgs(url, '--max-closed', '1s', '--', ...sqlCommand(`SELECT pg_sleep(1); ${MIGRATION}`)),
     );
   });
 

@@ -1,5 +1,6 @@
 import { chooseMethod } from '../../src/clone/choose.ts';
-import type { Clone, CloneContext, CloneOptions, Possible } from '../../src/clone/method.ts';
+import type { CloneOptions } from '../../src/clone/clone-settings.ts';
+import type { Clone, CloneContext, Possible } from '../../src/clone/method.ts';
 import type { MethodId } from '../../src/clone/method-id.ts';
 import { inspectTarget } from '../../src/database/inspect.ts';
 import type { RunEvent } from '../../src/events.ts';
@@ -20,7 +21,7 @@ export interface Cloning {
   make(change?: Partial<Possible>): Promise<Clone>;
 }
 
-export interface CloningOptions extends Partial<CloneOptions> {
+export interface CloningOptions extends Partial<Omit<CloneOptions, 'method' | 'source'>> {
   readonly method?: MethodId;
   readonly signal?: AbortSignal;
   readonly onSent?: (entry: AuditEntry) => void;

@@ -1,6 +1,6 @@
 import { flagSource } from '../../src/cli/options/config.ts';
 import { readValues } from '../../src/cli/options/read-values.ts';
-import { RUN_OPTIONS } from '../../src/cli/options/run-table.ts';
+import { RUN_SETTINGS } from '../../src/cli/options/run-table.ts';
 import { subcommands } from '../../src/cli/options/subcommand-table.ts';
 import { readWords } from '../../src/cli/program.ts';
 import { flagsWithoutEffect } from '../../src/cli/read-options.ts';
@@ -98,9 +98,9 @@ export function mistakeIn(argv: readonly string[]): string | undefined {
     if (asked === 'shown') return undefined;
     if (asked.action === 'rehearse') {
       if (command === undefined || command.length === 0) return 'There is no command.';
-      readValues(RUN_OPTIONS, [], [flagSource(RUN_OPTIONS, asked.values)]);
+      readValues(RUN_SETTINGS, [], [flagSource(RUN_SETTINGS, asked.values)]);
       const mode = 'apply' in asked.values ? 'apply' : 'swap' in asked.values ? 'swap' : 'rehearse';
-      return flagsWithoutEffect(RUN_OPTIONS, asked.values, mode)[0];
+      return flagsWithoutEffect(RUN_SETTINGS, asked.values, mode)[0];
     }
     const { options } = new Map(subcommands()).get(asked.action) ?? {};
     if (options !== undefined) readValues(options, [], [flagSource(options, asked.values)]);

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { APPLY_SETTINGS, type Guardrails } from '../../src/apply/apply-settings.ts';
 import { type GuardedWatch, startGuardedProxy } from '../../src/apply/guardrails/guarded-proxy.ts';
-import { GUARDRAIL_DEFAULTS, type GuardrailSettings } from '../../src/apply/guardrails/guardrail-options.ts';
 import { inspectTarget } from '../../src/database/inspect.ts';
 import type { SafemigrateError } from '../../src/errors.ts';
 import { newRunId, type RunId } from '../../src/ownership/run-id.ts';
@@ -12,6 +12,7 @@ import { readEnvironment } from '../../src/postgres/connection/environment.ts';
 import type { Observed } from '../../src/proxy/observed.ts';
 import { rehearsedOf } from '../../src/rehearsal/receipts/rehearsed.ts';
 import { Scope } from '../../src/scope.ts';
+import { fillIn } from '../../src/settings.ts';
 
 export interface Guarded {
   /** Leads through the proxy. */
@@ -29,7 +30,7 @@ export interface Guarded {
 export async function withGuarded<T>(
   databaseUrl: string,
   rehearsed: readonly string[],
-  { redact = false, ...settings }: GuardrailSettings & { readonly redact?: boolean },
+  { redact = false, ...settings }: Partial<Guardrails> & { readonly redact?: boolean },
   use: (guarded: Guarded) => Promise<T>,
 ): Promise<T> {
   const place = parseSettings(databaseUrl, readEnvironment({}, '/'));
@@ -47,7 +48,7 @@ export async function withGuarded<T>(
       run,
       logins: [place],
       rehearsed: rehearsedOf(rehearsed.map((sql, at) => ({ index: at + 1, sql, durationMs: 1 }))),
-      guardrails: { ...GUARDRAIL_DEFAULTS, ...settings },
+      guardrails: { ...fillIn(APPLY_SETTINGS.guardrails, {}), ...settings },
       redact,
       env,
       listen: '127.0.0.1',

@@ -1,5 +1,5 @@
 import { type Judgement, type RehearsalEvidence, reachJudgement } from '../../src/hazards/judgement.ts';
-import { DEFAULT_POLICY } from '../../src/hazards/policy.ts';
+import { DEFAULT_POLICY } from '../../src/hazards/policy-settings.ts';
 import type { Profile } from '../../src/model/profile-model.ts';
 import { facts } from './facts.ts';
 import { sampleReport } from './reports.ts';

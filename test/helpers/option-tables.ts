@@ -1,12 +1,13 @@
+import { RUN_SETTINGS } from '../../src/cli/options/run-table.ts';
+import { subcommands } from '../../src/cli/options/subcommand-table.ts';
 import {
-  describeOption,
+  describeSetting,
   flagName,
   GROUPS,
-  type OptionSpec,
-  type OptionTable,
-} from '../../src/cli/options/option-spec.ts';
-import { RUN_OPTIONS } from '../../src/cli/options/run-table.ts';
-import { subcommands } from '../../src/cli/options/subcommand-table.ts';
+  type Setting,
+  type SettingTree,
+  settingsIn,
+} from '../../src/settings.ts';
 
 /** The block of docs/cli.md that `npm run docs` writes. */
 export const OPTIONS_BLOCK = 'options';
@@ -15,7 +16,7 @@ export const OPTIONS_PAGE = 'docs/cli.md';
 
 /** All options as Markdown, made from the table that the command line itself reads. */
 export function optionTables(): string {
-  const run = Object.values(RUN_OPTIONS);
+  const run = settingsIn(RUN_SETTINGS);
   const groups = GROUPS.map((group) =>
     tableOf(
       group,
@@ -25,39 +26,41 @@ export function optionTables(): string {
   const others = subcommands()
     .filter(([, { options }]) => Object.keys(options).length > 0)
     .map(([name, { options }]) => `- \`${name}\`: ${flagsOf(options)}`);
-  const only = Object.assign({}, RUN_OPTIONS, ...subcommands().map(([, { options }]) => options));
+  const all = [RUN_SETTINGS, ...subcommands().map(([, { options }]) => options)].flatMap(settingsIn);
+  const flagOnly = all.filter(({ notInFile }) => notInFile === true);
   return [
     ...groups,
     `Subcommands take these, with the same meaning unless it is given here:\n\n${others.join('\n')}`,
     tableOf('Subcommands', ownOptions()),
-    `Not in a config file: ${flagsOf(only, (spec) => spec.notInFile === true)}.`,
+    `Not in a config file: ${[...new Set(flagOnly.map(quotedFlag))].join(', ')}.`,
   ].join('\n\n');
 }
 
-function tableOf(title: string, specs: readonly OptionSpec<unknown>[]): string {
+function tableOf(title: string, specs: readonly Setting<unknown>[]): string {
   const rows = specs.flatMap((spec) => [
-    `| \`${spec.flag}\` | ${cell(describeOption(spec))} |`,
+    `| \`${spec.flag}\` | ${cell(describeSetting(spec))} |`,
     ...(spec.negation ? [`| \`--no-${flagName(spec).slice(2)}\` | ${cell(spec.negation)} |`] : []),
   ]);
   return [`| ${title} | |`, '|---|---|', ...rows].join('\n');
 }
 
 /** Options of subcommands that a run does not have, or that mean something else there. */
-function ownOptions(): OptionSpec<unknown>[] {
-  const run = Object.values(RUN_OPTIONS).map(describeOption);
+function ownOptions(): Setting<unknown>[] {
+  const run = settingsIn(RUN_SETTINGS).map(describeSetting);
   const own = subcommands().flatMap(([name, { options }]) =>
-    Object.values(options)
-      .filter((spec) => !run.includes(describeOption(spec)))
+    settingsIn(options)
+      .filter((spec) => !run.includes(describeSetting(spec)))
       .map((spec) => ({ ...spec, flag: `${name} ${spec.flag}` })),
   );
   return own;
 }
 
-function flagsOf(table: OptionTable, wanted: (spec: OptionSpec<unknown>) => boolean = () => true): string {
-  return Object.values(table)
-    .filter(wanted)
-    .map((spec) => `\`${flagName(spec)}\``)
-    .join(', ');
+function flagsOf(tree: SettingTree): string {
+  return settingsIn(tree).map(quotedFlag).join(', ');
+}
+
+function quotedFlag(setting: Setting<unknown>): string {
+  return `\`${flagName(setting)}\``;
 }
 
 function cell(text: string): string {

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { exitCodeOfError } from '../../src/cli/exit-codes.ts';
-import { configKeyOf, flagName, GROUPS, variableOf } from '../../src/cli/options/option-spec.ts';
-import { RUN_OPTIONS } from '../../src/cli/options/run-table.ts';
+import { RUN_SETTINGS } from '../../src/cli/options/run-table.ts';
 import type { ErrorCode } from '../../src/errors.ts';
+import { configKeyOf, flagName, GROUPS, settingsIn, variableOf } from '../../src/settings.ts';
 
 export const CONFIGURATION_PAGE = 'docs/configuration.md';
 export const CONFIGURATION_BLOCK = 'keys';
@@ -13,7 +13,7 @@ export const ERRORS_BLOCK = 'errors';
 /** The key and the variable of each option of a run, as Markdown. */
 export function configurationTable(): string {
   const rows = GROUPS.flatMap((group) =>
-    Object.values(RUN_OPTIONS)
+    settingsIn(RUN_SETTINGS)
       .filter((spec) => spec.group === group)
       .map((spec) => {
         const { notInFile = false } = spec;

@@ -156,7 +156,7 @@ test.each(FAULTS)('%s (%s) is not proved', async (_what, name, fault, reason) =>
   const { proposal } = await rehearse({
     command: [process.execPath, COMMAND, JSON.stringify([{ schema: 'public', file: fixture.files.bad }])],
     env: { ...plainEnvironment(), DATABASE_URL: target.url },
-    clone: 'template',
+    clone: { method: 'template' },
     propose: script,
     proposeAll: name === 'TYPE_CHANGE_REWRITES',
   });

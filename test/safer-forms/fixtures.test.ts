@@ -44,7 +44,7 @@ describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
     safer = await rehearse({
       command: psqlCommand('-f', script),
       env: { ...plainEnvironment(), DATABASE_URL: url },
-      clone: 'template',
+      clone: { method: 'template' },
     });
     good = await rehearseAll(url, fixtures, 'good', path.join(folder, `${version}-good.sql`));
   }, 240_000);
@@ -101,7 +101,7 @@ function rehearseAll(
   return rehearse({
     command: [process.execPath, COMMAND, JSON.stringify(files)],
     env: { ...plainEnvironment(), DATABASE_URL: url },
-    clone: 'template',
+    clone: { method: 'template' },
     propose: script,
   });
 }

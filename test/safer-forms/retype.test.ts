@@ -29,7 +29,7 @@ describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
     const options = {
       command: psqlCommand('-c', sql),
       env,
-      clone: 'template',
+      clone: { method: 'template' },
       propose: file,
       proposeAll,
     } as const;
@@ -45,7 +45,7 @@ describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
       changes: [{ codes: ['TYPE_CHANGE_REWRITES'] }],
       tolerated: [],
     });
-    const safer = await rehearse({ command: psqlCommand('-f', file), env, clone: 'template' });
+    const safer = await rehearse({ command: psqlCommand('-f', file), env, clone: { method: 'template' } });
     expect(safer.schema?.after, readFileSync(file, 'utf8')).toBe(report.schema?.after);
     expect(safer.hazards.map(({ code }) => code)).not.toContain('TYPE_CHANGE_REWRITES');
     await withClient(url, async (client) => {

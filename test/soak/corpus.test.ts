@@ -92,9 +92,9 @@ async function told(kind: Kind): Promise<Told[]> {
     command: [process.execPath, COMMAND, JSON.stringify(files)],
     env: { ...plainEnvironment(), DATABASE_URL: database.url },
     folder,
-    clone: 'template',
-    queries: 'off',
-    profile: await largeProfile(database.url, folder),
+    clone: { method: 'template' },
+    checks: { queries: 'off' },
+    profile: { file: await largeProfile(database.url, folder) },
   });
   await database.drop();
   return bySession(report, examples);

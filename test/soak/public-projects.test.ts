@@ -143,8 +143,8 @@ describe.each(found)('$name', ({ name, tools, record, batches, labels, harmless,
         command: [process.execPath, COMMAND, file],
         env: { ...plainEnvironment(), DATABASE_URL: database.url },
         folder: scratch,
-        clone: 'template',
-        queries: 'off',
+        clone: { method: 'template' },
+        checks: { queries: 'off' },
       });
       const tables = await withClient(database.url, tableNames);
       for (const migration of batch) {

@@ -100,8 +100,8 @@ function proposeFor(migration: Migration, url: string): Promise<Report> {
     command: [process.execPath, COMMAND, file],
     env: { ...plainEnvironment(), DATABASE_URL: url },
     folder: scratch,
-    clone: 'template',
-    queries: 'off',
+    clone: { method: 'template' },
+    checks: { queries: 'off' },
     propose,
   });
 }

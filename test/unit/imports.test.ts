@@ -14,6 +14,8 @@ const LAYERS = [
   'package.ts',
   'scope.ts',
   'stop.ts',
+  'value-types.ts',
+  'settings.ts',
   'model',
   'measured.ts',
   'postgres',

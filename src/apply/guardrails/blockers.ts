@@ -1,8 +1,8 @@
 import { formatDuration } from '../../format.ts';
 import type { ActivityReader } from '../../observe/activity-reader.ts';
 import type { Statement } from '../../proxy/observed.ts';
+import type { Unblock } from '../apply-settings.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
-import type { Unblock } from './guardrail-options.ts';
 
 // Without pg_read_all_stats a role sees only the pids of other roles' sessions.
 const BLOCKER = `

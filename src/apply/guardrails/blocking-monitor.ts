@@ -3,9 +3,9 @@ import type { DuringSection } from '../../model/report.ts';
 import type { ActivityReader } from '../../observe/activity-reader.ts';
 import { blockedBehind, WAITERS, type Waiter } from '../../observe/waiters.ts';
 import type { Observed, Statement } from '../../proxy/observed.ts';
+import type { Guardrails } from '../apply-settings.ts';
 import { Blockers } from './blockers.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
-import type { Guardrails } from './guardrail-options.ts';
 
 type Reason = DuringSection['cancelled'][number]['reason'];
 type Excess = Omit<DuringSection['cancelled'][number], 'sql' | 'outcome'>;

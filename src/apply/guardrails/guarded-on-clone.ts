@@ -2,8 +2,8 @@ import { forOwnSessions } from '../../clone/own-sessions.ts';
 import { ignore } from '../../rehearsal/plan.ts';
 import { rehearsedOf } from '../../rehearsal/receipts/rehearsed.ts';
 import { type OpenGuarded, openWay } from '../../rehearsal/run-on-clone.ts';
+import type { Guardrails } from '../apply-settings.ts';
 import { startGuardedProxy } from './guarded-proxy.ts';
-import type { Guardrails } from './guardrail-options.ts';
 
 /**
  * Makes what opens a command's way to a clone with the guardrails that its apply will have: its timeouts, retries of statements, and the

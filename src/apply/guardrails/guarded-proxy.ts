@@ -14,13 +14,13 @@ import { withSettings } from '../../postgres/protocol/startup-settings.ts';
 import type { Gate, Observer } from '../../proxy/observed.ts';
 import type { Rehearsed } from '../../rehearsal/receipts/rehearsed.ts';
 import type { Scope } from '../../scope.ts';
+import type { Guardrails } from '../apply-settings.ts';
 import { InvalidIndexes } from '../retry/invalid-indexes.ts';
 import { Retries } from '../retry/statement-retries.ts';
 import { ApplyGate } from './apply-gate.ts';
 import { BlockingMonitor } from './blocking-monitor.ts';
 import { listenForOrders } from './control.ts';
 import { GuardrailEvents } from './guardrail-events.ts';
-import { type Guardrails, settingsOf } from './guardrail-options.ts';
 import { ManualControl } from './manual-control.ts';
 import { ProgressTracker } from './progress-tracker.ts';
 import { RunComparison } from './run-comparison.ts';
@@ -189,4 +189,13 @@ function abortedByRequest(run: RunId): SafemigrateError {
   return new SafemigrateError('INTERRUPTED', `The run was aborted by \`safemigrate abort ${run}\`.`, {
     hint: 'What the command has committed stays; the report lists it.',
   });
+}
+
+/** The settings that the command's sessions begin with. */
+function settingsOf({ lockTimeoutMs, statementTimeoutMs, idleTimeoutMs }: Guardrails) {
+  const settings: Record<string, string> = {};
+  if (lockTimeoutMs > 0) settings.lock_timeout = String(lockTimeoutMs);
+  if (statementTimeoutMs > 0) settings.statement_timeout = String(statementTimeoutMs);
+  if (idleTimeoutMs > 0) settings.idle_in_transaction_session_timeout = String(idleTimeoutMs);
+  return settings;
 }

@@ -1,8 +1,8 @@
 import { formatBytes, formatDuration } from '../../format.ts';
 import type { ActivityReader } from '../../observe/activity-reader.ts';
+import type { Lag } from '../apply-settings.ts';
 import { pause } from '../retry/backoff.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
-import type { Lag } from './guardrail-options.ts';
 
 const LAG = `
 SELECT coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)), 0)::float8 AS bytes,

@@ -3,8 +3,8 @@ import { type LockFailure, lockFailureOf } from '../../postgres/lock-failures.ts
 import { concurrentFailure, fieldsIf, saysNowait } from '../../postgres/sql/classify-statement.ts';
 import type { Node } from '../../postgres/sql/tree.ts';
 import type { Intent, Observed, StatementAttempt } from '../../proxy/observed.ts';
+import type { Guardrails } from '../apply-settings.ts';
 import type { GuardrailEvents } from '../guardrails/guardrail-events.ts';
-import type { Guardrails } from '../guardrails/guardrail-options.ts';
 import { backoffMs, pause } from './backoff.ts';
 import type { InvalidIndexes } from './invalid-indexes.ts';
 

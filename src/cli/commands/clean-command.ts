@@ -12,10 +12,10 @@ import { parseSettings } from '../../postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../postgres/connection/environment.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { visible } from '../../report/visible.ts';
+import type { OptionsOf } from '../../settings.ts';
 import { nameConsole, type PooledTarget, resumePooler } from '../../swap/pgbouncer.ts';
 import { EXIT } from '../exit-codes.ts';
-import type { OptionValues } from '../options/option-spec.ts';
-import { CLEAN_OPTIONS } from '../options/subcommand-table.ts';
+import { CLEAN_SETTINGS } from '../options/subcommand-table.ts';
 import { findNamedPlace, gatherOptions, type NamedPlace, nameServer } from '../read-options.ts';
 import { NOTHING_HERE } from './list-command.ts';
 
@@ -31,7 +31,7 @@ interface Outcome {
  * does not answer.
  */
 export async function cleanCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
-  const options = await gatherOptions(CLEAN_OPTIONS, flags);
+  const options = await gatherOptions(CLEAN_SETTINGS, flags);
   const kept = options.kept ?? false;
   const cgroups = removeEmptyCgroups().map((words) => ({ what: 'removed' as const, words }));
   const outcomes: Outcome[] = [
@@ -40,7 +40,7 @@ export async function cleanCommand(flags: Record<string, unknown>, signal: Abort
     ...cgroups,
   ];
   outcomes.forEach(print);
-  const target = findNamedPlace(options);
+  const target = findNamedPlace(options.target);
   if (target) {
     const more = await serverCleaned(target, options, signal);
     more.forEach(print);
@@ -70,7 +70,10 @@ async function externalsCleaned(kept: boolean): Promise<Outcome[]> {
   ];
 }
 
-function originalsToDrop({ originals, olderThanMs }: { originals?: boolean; olderThanMs?: number }) {
+function originalsToDrop({
+  originals,
+  olderThanMs,
+}: Pick<OptionsOf<typeof CLEAN_SETTINGS>, 'originals' | 'olderThanMs'>) {
   if (originals) return { originals: olderThanMs === undefined ? {} : { olderThanMs } };
   if (olderThanMs === undefined) return {};
   throw new SafemigrateError('USAGE', '--older-than goes with --originals.', {
@@ -80,7 +83,7 @@ function originalsToDrop({ originals, olderThanMs }: { originals?: boolean; olde
 
 async function serverCleaned(
   target: NamedPlace,
-  options: OptionValues<typeof CLEAN_OPTIONS>,
+  options: OptionsOf<typeof CLEAN_SETTINGS>,
   signal: AbortSignal,
 ): Promise<Outcome[]> {
   const { kept = false, pgbouncer = [] } = options;

@@ -3,11 +3,11 @@ import { formatDuration, plural } from '../../format.ts';
 import { resetClone } from '../../local-server/first-state.ts';
 import { CLONE_PORT, type FolderEntry, readEntries } from '../../ownership/folder-records.ts';
 import { parseRunId } from '../../ownership/run-id.ts';
-import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
+import { ignore, makeRehearsalPlan } from '../../rehearsal/plan.ts';
 import { makeResettableClones, type ResettableClone } from '../../rehearsal/resettable-clones.ts';
 import { auditTo } from '../audit-file.ts';
 import { EXIT } from '../exit-codes.ts';
-import { CLONE_OPTIONS } from '../options/subcommand-table.ts';
+import { KEPT_CLONE_SETTINGS } from '../options/subcommand-table.ts';
 import { visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { gatherOptions } from '../read-options.ts';
@@ -17,17 +17,22 @@ const MOST = 100;
 
 /** Makes clones that stay for a while, and prints their URLs on stdout, one a line. @returns 0 */
 export async function cloneCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
-  const { format, audit, count = 1, keepForMs, ...settings } = await gatherOptions(CLONE_OPTIONS, flags);
+  const {
+    format,
+    audit,
+    count = 1,
+    keepForMs,
+    clone,
+    target,
+  } = await gatherOptions(KEPT_CLONE_SETTINGS, flags);
   if (count < 1 || count > MOST)
     throw new SafemigrateError('USAGE', `--count is ${count}, and can be 1 to ${MOST}.`);
   const started = performance.now();
   const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
-  const cloneTtlMs = keepForMs ?? CLONE_OPTIONS.keepForMs.default;
-  const audited = audit === undefined ? {} : { audit: auditTo(audit) };
   const plan = makeRehearsalPlan({
-    ...settings,
-    ...audited,
-    cloneTtlMs,
+    target,
+    clone: { ...clone, ttlMs: keepForMs ?? KEPT_CLONE_SETTINGS.keepForMs.default },
+    audit: audit === undefined ? ignore : auditTo(audit),
     command: [],
     emit: display.emit,
     signal,

@@ -3,7 +3,7 @@ import { messageOf, SafemigrateError } from '../../errors.ts';
 import { COMMENT_MARK } from '../../report/markdown.ts';
 import { notePlace, publishNote } from '../ci/pull-request-notes.ts';
 import { EXIT } from '../exit-codes.ts';
-import { COMMENT_OPTIONS } from '../options/subcommand-table.ts';
+import { COMMENT_SETTINGS } from '../options/subcommand-table.ts';
 import { visibleLines } from '../print.ts';
 import { gatherOptions } from '../read-options.ts';
 
@@ -15,7 +15,7 @@ export async function commentCommand(
   file: string | undefined,
   flags: Record<string, unknown>,
 ): Promise<number> {
-  const { name } = await gatherOptions(COMMENT_OPTIONS, flags);
+  const { name } = await gatherOptions(COMMENT_SETTINGS, flags);
   if (file === undefined)
     throw new SafemigrateError('USAGE', 'There is no report to comment with.', {
       hint: 'safemigrate comment report.md, after a run with --report report.md',

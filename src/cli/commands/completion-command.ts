@@ -1,7 +1,7 @@
 import { SafemigrateError } from '../../errors.ts';
+import { flagName, type Setting, type SettingTree, settingsIn } from '../../settings.ts';
 import { EXIT } from '../exit-codes.ts';
-import { flagName, type OptionSpec, type OptionTable } from '../options/option-spec.ts';
-import { RUN_OPTIONS } from '../options/run-table.ts';
+import { RUN_SETTINGS } from '../options/run-table.ts';
 import { subcommands } from '../options/subcommand-table.ts';
 
 /** Prints a completion script for the shell, made from the table of options. */
@@ -21,8 +21,8 @@ export function completionCommand(shell: string | undefined): number {
 
 const SHELLS: Readonly<Record<string, () => string>> = { bash, zsh, fish };
 
-function flagsOf(table: OptionTable): string[] {
-  return [...Object.values(table).map(flagName), '--help'];
+function flagsOf(tree: SettingTree): string[] {
+  return [...settingsIn(tree).map(flagName), '--help'];
 }
 
 /** After `--` the shell completes the command as if it were typed alone. */
@@ -42,7 +42,7 @@ _safemigrate() {
   case \${COMP_WORDS[1]} in
 ${cases.join('\n')}
     *)
-      words='${flagsOf(RUN_OPTIONS).join(' ')} --version --'
+      words='${flagsOf(RUN_SETTINGS).join(' ')} --version --'
       if [ "$COMP_CWORD" -eq 1 ]; then words="$words ${subcommands()
         .map(([name]) => name)
         .join(' ')}"; fi
@@ -58,8 +58,8 @@ complete -F _safemigrate safemigrate
 function zsh(): string {
   const quoted = (text: string) =>
     text.replaceAll("'", "'\\''").replaceAll('[', '(').replaceAll(']', ')').replaceAll(':', '\\:');
-  const specs = (table: OptionTable) =>
-    Object.values(table).map(({ flag, summary, type }) => {
+  const specs = (tree: SettingTree) =>
+    settingsIn(tree).map(({ flag, summary, type }) => {
       const [name = '', value] = flag.split(' ');
       return `'${type.repeatable ? '*' : ''}${name}[${quoted(summary)}]${value ? `:${quoted(value.replace(/[<>]/g, ''))}:_files` : ''}'`;
     });
@@ -81,7 +81,7 @@ ${cases.join('\n')}
       if (( CURRENT == 2 )); then _values 'subcommand' ${subcommands()
         .map(([name, { summary }]) => `'${name}[${quoted(summary)}]'`)
         .join(' ')}; fi
-      _arguments ${specs(RUN_OPTIONS).join(' ')}
+      _arguments ${specs(RUN_SETTINGS).join(' ')}
       ;;
   esac
 }
@@ -91,7 +91,7 @@ compdef _safemigrate safemigrate
 
 function fish(): string {
   const quoted = (text: string) => text.replaceAll('\\', '\\\\').replaceAll("'", "\\'");
-  const line = (condition: string, { flag, summary }: OptionSpec<unknown>) => {
+  const line = (condition: string, { flag, summary }: Setting<unknown>) => {
     const [name = '', value] = flag.split(' ');
     return `complete -c safemigrate -n '${condition}' -l ${name.slice(2)}${value ? ' -r' : ''} -d '${quoted(summary)}'`;
   };
@@ -103,9 +103,9 @@ function fish(): string {
       ([name, { summary }]) =>
         `complete -c safemigrate -n __fish_use_subcommand -a ${name} -d '${quoted(summary)}'`,
     ),
-    ...Object.values(RUN_OPTIONS).map((spec) => line(first, spec)),
+    ...settingsIn(RUN_SETTINGS).map((spec) => line(first, spec)),
     ...subcommands().flatMap(([name, { options }]) =>
-      Object.values(options).map((spec) => line(`__fish_seen_subcommand_from ${name}`, spec)),
+      settingsIn(options).map((spec) => line(`__fish_seen_subcommand_from ${name}`, spec)),
     ),
     "complete -c safemigrate -n 'contains -- -- (commandline -opc)' -xa '(__fish_complete_subcommand --fcs-skip=2)'",
     '',

@@ -13,7 +13,7 @@ import { verdictText } from '../../report/text/verdict-text.ts';
 import { Scope } from '../../scope.ts';
 import { LAST_SAFE, SHOP } from '../demo/shop.ts';
 import { EXIT, exitCodeOfReport } from '../exit-codes.ts';
-import { DEMO_OPTIONS } from '../options/subcommand-table.ts';
+import { DEMO_SETTINGS } from '../options/subcommand-table.ts';
 import { progress } from '../progress.ts';
 import { checkWritable, writeReport } from '../publish.ts';
 import { gatherOptions } from '../read-options.ts';
@@ -28,7 +28,7 @@ const MIGRATE = fileURLToPath(builtFile('cli/demo/migrate.js'));
  * form of the first ones. Nothing is left behind. @returns 0 if all went as it should.
  */
 export async function demoCommand(flags: Record<string, unknown>, signals: SignalWatch): Promise<number> {
-  const options = await gatherOptions(DEMO_OPTIONS, flags);
+  const options = await gatherOptions(DEMO_SETTINGS, flags);
   for (const file of options.report ?? []) checkWritable(file);
   const style = styleOf({ stream: process.stderr, env: process.env });
   const scope = new Scope();

@@ -2,21 +2,27 @@ import type { Assessment } from '../../clone/method.ts';
 import type { MethodId } from '../../clone/method-id.ts';
 import type { Privilege } from '../../database/privileges.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
-import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
+import { ignore, makeRehearsalPlan } from '../../rehearsal/plan.ts';
 import { restrictionText } from '../../report/isolation-phrases.ts';
 import { flow, type Span, type TextStyle, tone } from '../../report/text-layout.ts';
 import { auditTo } from '../audit-file.ts';
 import { type Diagnosis, diagnose } from '../doctor/examine.ts';
 import { EXIT } from '../exit-codes.ts';
-import { DOCTOR_OPTIONS } from '../options/subcommand-table.ts';
+import { DOCTOR_SETTINGS } from '../options/subcommand-table.ts';
 import { gatherOptions, nameServer } from '../read-options.ts';
 import { styleOf } from '../style.ts';
 
 /** Prints which ways to clone work for this target, and what the others lack. @returns 0 if a rehearsal is possible. */
 export async function doctorCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
-  const { format, audit, ...settings } = await gatherOptions(DOCTOR_OPTIONS, flags);
-  const audited = audit === undefined ? {} : { audit: auditTo(audit) };
-  const diagnosis = await diagnose(makeRehearsalPlan({ ...settings, ...audited, command: [], signal }));
+  const { format, audit, ...settings } = await gatherOptions(DOCTOR_SETTINGS, flags);
+  const diagnosis = await diagnose(
+    makeRehearsalPlan({
+      ...settings,
+      audit: audit === undefined ? ignore : auditTo(audit),
+      command: [],
+      signal,
+    }),
+  );
   const style = styleOf({ stream: process.stdout, env: process.env });
   process.stdout.write(format === 'json' ? asJson(diagnosis) : asText(diagnosis, style));
   return diagnosis.taken === null ? EXIT.cannotRehearse : EXIT.passed;

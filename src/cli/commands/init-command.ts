@@ -5,7 +5,7 @@ import { EXIT } from '../exit-codes.ts';
 import { type DetectedTool, detectTools } from '../init/detect-tool.ts';
 import { firstCommand, planInit } from '../init/init-files.ts';
 import type { ProjectFiles } from '../init/project-files.ts';
-import { INIT_OPTIONS } from '../options/subcommand-table.ts';
+import { INIT_SETTINGS } from '../options/subcommand-table.ts';
 import { visibleLines } from '../print.ts';
 import { gatherOptions } from '../read-options.ts';
 
@@ -17,7 +17,7 @@ const CONFIGS = ['safemigrate.config.js', 'safemigrate.config.mjs', 'safemigrate
  * @throws SafemigrateError `USAGE` if no tool is recognised.
  */
 export async function initCommand(flags: Record<string, unknown>): Promise<number> {
-  const { dryRun = false } = await gatherOptions(INIT_OPTIONS, flags);
+  const { dryRun = false } = await gatherOptions(INIT_SETTINGS, flags);
   const folder = process.cwd();
   const project = projectFiles(folder);
   const [tool, ...others] = detectTools(project);

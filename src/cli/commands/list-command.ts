@@ -13,7 +13,7 @@ import { whoMayWait } from '../../ownership/reopen.ts';
 import { startOf } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
 import { interruptedAppliesText } from '../interrupted-applies-text.ts';
-import { LIST_OPTIONS } from '../options/subcommand-table.ts';
+import { LIST_SETTINGS } from '../options/subcommand-table.ts';
 import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';
 import { textTable } from '../text-table.ts';
 
@@ -22,13 +22,13 @@ import { textTable } from '../text-table.ts';
  * shown even if the server does not answer.
  */
 export async function listCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
-  const options = await gatherOptions(LIST_OPTIONS, flags);
+  const options = await gatherOptions(LIST_SETTINGS, flags);
   const folders = await withBytes(await recordedFolders());
   const externals = await externalClones();
   if (options.format !== 'json') process.stdout.write(foldersAsText(folders) + externalsAsText(externals));
-  const applies = await inspectInterruptedApplies(findNamedPlace(options)?.settings);
+  const applies = await inspectInterruptedApplies(findNamedPlace(options.target)?.settings);
   if (options.format !== 'json') process.stdout.write(interruptedAppliesText(applies));
-  const onServer = await databasesOf(options, signal);
+  const onServer = await databasesOf(options.target, signal);
   if (options.format === 'json')
     process.stdout.write(asJson(onServer?.databases ?? [], folders, externals, applies));
   else if (onServer) process.stdout.write(databasesAsText(onServer.databases, onServer.server));
@@ -48,7 +48,7 @@ function withBytes(found: (RecordedFolder | UnreadableEntry)[]): Promise<Listed[
 }
 
 async function databasesOf(
-  options: { url?: string; urlEnv?: string },
+  options: Parameters<typeof findNamedPlace>[0],
   signal: AbortSignal,
 ): Promise<{ databases: OwnedDatabase[]; server: string } | undefined> {
   const target = findNamedPlace(options);

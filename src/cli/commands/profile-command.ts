@@ -8,16 +8,16 @@ import { sealedProfile } from '../../rehearsal/profile/profile-file.ts';
 import { takeProfile, type UnsealedProfile } from '../../rehearsal/profile/take-profile.ts';
 import { auditTo } from '../audit-file.ts';
 import { EXIT } from '../exit-codes.ts';
-import { PROFILE_OPTIONS } from '../options/subcommand-table.ts';
+import { PROFILE_SETTINGS } from '../options/subcommand-table.ts';
 import { visibleLines } from '../print.ts';
 import { checkWritable } from '../publish.ts';
 import { gatherOptions } from '../read-options.ts';
 
-const DEFAULT_WINDOW_MS = PROFILE_OPTIONS.windowMs.default;
+const DEFAULT_WINDOW_MS = PROFILE_SETTINGS.windowMs.default;
 
 /** Writes a profile of a database, and says what is in it and what could not be read. @returns 0 */
 export async function profileCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
-  const { out, windowMs, receiptKey, audit, ...target } = await gatherOptions(PROFILE_OPTIONS, flags);
+  const { out, windowMs, receipt, audit, target = {} } = await gatherOptions(PROFILE_SETTINGS, flags);
   if (out !== undefined) checkWritable(out, 'profile', '--out');
   const located = locateTarget(target, readEnvironment(process.env, process.cwd()));
   const profile = await takeProfile({
@@ -26,10 +26,10 @@ export async function profileCommand(flags: Record<string, unknown>, signal: Abo
     windowMs: windowMs ?? DEFAULT_WINDOW_MS,
     audit: audit === undefined ? ignore : auditTo(audit),
   });
-  const text = sealedProfile(profile, receiptKey);
+  const text = sealedProfile(profile, receipt?.key);
   if (out === undefined) process.stdout.write(text);
   else write(out, text);
-  process.stderr.write(visibleLines(summaryOf(profile, out, receiptKey !== undefined)));
+  process.stderr.write(visibleLines(summaryOf(profile, out, receipt?.key !== undefined)));
   return EXIT.passed;
 }
 

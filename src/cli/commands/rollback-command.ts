@@ -1,10 +1,11 @@
 import { formatDuration } from '../../format.ts';
+import { ignore } from '../../rehearsal/plan.ts';
 import { performRollback } from '../../swap/perform-rollback.ts';
 import { makeRollbackPlan } from '../../swap/swap-plan.ts';
 import { auditTo } from '../audit-file.ts';
 import { confirm } from '../confirm.ts';
 import { EXIT } from '../exit-codes.ts';
-import { ROLLBACK_OPTIONS } from '../options/subcommand-table.ts';
+import { ROLLBACK_COMMAND_SETTINGS } from '../options/subcommand-table.ts';
 import { visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { gatherOptions } from '../read-options.ts';
@@ -16,15 +17,14 @@ export async function rollbackCommand(
   run: string | undefined,
   signal: AbortSignal,
 ): Promise<number> {
-  const { yes = false, maxStallMs, audit, ...options } = await gatherOptions(ROLLBACK_OPTIONS, flags);
+  const { yes = false, audit, ...options } = await gatherOptions(ROLLBACK_COMMAND_SETTINGS, flags);
   const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
   try {
     const { outcome, original, reasons, stallMs, target } = await performRollback(
       makeRollbackPlan({
         ...options,
-        ...(run === undefined ? {} : { run }),
-        ...(maxStallMs === undefined ? {} : { maxClosedMs: maxStallMs }),
-        ...(audit === undefined ? {} : { audit: auditTo(audit) }),
+        run,
+        audit: audit === undefined ? ignore : auditTo(audit),
         emit: display.emit,
         signal,
         confirm: (name, kept) =>

@@ -1,19 +1,15 @@
 import type { Report } from '../../model/report.ts';
 import { describeStatements, type PlannedStatements } from '../../rehearsal/describe-plan.ts';
-import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
+import { ignore, makeRehearsalPlan } from '../../rehearsal/plan.ts';
+import type { RehearseOptions } from '../../rehearsal/rehearsal-settings.ts';
 import { performRehearsal } from '../../rehearsal/rehearse.ts';
-import type { RehearseOptions } from '../../rehearsal/run-options.ts';
 import { isolationText } from '../../report/isolation-phrases.ts';
+import type { RunMode } from '../../settings.ts';
 import { auditTo } from '../audit-file.ts';
 import { refuseUnasked } from '../confirm.ts';
 import { confirmApply, confirmSwap } from '../confirm-change.ts';
 import { exitCodeOfReport } from '../exit-codes.ts';
-import { APPLY_TABLE, GUARDRAIL_TABLE } from '../options/apply-table.ts';
-import { type RunMode, settingsIn } from '../options/option-spec.ts';
-import { POLICY_TABLE } from '../options/policy-table.ts';
-import { REHEARSAL_TABLE } from '../options/rehearsal-table.ts';
 import type { RunValues } from '../options/run-table.ts';
-import { SWAP_TABLE } from '../options/swap-table.ts';
 import { visibleLines } from '../print.ts';
 import { type ProgressDisplay, progress } from '../progress.ts';
 import { checkWritable, publish } from '../publish.ts';
@@ -31,9 +27,8 @@ export async function rehearseCommand(
   for (const file of values.report ?? []) checkWritable(file);
   const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
   const options = {
-    ...settingsIn(REHEARSAL_TABLE, values),
-    policy: settingsIn(POLICY_TABLE, values),
-    ...(values.audit === undefined ? {} : { audit: auditTo(values.audit) }),
+    ...values,
+    audit: values.audit === undefined ? ignore : auditTo(values.audit),
     command,
     commandStdout: values.format ? ('stderr' as const) : ('inherit' as const),
     emit: display.emit,
@@ -72,8 +67,6 @@ async function runInMode(
       return performApply(
         makeApplyPlan({
           ...options,
-          ...settingsIn(APPLY_TABLE, values),
-          guardrails: settingsIn(GUARDRAIL_TABLE, values),
           confirm: (report) => confirmApply(report, values, display, signal),
         }),
       );
@@ -84,8 +77,6 @@ async function runInMode(
       return performSwap(
         makeSwapPlan({
           ...options,
-          ...settingsIn(SWAP_TABLE, values),
-          ...(values.maxStallMs === undefined ? {} : { maxClosedMs: values.maxStallMs }),
           confirm: (report) => confirmSwap(report, values, signal),
         }),
       );

@@ -1,15 +1,16 @@
 import { writeFileSync } from 'node:fs';
 import { messageOf } from '../../errors.ts';
 import type { UpgradeReport } from '../../model/upgrade-model.ts';
+import { ignore } from '../../rehearsal/plan.ts';
 import { formatOfFile, type UpgradeFormat } from '../../report/formats.ts';
 import { renderUpgrade } from '../../report/render-upgrade.ts';
+import type { OptionsOf } from '../../settings.ts';
 import { rehearseUpgrade } from '../../upgrade/perform-upgrade.ts';
 import { makeUpgradePlan } from '../../upgrade/upgrade-plan.ts';
 import { auditTo } from '../audit-file.ts';
 import { withoutCommands } from '../ci/log-commands.ts';
 import { EXIT, exitCodeOfSignal } from '../exit-codes.ts';
-import { type OptionValues, settingsIn } from '../options/option-spec.ts';
-import { UPGRADE_OPTIONS, UPGRADE_TABLE } from '../options/upgrade-table.ts';
+import { UPGRADE_COMMAND_SETTINGS } from '../options/subcommand-table.ts';
 import { visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { checkWritable } from '../publish.ts';
@@ -23,14 +24,14 @@ export async function upgradeCommand(
   command: readonly string[],
   signals: SignalWatch,
 ): Promise<number> {
-  const values = await gatherOptions(UPGRADE_OPTIONS, flags);
+  const values = await gatherOptions(UPGRADE_COMMAND_SETTINGS, flags);
   for (const file of values.report ?? []) checkWritable(file);
   const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
   try {
     const report = await rehearseUpgrade(
       makeUpgradePlan({
-        ...settingsIn(UPGRADE_TABLE, values),
-        ...(values.audit === undefined ? {} : { audit: auditTo(values.audit) }),
+        ...values,
+        audit: values.audit === undefined ? ignore : auditTo(values.audit),
         command,
         commandStdout: values.format ? 'stderr' : 'inherit',
         emit: display.emit,
@@ -50,7 +51,7 @@ export async function upgradeCommand(
 /** Writes the report to its files first: a terminal that is gone must not prevent that. */
 function publishUpgrade(
   report: UpgradeReport,
-  { report: files = [], format }: Pick<OptionValues<typeof UPGRADE_OPTIONS>, 'report' | 'format'>,
+  { report: files = [], format }: Pick<OptionsOf<typeof UPGRADE_COMMAND_SETTINGS>, 'report' | 'format'>,
 ): void {
   const plain = { columns: 100, colour: false, unicode: true };
   const problems: string[] = [];

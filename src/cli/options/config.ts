@@ -2,14 +2,14 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { messageOf, SafemigrateError } from '../../errors.ts';
-import { configKeyOf, flagName, type OptionTable, variableOf } from './option-spec.ts';
+import { configKeyOf, flagName, type SettingTree, settingsIn, variableOf } from '../../settings.ts';
 import type { OptionSource } from './read-values.ts';
 
 const FILES = ['safemigrate.config.js', 'safemigrate.config.mjs', 'safemigrate.config.json'];
 
 /** The flags of the command line, by the keys that commander gives them. */
-export function flagSource(table: OptionTable, values: Readonly<Record<string, unknown>>): OptionSource {
-  const specs = Object.values(table);
+export function flagSource(tree: SettingTree, values: Readonly<Record<string, unknown>>): OptionSource {
+  const specs = settingsIn(tree);
   const nameOf = (key: string) => {
     const spec = specs.find((each) => configKeyOf(each) === key);
     return spec === undefined ? key : flagName(spec);
@@ -18,8 +18,8 @@ export function flagSource(table: OptionTable, values: Readonly<Record<string, u
 }
 
 /** The SAFEMIGRATE_* variables of these options; an empty one counts as not set, unless the option refuses that. */
-export function environmentSource(table: OptionTable, env: NodeJS.ProcessEnv): OptionSource {
-  const specs = Object.values(table);
+export function environmentSource(tree: SettingTree, env: NodeJS.ProcessEnv): OptionSource {
+  const specs = settingsIn(tree);
   const variables = new Map(specs.map((spec) => [configKeyOf(spec), variableOf(spec)]));
   const values = specs.map((spec) => {
     const value = env[variableOf(spec)];

@@ -2,10 +2,12 @@ import { SafemigrateError } from '../../errors.ts';
 import {
   configKeyOf,
   flagName,
-  type OptionSpec,
-  type OptionTable,
-  type OptionValues,
-} from './option-spec.ts';
+  type OptionsOf,
+  type Setting,
+  type SettingTree,
+  settingPlaces,
+  settingsIn,
+} from '../../settings.ts';
 
 /** One source of values, by the keys of a config file, and how to name one of them in a mistake. */
 export interface OptionSource {
@@ -15,35 +17,36 @@ export interface OptionSource {
 }
 
 /**
- * Reads the sources in order of precedence: the first one that names an option wins.
- * @param known all options of the program: one of another subcommand is no mistake in a file.
+ * Reads the sources in order of precedence: the first one that names a setting wins.
+ * @param known all settings of the program: one of another subcommand is no mistake in a file.
  * @throws SafemigrateError `CONFIGURATION` with every mistake of all sources at once.
  */
-export function readValues<T extends OptionTable>(
-  table: T,
-  known: readonly OptionTable[],
+export function readValues<T extends SettingTree>(
+  tree: T,
+  known: readonly SettingTree[],
   sources: readonly OptionSource[],
-): OptionValues<T> {
-  const options = byConfigKey([table]);
-  const knownOptions = byConfigKey([...known, table]);
+): OptionsOf<T> {
+  const places = new Map(settingPlaces(tree).map((place) => [configKeyOf(place.setting), place]));
+  const everywhere = [...known, tree].flatMap(settingsIn);
+  const knownSettings = new Map(everywhere.map((setting) => [configKeyOf(setting), setting]));
   const mistakes: string[] = [];
-  const values: Record<string, unknown> = {};
+  const found = new Map<readonly string[], unknown>();
   for (const { kind, values: given, nameOf } of sources) {
     for (const [configKey, value] of Object.entries(given)) {
       if (value === undefined) continue;
-      const spec = knownOptions.get(configKey)?.spec;
-      const own = options.get(configKey);
-      if (spec === undefined) {
+      const setting = knownSettings.get(configKey);
+      const own = places.get(configKey);
+      if (setting === undefined) {
         mistakes.push(`${nameOf(configKey)} is no option of safemigrate.`);
-      } else if (kind === 'file' && isDangerous(spec, value)) {
-        const what = spec.notInFile === true ? 'be set' : `be ${String(value)}`;
+      } else if (kind === 'file' && isDangerous(setting, value)) {
+        const what = setting.notInFile === true ? 'be set' : `be ${String(value)}`;
         mistakes.push(
-          `${nameOf(configKey)} cannot ${what} in a file: use ${flagName(spec)} or its variable.`,
+          `${nameOf(configKey)} cannot ${what} in a file: use ${flagName(setting)} or its variable.`,
         );
       } else if (own !== undefined) {
         try {
-          const parsed = parseValue(own.spec, value);
-          values[own.key] ??= parsed;
+          const parsed = parseValue(own.setting, value);
+          if (!found.has(own.path)) found.set(own.path, parsed);
         } catch (error) {
           mistakes.push(`${nameOf(configKey)} ${error instanceof Error ? error.message : String(error)}`);
         }
@@ -51,10 +54,28 @@ export function readValues<T extends OptionTable>(
     }
   }
   if (mistakes.length > 0) throw wrongOptions('CONFIGURATION', mistakes);
-  return values as OptionValues<T>;
+  return asTree(found) as OptionsOf<T>;
 }
 
-function isDangerous({ notInFile = false }: OptionSpec<unknown>, value: unknown): boolean {
+interface ValueTree {
+  [name: string]: unknown;
+}
+
+/** Puts each value in its place; a part of the tree in which nothing is given is not there. */
+function asTree(found: ReadonlyMap<readonly string[], unknown>): ValueTree {
+  const tree: ValueTree = {};
+  for (const [path, value] of found) {
+    const name = path.at(-1) ?? '';
+    const parent = path.slice(0, -1).reduce<ValueTree>((node, part) => {
+      node[part] ??= {};
+      return node[part] as ValueTree;
+    }, tree);
+    parent[name] = value;
+  }
+  return tree;
+}
+
+function isDangerous({ notInFile = false }: Setting<unknown>, value: unknown): boolean {
   if (typeof notInFile === 'boolean') return notInFile;
   return [value].flat().some((each) => notInFile.some((unwanted) => isMeant(String(unwanted), String(each))));
 }
@@ -74,14 +95,7 @@ export function wrongOptions(code: 'CONFIGURATION' | 'USAGE', mistakes: readonly
   });
 }
 
-function byConfigKey(tables: readonly OptionTable[]) {
-  const entries = tables.flatMap((table) =>
-    Object.entries(table).map(([key, spec]) => [configKeyOf(spec), { key, spec }] as const),
-  );
-  return new Map(entries);
-}
-
-function parseValue({ type }: OptionSpec<unknown>, value: unknown): unknown {
+function parseValue({ type }: Setting<unknown>, value: unknown): unknown {
   const items = Array.isArray(value) ? value : [value];
   if (items.length > 1 && !type.repeatable) throw new Error('can be given only once.');
   const parsed = items.map((item) => {

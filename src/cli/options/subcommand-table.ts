@@ -1,14 +1,25 @@
-import type { OptionSpec, OptionTable } from './option-spec.ts';
-import { REHEARSAL_TABLE } from './rehearsal-table.ts';
-import { PROGRAM_TABLE } from './run-table.ts';
-import { SWAP_TABLE } from './swap-table.ts';
-import { UPGRADE_OPTIONS } from './upgrade-table.ts';
-import { AGE, COUNT, choiceOf, DURATION, SECONDS, SWITCH, TEXT } from './value-types.ts';
+import { REHEARSAL_SETTINGS } from '../../rehearsal/rehearsal-settings.ts';
+import { formatOfFile, UPGRADE_FORMATS, type UpgradeFormat } from '../../report/formats.ts';
+import { flag, grouped, pick, type SettingTree } from '../../settings.ts';
+import { ROLLBACK_SETTINGS, SWAP_SETTINGS } from '../../swap/swap-settings.ts';
+import { UPGRADE_SETTINGS } from '../../upgrade/upgrade-settings.ts';
+import {
+  AGE,
+  COUNT,
+  choiceOf,
+  DURATION,
+  listOf,
+  SECONDS,
+  SWITCH,
+  TEXT,
+  type ValueType,
+} from '../../value-types.ts';
+import { PROGRAM_SETTINGS } from './run-table.ts';
 
 interface Subcommand {
-  readonly options: OptionTable;
+  readonly options: SettingTree;
   readonly summary: string;
-  /** What may follow its name, as commander writes it. */
+  /** The word that may follow its name, as commander writes it. */
   readonly argument?: string;
   /** A command may follow, after `--`. */
   readonly takesCommand?: true;
@@ -16,166 +27,183 @@ interface Subcommand {
   readonly common?: boolean;
 }
 
-const { url, urlEnv } = REHEARSAL_TABLE;
-const TARGET = { url, urlEnv };
-const { report, audit } = PROGRAM_TABLE;
-const { redact, maxStallMs } = REHEARSAL_TABLE;
-const { pgbouncer, allowStandbys } = SWAP_TABLE;
+const target = pick(REHEARSAL_SETTINGS.target, 'url', 'urlEnv');
+const { clone, receipt, redact } = REHEARSAL_SETTINGS;
+const { report, audit, verbose, yes } = PROGRAM_SETTINGS;
+const { pgbouncer } = SWAP_SETTINGS.window;
 
-const TABLE_FORMAT = {
-  flag: '--format <format>',
+const tableFormat = flag('--format <format>', choiceOf('text', 'json'), {
   summary: 'text or json',
-  group: 'Report',
-  type: choiceOf('text', 'json'),
   default: 'text',
-} as const satisfies OptionSpec<'text' | 'json'>;
+  group: 'Report',
+});
 
-/** The options that decide how a clone is made. */
-export const DOCTOR_OPTIONS = {
-  ...TARGET,
-  clone: REHEARSAL_TABLE.clone,
-  rehearsalUrl: REHEARSAL_TABLE.rehearsalUrl,
-  source: REHEARSAL_TABLE.source,
-  cloneDir: REHEARSAL_TABLE.cloneDir,
-  maxCopyBytes: REHEARSAL_TABLE.maxCopyBytes,
-  schemaOnly: REHEARSAL_TABLE.schemaOnly,
-  allowExternalAccess: REHEARSAL_TABLE.allowExternalAccess,
-  cloneCreate: REHEARSAL_TABLE.cloneCreate,
-  cloneDestroy: REHEARSAL_TABLE.cloneDestroy,
+/** The settings that decide how a clone is made. */
+export const DOCTOR_SETTINGS = {
+  target,
+  clone: pick(
+    clone,
+    'method',
+    'rehearsalUrl',
+    'source',
+    'folder',
+    'maxCopyBytes',
+    'schemaOnly',
+    'allowExternalAccess',
+    'external',
+  ),
   audit,
-  format: TABLE_FORMAT,
+  format: tableFormat,
 };
 
-export const LIST_OPTIONS = { ...TARGET, format: TABLE_FORMAT };
+export const LIST_SETTINGS = { target, format: tableFormat };
 
-export const CLEAN_OPTIONS = {
-  ...TARGET,
-  kept: {
-    flag: '--kept',
-    summary: 'also drop clones that were kept with --keep',
-    group: 'Clone',
-    type: SWITCH,
-  },
-  originals: {
-    flag: '--originals',
-    summary: 'also drop originals of swaps, for good, once the time of --keep-original is over',
-    group: 'Swap',
-    type: SWITCH,
-    notInFile: true,
-  },
-  olderThanMs: {
-    flag: '--older-than <duration>',
-    summary: 'with --originals: those of swaps before that instead, however long they were to be kept',
-    group: 'Swap',
-    type: AGE,
-  },
+export const CLEAN_SETTINGS = {
+  target,
+  ...grouped(
+    { group: 'Clone' },
+    {
+      kept: flag('--kept', SWITCH, {
+        default: false,
+        summary: 'also drop clones that were kept with --keep',
+      }),
+    },
+  ),
+  ...grouped(
+    { group: 'Swap' },
+    {
+      originals: flag('--originals', SWITCH, {
+        default: false,
+        summary: 'also drop originals of swaps, for good, once the time of --keep-original is over',
+        notInFile: true,
+      }),
+      olderThanMs: flag('--older-than <duration>', AGE, {
+        summary: 'with --originals: those of swaps before that instead, however long they were to be kept',
+      }),
+    },
+  ),
   pgbouncer: {
     ...pgbouncer,
     summary:
       'console of a PgBouncer whose clients still wait after a swap that was cut off: they go on; repeatable',
   },
-} as const satisfies OptionTable;
+};
 
-/** `safemigrate clone`: clones of the whole cluster that stay. */
-export const CLONE_OPTIONS = {
-  ...TARGET,
-  keepForMs: {
-    flag: '--keep-for <duration>',
-    summary: 'how long the clones stay',
-    group: 'Clone',
-    type: DURATION,
-    default: 7_200_000,
+/** Settings of `safemigrate clone`: clones of the whole cluster that stay. */
+export const KEPT_CLONE_SETTINGS = {
+  target,
+  ...grouped(
+    { group: 'Clone' },
+    {
+      keepForMs: flag('--keep-for <duration>', DURATION, {
+        summary: 'how long the clones stay',
+        default: 7_200_000,
+      }),
+      count: flag('--count <count>', COUNT, {
+        summary: 'how many clones of the same state to make',
+        default: 1,
+      }),
+    },
+  ),
+  clone: {
+    ...pick(clone, 'source', 'checkpoint', 'folder'),
+    databases: { ...clone.databases, summary: 'another database that the clones have; repeatable' },
+    afterClone: { ...clone.afterClone, summary: 'SQL, or a file of it, to run before; repeatable' },
+    allowExternalAccess: clone.allowExternalAccess,
   },
-  count: {
-    flag: '--count <count>',
-    summary: 'how many clones of the same state to make',
-    group: 'Clone',
-    type: COUNT,
-    default: 1,
-  },
-  source: REHEARSAL_TABLE.source,
-  checkpoint: REHEARSAL_TABLE.checkpoint,
-  cloneDir: REHEARSAL_TABLE.cloneDir,
-  databases: { ...REHEARSAL_TABLE.databases, summary: 'another database that the clones have; repeatable' },
-  afterClone: { ...REHEARSAL_TABLE.afterClone, summary: 'SQL, or a file of it, to run before; repeatable' },
-  allowExternalAccess: REHEARSAL_TABLE.allowExternalAccess,
   audit,
-  format: { ...TABLE_FORMAT, summary: 'text (a URL a line) or json' },
-} as const satisfies OptionTable;
+  format: { ...tableFormat, summary: 'text (a URL a line) or json' },
+};
 
-export const ROLLBACK_OPTIONS = {
-  ...TARGET,
-  discardWrites: {
-    flag: '--discard-writes',
-    summary: 'give up what was written since the swap: it stays in the database that is kept',
-    group: 'Swap',
-    type: SWITCH,
-    notInFile: true,
-  },
-  yes: { ...PROGRAM_TABLE.yes, summary: 'swap back without asking' },
-  pgbouncer,
-  maxStallMs: { ...maxStallMs, summary: 'longest time that the target may be closed', default: null },
-  allowStandbys,
+export const ROLLBACK_COMMAND_SETTINGS = {
+  ...ROLLBACK_SETTINGS,
+  yes: { ...yes, summary: 'swap back without asking' },
   audit,
-} as const satisfies OptionTable;
+};
 
-export const SHOW_OPTIONS = {
-  format: PROGRAM_TABLE.format,
-  verbose: PROGRAM_TABLE.verbose,
+export const SHOW_SETTINGS = {
+  format: PROGRAM_SETTINGS.format,
+  verbose,
   report,
   redact,
-} as const satisfies OptionTable;
+};
 
-export const COMMENT_OPTIONS = {
-  name: {
-    flag: '--name <name>',
-    summary: 'distinguishes the comments of several reports on one pull request',
-    group: 'Report',
-    type: TEXT,
+export const COMMENT_SETTINGS = grouped(
+  { group: 'Report' },
+  {
+    name: flag('--name <name>', TEXT, {
+      summary: 'distinguishes the comments of several reports on one pull request',
+    }),
   },
-} as const satisfies OptionTable;
+);
 
-export const PROFILE_OPTIONS = {
-  ...TARGET,
-  out: {
-    flag: '--out <file>',
-    summary: 'where to write the profile; without it, on stdout',
-    group: 'Profile',
-    type: TEXT,
-  },
-  windowMs: {
-    flag: '--window <seconds>',
-    summary: 'how long to watch the traffic; 0: only the averages since the statistics were reset',
-    group: 'Profile',
-    type: SECONDS,
-    default: 10_000,
-  },
-  receiptKey: { ...REHEARSAL_TABLE.receiptKey, summary: 'sign the profile' },
+export const PROFILE_SETTINGS = {
+  target,
+  ...grouped(
+    { group: 'Profile' },
+    {
+      out: flag('--out <file>', TEXT, {
+        summary: 'where to write the profile; without it, on stdout',
+      }),
+      windowMs: flag('--window <seconds>', SECONDS, {
+        summary: 'how long to watch the traffic; 0: only the averages since the statistics were reset',
+        default: 10_000,
+      }),
+    },
+  ),
+  receipt: { key: { ...receipt.key, summary: 'sign the profile' } },
   audit,
-} as const satisfies OptionTable;
+};
 
-export const INIT_OPTIONS = {
-  dryRun: {
-    flag: '--dry-run',
-    summary: 'print what would be written',
-    group: 'Report',
-    type: SWITCH,
-    notInFile: true,
+export const INIT_SETTINGS = grouped(
+  { group: 'Report' },
+  {
+    dryRun: flag('--dry-run', SWITCH, {
+      default: false,
+      summary: 'print what would be written',
+      notInFile: true,
+    }),
   },
-} as const satisfies OptionTable;
+);
 
-export const DEMO_OPTIONS = { report, redact };
+export const DEMO_SETTINGS = { report, redact };
+
+const UPGRADE_FILE: ValueType<string> = {
+  parse: (text) => {
+    const format = formatOfFile(text);
+    if (!UPGRADE_FORMATS.some((each) => each === format))
+      throw new Error(`is "${text}", and its ending must be that of ${UPGRADE_FORMATS.join(' or ')}.`);
+    return text;
+  },
+  format: (file) => file,
+};
+
+export const UPGRADE_COMMAND_SETTINGS = {
+  ...UPGRADE_SETTINGS,
+  ...grouped(
+    { group: 'Report' },
+    {
+      format: flag('--format <format>', choiceOf<UpgradeFormat>('text', 'json', 'markdown'), {
+        summary: 'print the report on stdout: text, json, markdown',
+      }),
+      report: flag('--report <file>', listOf(UPGRADE_FILE), {
+        summary: 'write the report, by its ending (.txt, .json, .md, .html, .xml); repeatable',
+      }),
+    },
+  ),
+  audit,
+};
 
 /** Everything but a run, in the order of the help. */
 export const SUBCOMMANDS = {
   init: {
-    options: INIT_OPTIONS,
+    options: INIT_SETTINGS,
     summary: 'write a config and a CI job for this project',
   },
-  doctor: { options: DOCTOR_OPTIONS, summary: 'show which ways to clone work here, and why not' },
-  list: { options: LIST_OPTIONS, summary: 'show the clones and originals that safemigrate made' },
-  clean: { options: CLEAN_OPTIONS, summary: 'drop what dead runs left behind, and nothing else' },
-  clone: { options: CLONE_OPTIONS, summary: 'make clones that stay, and that `reset` brings back' },
+  doctor: { options: DOCTOR_SETTINGS, summary: 'show which ways to clone work here, and why not' },
+  list: { options: LIST_SETTINGS, summary: 'show the clones and originals that safemigrate made' },
+  clean: { options: CLEAN_SETTINGS, summary: 'drop what dead runs left behind, and nothing else' },
+  clone: { options: KEPT_CLONE_SETTINGS, summary: 'make clones that stay, and that `reset` brings back' },
   reset: {
     options: {},
     summary: 'bring a clone back to its first state, by copy-on-write',
@@ -184,7 +212,7 @@ export const SUBCOMMANDS = {
     common: false,
   },
   rollback: {
-    options: ROLLBACK_OPTIONS,
+    options: ROLLBACK_COMMAND_SETTINGS,
     summary: 'swap back to the original that a swap has kept',
     argument: '[run]',
   },
@@ -198,18 +226,18 @@ export const SUBCOMMANDS = {
   resume: { options: {}, summary: 'let a paused apply continue', argument: '[run]', common: false },
   abort: { options: {}, summary: 'end an apply between two statements', argument: '[run]', common: false },
   show: {
-    options: SHOW_OPTIONS,
+    options: SHOW_SETTINGS,
     summary: 'print the report of a run, or write it to a file',
     argument: '[run]',
   },
   profile: {
-    options: PROFILE_OPTIONS,
+    options: PROFILE_SETTINGS,
     summary: "write production's sizes and rates down, for --profile",
     // `--profile` names it.
     common: false,
   },
   upgrade: {
-    options: UPGRADE_OPTIONS,
+    options: UPGRADE_COMMAND_SETTINGS,
     summary: 'rehearse a major upgrade on copies of the server',
     takesCommand: true,
   },
@@ -219,7 +247,7 @@ export const SUBCOMMANDS = {
     argument: '[code]',
   },
   comment: {
-    options: COMMENT_OPTIONS,
+    options: COMMENT_SETTINGS,
     summary: 'put a Markdown report on the pull request, in CI',
     argument: '[report]',
     common: false,
@@ -230,7 +258,7 @@ export const SUBCOMMANDS = {
     argument: '[shell]',
     common: false,
   },
-  demo: { options: DEMO_OPTIONS, summary: 'try it on a private PostgreSQL, nothing to set up' },
+  demo: { options: DEMO_SETTINGS, summary: 'try it on a private PostgreSQL, nothing to set up' },
 } as const satisfies Readonly<Record<string, Subcommand>>;
 
 export type SubcommandName = keyof typeof SUBCOMMANDS;

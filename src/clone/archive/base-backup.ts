@@ -5,13 +5,14 @@ import { embeddedBinaries, type ServerVersion } from '../../local-server/binarie
 import { needsReplica } from '../../local-server/installation.ts';
 import type { Owner } from '../../ownership/folder-mark.ts';
 import type { RunId } from '../../ownership/run-id.ts';
+import type { PointInTime } from '../clone-settings.ts';
 import { findPlace, refuseWithoutSpace } from '../cluster/choose-folder.ts';
 import { readTablespaces, type Tablespace } from '../cluster/cluster-layout.ts';
 import { measureFolder } from '../cluster/measure.ts';
 import { CopyObstacle } from '../cluster/obstacle.ts';
 import { parseSystemIdentifier } from '../cluster/postmaster.ts';
 import { probeReflink } from '../cluster/reflink.ts';
-import type { CloneContext, PointInTime } from '../method.ts';
+import type { CloneContext } from '../method.ts';
 import { findZfsBase, type ZfsBase } from './zfs-base.ts';
 
 export interface BaseBackup {

@@ -1,6 +1,6 @@
 import type { ClientPrograms } from '../../local-server/client-programs.ts';
 import type { GuardedFolder } from '../../local-server/folder-cleaner.ts';
-import type { CloneOptions } from '../method.ts';
+import type { CloneOptions } from '../clone-settings.ts';
 
 export interface Transfer {
   readonly programs: ClientPrograms;

@@ -26,7 +26,7 @@ const applyTo = (
   command: string[],
   confirm: (report: Report) => Promise<boolean>,
   more: { emit?: Emit } = {},
-) => apply({ command, url: target.url, commandStdout: 'stderr', confirm, ...more });
+) => apply({ command, target: { url: target.url }, commandStdout: 'stderr', confirm, ...more });
 
 const MAKE = sqlCommand('CREATE TABLE made (id int)');
 

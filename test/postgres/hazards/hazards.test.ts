@@ -64,8 +64,8 @@ async function rehearseAll(
       command: [process.execPath, COMMAND, JSON.stringify(files)],
       env: { ...plainEnvironment(), DATABASE_URL: database.url },
       folder,
-      clone: 'template',
-      queries,
+      clone: { method: 'template' },
+      checks: { queries },
     });
   } finally {
     rmSync(folder, { recursive: true });

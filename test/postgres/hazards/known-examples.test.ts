@@ -298,8 +298,8 @@ beforeAll(async () => {
     command: [process.execPath, COMMAND, JSON.stringify(files)],
     env: { ...plainEnvironment(), DATABASE_URL: database.url },
     folder,
-    clone: 'template',
-    queries: 'off',
+    clone: { method: 'template' },
+    checks: { queries: 'off' },
   });
   await database.drop();
   rmSync(folder, { recursive: true });

@@ -3,9 +3,9 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { flagName } from '../../../src/cli/options/option-spec.ts';
-import { RUN_OPTIONS } from '../../../src/cli/options/run-table.ts';
+import { RUN_SETTINGS } from '../../../src/cli/options/run-table.ts';
 import { subcommands } from '../../../src/cli/options/subcommand-table.ts';
+import { flagName, settingsIn } from '../../../src/settings.ts';
 import {
   callsIn,
   codeBlocksOf,
@@ -69,8 +69,8 @@ const OTHERS = [
 ];
 
 test.each(PAGES)('every option that the prose of %s names exists', (page) => {
-  const tables = [RUN_OPTIONS, ...subcommands().map(([, { options }]) => options)];
-  const own = tables.flatMap((table) => Object.values(table).map(flagName));
+  const tables = [RUN_SETTINGS, ...subcommands().map(([, { options }]) => options)];
+  const own = tables.flatMap((table) => settingsIn(table).map(flagName));
   const known = new Set([...own, ...OTHERS, '--help', '--version']);
   const named = inlineOptionsOf(read(page)).map((option) => option.replace(/^--no-/, '--'));
   expect(named.filter((option) => !known.has(option))).toEqual([]);

@@ -1,21 +1,21 @@
 import { describe, expect, test } from 'vitest';
 import { environmentSource, flagSource } from '../../../src/cli/options/config.ts';
-import { configKeyOf, flagName, type OptionTable, variableOf } from '../../../src/cli/options/option-spec.ts';
 import { type OptionSource, readValues } from '../../../src/cli/options/read-values.ts';
-import { RUN_OPTIONS } from '../../../src/cli/options/run-table.ts';
-import { CLEAN_OPTIONS, subcommands } from '../../../src/cli/options/subcommand-table.ts';
-import { AGE, DURATION, SIZE, TIME_LIMIT } from '../../../src/cli/options/value-types.ts';
+import { RUN_SETTINGS } from '../../../src/cli/options/run-table.ts';
+import { CLEAN_SETTINGS, subcommands } from '../../../src/cli/options/subcommand-table.ts';
 import { flagsWithoutEffect } from '../../../src/cli/read-options.ts';
 import { SafemigrateError } from '../../../src/errors.ts';
+import { configKeyOf, flagName, type SettingTree, settingsIn, variableOf } from '../../../src/settings.ts';
+import { AGE, DURATION, SIZE, TIME_LIMIT } from '../../../src/value-types.ts';
 
-const flags = (values: Record<string, unknown>) => flagSource(RUN_OPTIONS, values);
+const flags = (values: Record<string, unknown>) => flagSource(RUN_SETTINGS, values);
 const file = (values: Record<string, unknown>): OptionSource => ({
   kind: 'file',
   values,
   nameOf: (key) => `package.json: ${key}`,
 });
-const env = (values: Record<string, string>) => environmentSource(RUN_OPTIONS, values);
-const read = (...sources: OptionSource[]) => readValues(RUN_OPTIONS, [], sources);
+const env = (values: Record<string, string>) => environmentSource(RUN_SETTINGS, values);
+const read = (...sources: OptionSource[]) => readValues(RUN_SETTINGS, [], sources);
 
 function mistakesOf(work: () => unknown): string[] {
   try {
@@ -34,11 +34,11 @@ describe('an option', () => {
       env({ SAFEMIGRATE_WAIT: '2', SAFEMIGRATE_MAX_STALL: '2s' }),
       file({ wait: 3, maxStall: '3s', timeout: '3m' }),
     ];
-    expect(read(...sources)).toEqual({ waitMs: 1000, maxStallMs: 2000, timeoutMs: 180_000 });
+    expect(read(...sources)).toEqual({ clone: { waitMs: 1000, maxStallMs: 2000 }, timeoutMs: 180_000 });
   });
 
   test('that is false in the stronger place is false', () => {
-    expect(read(env({ SAFEMIGRATE_KEEP: 'no' }), file({ keep: true }))).toEqual({ keep: false });
+    expect(read(env({ SAFEMIGRATE_KEEP: 'no' }), file({ keep: true }))).toEqual({ clone: { keep: false } });
   });
 
   test('means the same as text and as a value of its own', () => {
@@ -62,7 +62,7 @@ describe('an option', () => {
 
   test('of another subcommand is no mistake in a file, and has no effect', () => {
     const sources = [file({ keep: true, kept: true })];
-    expect(readValues(CLEAN_OPTIONS, [RUN_OPTIONS], sources)).toEqual({ kept: true });
+    expect(readValues(CLEAN_SETTINGS, [RUN_SETTINGS], sources)).toEqual({ kept: true });
   });
 });
 
@@ -137,7 +137,7 @@ describe('a duration', () => {
   });
 
   test('to wait may leave out its unit, which is seconds', () => {
-    expect(read(flags({ wait: ['2.5'] }))).toEqual({ waitMs: 2500 });
+    expect(read(flags({ wait: ['2.5'] }))).toEqual({ clone: { waitMs: 2500 } });
     expect(mistakesOf(() => read(flags({ wait: ['99999999999'] })))).toHaveLength(1);
   });
 });
@@ -155,7 +155,7 @@ test.each([
 
 test('every variable is named after its option', () => {
   const source = env({ SAFEMIGRATE_URL_ENV: 'X', SAFEMIGRATE_MAX_STALL: '1s' });
-  expect(read(source)).toEqual({ urlEnv: 'X', maxStallMs: 1000 });
+  expect(read(source)).toEqual({ target: { urlEnv: 'X' }, clone: { maxStallMs: 1000 } });
 });
 
 describe('a config file', () => {
@@ -182,7 +182,7 @@ describe('a config file', () => {
   test('cannot set what is dangerous for another subcommand either', () => {
     const work = () =>
       readValues(
-        RUN_OPTIONS,
+        RUN_SETTINGS,
         [...subcommands().map(([, each]) => each.options)],
         [file({ discardWrites: true })],
       );
@@ -191,7 +191,7 @@ describe('a config file', () => {
 
   test('can accept a hazard, with a reason', () => {
     const allow = [{ code: 'COLUMN_DROPPED', reason: 'agreed' }];
-    expect(read(file({ allow }))).toEqual({ allow });
+    expect(read(file({ allow }))).toEqual({ policy: { allow } });
   });
 });
 
@@ -210,28 +210,32 @@ describe('a flag without an effect', () => {
     ],
     ['rehearse', { receipt: ['r.json'], keep: ['true'] }, []],
   ] as const)('of a run in the mode %s is named: %j', (mode, given, mistakes) => {
-    expect(flagsWithoutEffect(RUN_OPTIONS, given, mode)).toEqual(mistakes);
+    expect(flagsWithoutEffect(RUN_SETTINGS, given, mode)).toEqual(mistakes);
   });
 });
 
 describe('the table of options', () => {
-  const tables: OptionTable[] = [RUN_OPTIONS, ...subcommands().map(([, { options }]) => options)];
-  const all = tables.flatMap((table) => Object.entries(table));
+  const tables: SettingTree[] = [RUN_SETTINGS, ...subcommands().map(([, { options }]) => options)];
+  const all = tables.flatMap(settingsIn);
 
-  test('names each setting after its flag, perhaps with a unit', () => {
-    for (const [key, spec] of all)
-      expect(key.replace(/s?(Ms|Bytes)?$/, '')).toBe(configKeyOf(spec).replace(/s$/, ''));
+  test('gives every setting its group in the help', () => {
+    expect(all.filter(({ group }) => group === undefined)).toEqual([]);
+  });
+
+  test('gives no two settings of a run the same key', () => {
+    const keys = settingsIn(RUN_SETTINGS).map(configKeyOf);
+    expect(keys.filter((key, at) => keys.indexOf(key) !== at)).toEqual([]);
   });
 
   test('gives every flag one variable and one key', () => {
-    for (const [, spec] of all) {
+    for (const spec of all) {
       expect(flagName(spec)).toMatch(/^--[a-z]+(-[a-z]+)*$/);
       expect(variableOf(spec)).toMatch(/^SAFEMIGRATE_[A-Z_]+$/);
     }
   });
 
   test('has defaults that the option itself could read', () => {
-    for (const [, { type, default: value }] of all) {
+    for (const { type, default: value } of all) {
       if (value === undefined || value === null || value === false || Array.isArray(value)) continue;
       const text = type.format(value);
       expect(type.parse(text === 'none' ? '0' : text)).toEqual(value);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { budgetReasons, type Spent } from '../../../src/hazards/budgets.ts';
-import { applyPolicy, DEFAULT_POLICY, hazardReasons, type Policy } from '../../../src/hazards/policy.ts';
+import { applyPolicy, hazardReasons } from '../../../src/hazards/policy.ts';
+import { DEFAULT_POLICY, type Policy } from '../../../src/hazards/policy-settings.ts';
 import type { Hazard } from '../../../src/model/report.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 

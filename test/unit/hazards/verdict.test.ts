@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { DEFAULT_POLICY, type Policy } from '../../../src/hazards/policy.ts';
+import { DEFAULT_POLICY, type Policy } from '../../../src/hazards/policy-settings.ts';
 import { type Findings, judge as judgeBy } from '../../../src/hazards/verdict.ts';
 import type { CommandSection, LoadSection, TargetSection } from '../../../src/model/report.ts';
 import { sampleReport } from '../../helpers/reports.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { makeApplyPlan } from '../../../src/apply/apply-plan.ts';
 import { makeRehearsalPlan } from '../../../src/rehearsal/plan.ts';
-import type { RehearseOptions } from '../../../src/rehearsal/run-options.ts';
+import type { RehearseOptions } from '../../../src/rehearsal/rehearsal-settings.ts';
 import { makeRollbackPlan, makeSwapPlan } from '../../../src/swap/swap-plan.ts';
 
 const COMMAND = { command: ['migrate'] };
@@ -25,39 +25,52 @@ describe('a plan', () => {
 
   test('takes an option that is undefined as not given', () => {
     // As a program in JavaScript may pass it on.
-    const options = { ...COMMAND, url: undefined, waitMs: undefined, policy: { failOn: undefined } };
-    const { target, clone, policy } = makeRehearsalPlan(options as unknown as RehearseOptions);
+    const options = {
+      ...COMMAND,
+      target: { url: undefined },
+      clone: { waitMs: undefined },
+      checks: undefined,
+    };
+    const { target, clone, checks, policy } = makeRehearsalPlan(options);
     expect(target).toEqual({ url: null, urlEnv: 'DATABASE_URL', from: null });
     expect(clone.waitMs).toBe(10_000);
-    expect(policy).toEqual({ failOn: 'error', allow: [], requireProof: false, maxLocks: [] });
+    expect(checks.queries).toBe('auto');
+    expect(policy).toMatchObject({ failOn: 'error', allow: [], maxDurationMs: null });
   });
 
   test('keeps what was given, false and 0 too', () => {
     const { clone, command, proxy } = makeRehearsalPlan({
       ...COMMAND,
-      keep: false,
-      maxStallMs: 0,
+      clone: { keep: false, maxStallMs: 0, folder: '/clones' },
       timeoutMs: 5,
-      cloneDir: '/clones',
-      observe: 'off',
+      proxy: { observe: 'off' },
     });
     expect(clone).toMatchObject({ keep: false, maxStallMs: 0, folder: '/clones' });
     expect(command).toMatchObject({ argv: ['migrate'], timeoutMs: 5, stdout: 'inherit' });
     expect(proxy).toEqual({ observe: 'off', listen: '127.0.0.1', allowClusterStatements: false });
   });
 
-  test('clones a restored dump inside its server, unless another method is named', () => {
-    expect(makeRehearsalPlan(COMMAND).clone.method).toBe('auto');
-    expect(makeRehearsalPlan({ ...COMMAND, from: 'shop.sql' }).clone.method).toBe('template');
-    expect(makeRehearsalPlan({ ...COMMAND, from: 'shop.sql', clone: 'dump' }).clone.method).toBe('dump');
+  test('is not made of an option in the place of several', () => {
+    const options = { ...COMMAND, clone: 'template' } as unknown as RehearseOptions;
+    expect(() => makeRehearsalPlan(options)).toThrow(/"clone" is not an object of options/);
   });
 
-  test.each(['cloneCreate', 'cloneDestroy'])('with %s alone is refused', (key) => {
-    expect(() => makeRehearsalPlan({ ...COMMAND, [key]: 'true' })).toThrow(/go together/);
+  test('clones a restored dump inside its server, unless another method is named', () => {
+    expect(makeRehearsalPlan(COMMAND).clone.method).toBe('auto');
+    expect(makeRehearsalPlan({ ...COMMAND, target: { from: 'shop.sql' } }).clone.method).toBe('template');
+    expect(
+      makeRehearsalPlan({ ...COMMAND, target: { from: 'shop.sql' }, clone: { method: 'dump' } }).clone.method,
+    ).toBe('dump');
+  });
+
+  test.each(['create', 'destroy'])('with %s alone is refused', (key) => {
+    expect(() => makeRehearsalPlan({ ...COMMAND, clone: { external: { [key]: 'true' } } })).toThrow(
+      /go together/,
+    );
   });
 
   test('of a swap closes the target for as long as needed, unless there is a limit', () => {
     expect(makeSwapPlan(CONFIRMED).window.maxClosedMs).toBe(Number.POSITIVE_INFINITY);
-    expect(makeSwapPlan({ ...CONFIRMED, maxClosedMs: 5 }).window.maxClosedMs).toBe(5);
+    expect(makeSwapPlan({ ...CONFIRMED, window: { maxClosedMs: 5 } }).window.maxClosedMs).toBe(5);
   });
 });

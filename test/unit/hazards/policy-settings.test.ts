@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { flagSource } from '../../../src/cli/options/config.ts';
-import { settingsIn } from '../../../src/cli/options/option-spec.ts';
-import { POLICY_TABLE, parseAllowance, parseLockLimit } from '../../../src/cli/options/policy-table.ts';
 import { readValues } from '../../../src/cli/options/read-values.ts';
-import { RUN_OPTIONS } from '../../../src/cli/options/run-table.ts';
+import { RUN_SETTINGS } from '../../../src/cli/options/run-table.ts';
 import { lockFlag } from '../../../src/hazards/override-flags.ts';
+import { parseAllowance, parseLockLimit } from '../../../src/hazards/policy-settings.ts';
 
 const read = (values: Record<string, unknown>) =>
-  readValues(RUN_OPTIONS, [], [flagSource(RUN_OPTIONS, values)]);
+  readValues(RUN_SETTINGS, [], [flagSource(RUN_SETTINGS, values)]);
 
 function messageOf(work: () => unknown): string {
   try {
@@ -80,7 +79,7 @@ describe('an allowance', () => {
 
   test('may be an object in a config file, and a mistake in one is told with its place', () => {
     const allowance = { code, relation: 'public.orders', reason: 'ok', until: '2027-01-31' };
-    expect(read({ allow: [allowance, `${code} reason=ok`] }).allow).toEqual([
+    expect(read({ allow: [allowance, `${code} reason=ok`] }).policy?.allow).toEqual([
       allowance,
       { code, reason: 'ok' },
     ]);
@@ -91,7 +90,7 @@ describe('an allowance', () => {
 });
 
 test('options become a policy, which holds nothing that was not given', () => {
-  expect(settingsIn(POLICY_TABLE, read({}))).toEqual({});
+  expect(read({}).policy).toBeUndefined();
   const values = {
     failOn: 'warning',
     maxDuration: '10m',
@@ -99,7 +98,7 @@ test('options become a policy, which holds nothing that was not given', () => {
     maxDisk: '1TB',
     maxLock: 'SHARE=1s',
   };
-  expect(settingsIn(POLICY_TABLE, read({ ...values, keep: 'true' }))).toEqual({
+  expect(read({ ...values, keep: 'true' }).policy).toEqual({
     failOn: 'warning',
     maxDurationMs: 600_000,
     maxWalBytes: 2 * 2 ** 30,

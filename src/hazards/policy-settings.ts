@@ -1,8 +1,23 @@
-import { type Allowance, DEFAULT_POLICY, type LockLimit, type Policy } from '../../hazards/policy.ts';
-import { KNOWN_HAZARDS } from '../../hazards/registry.ts';
-import { LOCK_MODES } from '../../postgres/lock-modes.ts';
-import { declareOptions } from './option-spec.ts';
-import { COUNT, choiceOf, DURATION, listOf, SECONDS, SIZE, SWITCH, type ValueType } from './value-types.ts';
+import { LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
+import { fillIn, flag, grouped, type PlanOf } from '../settings.ts';
+import { COUNT, choiceOf, DURATION, listOf, SECONDS, SIZE, SWITCH, type ValueType } from '../value-types.ts';
+import { KNOWN_HAZARDS } from './registry.ts';
+
+/** How long a lock mode may be held; a limit for a relation takes precedence over a general one. */
+export interface LockLimit {
+  readonly relation?: string;
+  readonly mode: LockMode;
+  readonly maxMs: number;
+}
+
+/** A hazard that the user allows. */
+export interface Allowance {
+  readonly code: string;
+  readonly relation?: string;
+  readonly reason: string;
+  /** The last day of the allowance, `2027-01-31`. */
+  readonly until?: string;
+}
 
 const HAZARD: ValueType<Allowance> = {
   parse: parseAllowance,
@@ -16,93 +31,60 @@ const LOCK: ValueType<LockLimit> = {
     `${relation === undefined ? '' : `${relation}:`}${mode}=${DURATION.format(maxMs)}`,
 };
 
-/** What a rehearsal must keep to. */
-export const POLICY_TABLE = declareOptions<Policy>(
+/** The rules that a rehearsal must keep to. */
+export const POLICY_SETTINGS = grouped(
+  { group: 'Policy' },
   {
-    expect: null,
-    maxDurationMs: null,
-    maxWalBytes: null,
-    maxDiskBytes: null,
-    maxBlockedSecondsMs: null,
-    maxLatencyMs: null,
-    maxFailures: null,
-    ...DEFAULT_POLICY,
-  },
-  {
-    failOn: {
-      flag: '--fail-on <severity>',
+    failOn: flag('--fail-on <severity>', choiceOf('error', 'warning'), {
+      default: 'error',
       summary: 'severity that fails: error, warning',
-      group: 'Policy',
-      type: choiceOf('error', 'warning'),
       common: true,
-    },
-    allow: {
-      flag: '--allow <hazard>',
+    }),
+    allow: flag('--allow <hazard>', listOf(HAZARD), {
+      default: [],
       summary: 'accept hazard \'CODE[:relation] reason="…"\'; repeatable',
-      group: 'Policy',
-      type: listOf(HAZARD),
       common: true,
-    },
-    expect: {
-      flag: '--expect <what>',
+    }),
+    expect: flag('--expect <what>', choiceOf('nothing'), {
       summary:
         'nothing: fail if the command would change schema or rows, as a check that the database has all that this code needs',
-      group: 'Policy',
-      type: choiceOf('nothing'),
-    },
-    requireProof: {
-      flag: '--require-proof',
+    }),
+    requireProof: flag('--require-proof', SWITCH, {
+      default: false,
       summary: 'fail unless it is proved that the target is unchanged',
-      group: 'Policy',
-      type: SWITCH,
-    },
-    maxLocks: {
-      flag: '--max-lock <limit>',
+    }),
+    maxLocks: flag('--max-lock <limit>', listOf(LOCK), {
+      default: [],
       summary: "longest time a lock is held: '[relation:]ACCESS EXCLUSIVE=500ms'; repeatable",
-      group: 'Policy',
-      type: listOf(LOCK),
-    },
-    maxDurationMs: {
-      flag: '--max-duration <duration>',
+    }),
+    maxDurationMs: flag('--max-duration <duration>', DURATION, {
       summary: 'longest time the command may take',
-      group: 'Policy',
-      type: DURATION,
-    },
-    maxWalBytes: {
-      flag: '--max-wal <size>',
+    }),
+    maxWalBytes: flag('--max-wal <size>', SIZE, {
       summary: 'most WAL the command may write',
-      group: 'Policy',
-      type: SIZE,
-    },
-    maxDiskBytes: {
-      flag: '--max-disk <size>',
+    }),
+    maxDiskBytes: flag('--max-disk <size>', SIZE, {
       summary: 'most disk space the target may need at the peak, by the forecast',
-      group: 'Policy',
-      type: SIZE,
-    },
-    maxBlockedSecondsMs: {
-      flag: '--max-blocked-seconds <duration>',
+    }),
+    maxBlockedSecondsMs: flag('--max-blocked-seconds <duration>', SECONDS, {
       summary: 'under load: longest time that all sessions together may wait behind the command',
-      group: 'Policy',
-      type: SECONDS,
       modes: ['rehearse', 'apply'],
-    },
-    maxLatencyMs: {
-      flag: '--max-latency <duration>',
+    }),
+    maxLatencyMs: flag('--max-latency <duration>', DURATION, {
       summary: 'under load: latency that 95 % of the transactions may have while the command runs',
-      group: 'Policy',
-      type: DURATION,
       modes: ['rehearse', 'apply'],
-    },
-    maxFailures: {
-      flag: '--max-failures <count>',
+    }),
+    maxFailures: flag('--max-failures <count>', COUNT, {
       summary: 'under load: number of transactions that may fail',
-      group: 'Policy',
-      type: COUNT,
       modes: ['rehearse', 'apply'],
-    },
+    }),
   },
 );
+
+/** The rules of a rehearsal; null: there is no such rule. By default, hazards of severity `error` fail it. */
+export type Policy = PlanOf<typeof POLICY_SETTINGS>;
+
+export const DEFAULT_POLICY: Policy = fillIn(POLICY_SETTINGS, {});
 
 /** `ACCESS EXCLUSIVE=500ms`, `public.orders:share=2s`: the mode in any case. */
 export function parseLockLimit(value: string): LockLimit {

@@ -1,0 +1,58 @@
+import type { Report } from '../model/report.ts';
+import { REHEARSAL_SETTINGS, type RehearseOptions } from '../rehearsal/rehearsal-settings.ts';
+import { flag, grouped, type OptionsOf, pick } from '../settings.ts';
+import { AGE, DURATION, listOf, SWITCH, TEXT } from '../value-types.ts';
+
+/** Everything that a user can set for a swap, beyond its rehearsal. */
+export const SWAP_SETTINGS = grouped(
+  { group: 'Swap', modes: ['swap'] },
+  {
+    window: {
+      maxClosedMs: flag('--max-closed <duration>', DURATION, {
+        summary: 'longest time that the target may be closed; beyond it everything is undone',
+      }),
+      pgbouncer: flag('--pgbouncer <url>', listOf(TEXT), {
+        default: [],
+        summary: 'console of a PgBouncer whose clients wait during the swap; repeatable',
+      }),
+      keepOriginalMs: flag('--keep-original <duration>', AGE, {
+        summary: 'how long to keep the original; after that `clean --originals` drops it',
+      }),
+    },
+    verify: flag('--verify <sql or command>', TEXT, {
+      summary: 'must accept the migrated clone before the swap: SQL whose rows begin with true, or a command',
+      notInFile: true,
+    }),
+    allowStandbys: flag('--allow-standbys', SWITCH, {
+      default: false,
+      summary: 'swap although standbys are attached: they have no readers, or are restarted afterwards',
+      notInFile: true,
+    }),
+  },
+);
+
+export interface SwapOptions extends RehearseOptions, OptionsOf<typeof SWAP_SETTINGS> {
+  /** Gets the report of the rehearsal, and answers whether to go on. */
+  readonly confirm: (report: Report) => Promise<boolean>;
+}
+
+/** Everything that a user can set for a rollback. */
+export const ROLLBACK_SETTINGS = {
+  target: pick(REHEARSAL_SETTINGS.target, 'url', 'urlEnv'),
+  window: pick(SWAP_SETTINGS.window, 'pgbouncer', 'maxClosedMs'),
+  allowStandbys: SWAP_SETTINGS.allowStandbys,
+  discardWrites: flag('--discard-writes', SWITCH, {
+    default: false,
+    summary: 'give up what was written since the swap: it stays in the database that is kept',
+    group: 'Swap',
+    notInFile: true,
+  }),
+};
+
+export interface RollbackOptions
+  extends OptionsOf<typeof ROLLBACK_SETTINGS>,
+    Pick<RehearseOptions, 'emit' | 'audit' | 'signal' | 'env' | 'folder'> {
+  /** Run of the swap to roll back. Default: the last one. */
+  readonly run?: string | undefined;
+  readonly confirm: (target: string, original: string) => Promise<boolean>;
+}
