@@ -41,14 +41,19 @@ interface Traits {
 }
 
 /**
- * A setting, declared once. Its SAFEMIGRATE_* variable and its key in a config file follow from the flag. Its place in a tree is
- * that of its value in the plan and in the options of the library.
+ * A setting, declared once. Each has a SAFEMIGRATE_* variable and a key in a config file, which follow from its flag if it has one.
+ * Its place in a tree is that of its value in the plan and in the options of the library.
  * @typeParam V its value in a plan; null if nothing is set and there is no default.
  */
 export interface Setting<V> extends Traits {
   readonly isSetting: true;
-  /** As on the command line, `--max-stall <duration>`; a switch has no argument. */
-  readonly flag: string;
+  /** The key in a config file: `maxStall`. */
+  readonly key: string;
+  /**
+   * As on the command line: `--schema-only`, `--clone <method>`; `--limit wal=<size>` and `--permit cluster` share their flags with
+   * others. null: it has none, because it differs by project and not by run.
+   */
+  readonly flag: string | null;
   readonly type: ValueType<unknown>;
   readonly default: V;
 }
@@ -73,7 +78,7 @@ export type OptionsOf<T extends SettingTree> = {
     | undefined;
 };
 
-/** Declares a setting that a flag gives, too. */
+/** Declares a setting that a flag gives: its key is `schemaOnly` for `--schema-only`, `maxWal` for `--limit wal=<size>`. */
 export function flag<T>(
   name: string,
   type: ValueType<T>,
@@ -85,7 +90,25 @@ export function flag(
   type: ValueType<unknown>,
   traits: Traits & { readonly default?: unknown },
 ): Setting<unknown> {
-  return { isSetting: true, flag: name, type, default: null, ...traits };
+  const [first = '', second = ''] = name.replace(/[ =]?[<[].*/, '').split(' ');
+  const words = first === '--limit' ? `max-${second}` : `${first.slice(2)}-${second}`;
+  const key = words.replace(/-$/, '').replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return { isSetting: true, key, flag: name, type, default: null, ...traits };
+}
+
+/** Declares a setting without a flag. */
+export function unflagged<T>(
+  key: string,
+  type: ValueType<T>,
+  traits: Traits & { readonly default: NoInfer<T> },
+): Setting<T>;
+export function unflagged<T>(key: string, type: ValueType<T>, traits: Traits): Setting<T | null>;
+export function unflagged(
+  key: string,
+  type: ValueType<unknown>,
+  traits: Traits & { readonly default?: unknown },
+): Setting<unknown> {
+  return { isSetting: true, key, flag: null, type, default: null, ...traits };
 }
 
 /** Gives all settings of a tree what they share; what one says itself takes precedence. */
@@ -139,21 +162,14 @@ function isSetting(node: Setting<unknown> | SettingTree): node is Setting<unknow
   return node.isSetting === true;
 }
 
-/** `--max-stall` of `--max-stall <duration>`. */
-export function flagName({ flag: text }: Pick<Setting<unknown>, 'flag'>): string {
-  return text.split(' ')[0] ?? text;
+/** The variable of a setting: `SAFEMIGRATE_MAX_STALL` for `maxStall`. */
+export function variableOf({ key }: Pick<Setting<unknown>, 'key'>): string {
+  return `SAFEMIGRATE_${key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 }
 
-/** The key in a config file: `maxStall` for `--max-stall`. */
-export function configKeyOf(setting: Pick<Setting<unknown>, 'flag'>): string {
-  return flagName(setting)
-    .slice(2)
-    .replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
-}
-
-/** `SAFEMIGRATE_MAX_STALL` for `--max-stall`. */
-export function variableOf(setting: Pick<Setting<unknown>, 'flag'>): string {
-  return `SAFEMIGRATE_${flagName(setting).slice(2).replaceAll('-', '_').toUpperCase()}`;
+/** The words by which a person gives a setting: `--clone`, `--limit wal`, or the variable of one without a flag. */
+export function nameOfSetting(setting: Setting<unknown>): string {
+  return setting.flag?.replace(/[ =]?[<[].*/, '') ?? variableOf(setting);
 }
 
 /** The summary with the default, as every help and table shows it. */

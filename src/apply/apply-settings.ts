@@ -1,6 +1,6 @@
 import type { Report } from '../model/report.ts';
 import type { RehearseOptions } from '../rehearsal/rehearsal-settings.ts';
-import { flag, grouped, type OptionsOf, type PlanOf } from '../settings.ts';
+import { flag, grouped, type OptionsOf, type PlanOf, unflagged } from '../settings.ts';
 import { COUNT, choiceOf, DURATION, listOf, SIZE, TEXT, TIME_LIMIT, type ValueType } from '../value-types.ts';
 
 /** `activeAfterMs`: also the oldest transaction that has been blocking the command for so long. */
@@ -33,7 +33,7 @@ export const APPLY_SETTINGS = grouped(
       summary: 'apply although the rehearsal did not pass; the reason is reported',
       notInFile: true,
     }),
-    maxAgeMs: flag('--max-age <duration>', DURATION, {
+    maxAgeMs: flag('--limit age=<duration>', DURATION, {
       default: 24 * 3_600_000,
       summary: 'oldest receipt that is accepted',
     }),
@@ -47,31 +47,31 @@ export const APPLY_SETTINGS = grouped(
         default: 2_000,
         summary: 'lock_timeout of the command, unless it sets its own; none for CONCURRENTLY; 0: none at all',
       }),
-      statementTimeoutMs: flag('--statement-timeout <duration>', TIME_LIMIT, {
+      statementTimeoutMs: unflagged('statementTimeout', TIME_LIMIT, {
         default: 0,
         summary: 'statement_timeout of the command, unless it sets its own',
       }),
-      idleTimeoutMs: flag('--idle-timeout <duration>', TIME_LIMIT, {
+      idleTimeoutMs: unflagged('idleTimeout', TIME_LIMIT, {
         default: 0,
         summary: 'idle_in_transaction_session_timeout of the command, unless it sets its own',
       }),
-      retryOn: flag('--retry-on <failure>', listOf(choiceOf('lock-timeout', 'deadlock')), {
+      retryOn: unflagged('retryOn', listOf(choiceOf('lock-timeout', 'deadlock')), {
         default: ['lock-timeout', 'deadlock'],
         summary: 'what a statement, or the command with --retries, is retried after: lock-timeout, deadlock',
       }),
-      retryCount: flag('--retry-count <number>', COUNT, {
+      retryCount: unflagged('retryCount', COUNT, {
         default: 10,
         summary: 'retries of a statement that failed because of a lock and was alone in its transaction',
       }),
-      retryTimeMs: flag('--retry-time <duration>', TIME_LIMIT, {
+      retryTimeMs: unflagged('retryTime', TIME_LIMIT, {
         default: 60_000,
         summary: 'how long it is retried',
       }),
-      maxBlockedMs: flag('--max-blocked <duration>', TIME_LIMIT, {
+      maxBlockedMs: flag('--limit blocked=<duration>', TIME_LIMIT, {
         default: 5_000,
         summary: 'how long others may wait behind a statement before it is cancelled; 0: no limit',
       }),
-      maxWaiting: flag('--max-waiting <number>', COUNT, {
+      maxWaiting: flag('--limit waiting=<number>', COUNT, {
         default: 0,
         summary: 'how many sessions may wait behind a statement before it is cancelled; 0: no limit',
       }),
@@ -86,7 +86,7 @@ export const APPLY_SETTINGS = grouped(
         summary: 'for a statement that was not rehearsed: stop (refuse it and all after it), warn',
         notInFile: true,
       }),
-      maxLag: flag('--max-lag <size or duration>', LAG, {
+      maxLag: flag('--limit lag=<size or duration>', LAG, {
         summary: 'how far standbys may be behind when a transaction begins; it waits for them',
       }),
     },

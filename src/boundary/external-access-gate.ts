@@ -87,7 +87,7 @@ export class ExternalAccessGate implements Gate {
     return {
       sqlstate: SQLSTATE,
       message: `safemigrate does not run ${what} in a rehearsal: ${why}`,
-      hint: "A clone in a sandbox lets it run (--clone cluster, on the server's machine). --allow-external-access lets it through here.",
+      hint: "A clone in a sandbox lets it run (--clone cluster, on the server's machine). --permit external lets it through here.",
     };
   }
 }

@@ -22,7 +22,7 @@ export interface RehearsalGateOptions {
   readonly isolation: 'same-cluster' | 'own-cluster';
   /** Its server has a sandbox: no function can do harm there, whatever it reaches for. */
   readonly sandboxed?: boolean;
-  /** `--allow-cluster-statements`: what reaches beyond the clone is let through knowingly, and reported. */
+  /** `--permit cluster`: what reaches beyond the clone is let through knowingly, and reported. */
   readonly allow: boolean;
   /** Stands in for a COMMENT ON DATABASE of the command's, which would erase the clone's mark. */
   readonly marking: () => string | null;
@@ -184,8 +184,8 @@ export class RehearsalGate implements Gate {
       message: `safemigrate does not run ${what} in a rehearsal: ${why}`,
       hint:
         this.#options.isolation === 'own-cluster'
-          ? 'The clone runs on the same machine as other things. --allow-cluster-statements lets it through.'
-          : 'The clone shares its server with the target. --allow-cluster-statements lets it through.',
+          ? 'The clone runs on the same machine as other things. --permit cluster lets it through.'
+          : 'The clone shares its server with the target. --permit cluster lets it through.',
     };
     return error;
   }

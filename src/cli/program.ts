@@ -1,19 +1,15 @@
 import { Command, CommanderError, Option } from 'commander';
 import { SafemigrateError } from '../errors.ts';
 import { toolVersion } from '../package.ts';
-import {
-  configKeyOf,
-  describeSetting,
-  flagName,
-  GROUPS,
-  type Setting,
-  type SettingTree,
-  settingsIn,
-} from '../settings.ts';
+import { describeSetting, GROUPS, type SettingTree } from '../settings.ts';
 import { DESCRIPTION, NOTES, USAGE } from './help-text.ts';
+import { attributeOf, type Flag, flagsIn, sharing } from './options/flags.ts';
 import { RUN_SETTINGS } from './options/run-table.ts';
 import { type SubcommandName, subcommands } from './options/subcommand-table.ts';
 import { strayWords } from './split-arguments.ts';
+
+/** Columns for the names in a list below the options. */
+const TERM_WIDTH = 28;
 
 /** The words before `--`, parsed; the values of options are still text. */
 export interface ParsedArguments {
@@ -40,7 +36,7 @@ export function readWords(own: readonly string[], hasCommand: boolean): ParsedAr
   for (const [action, { options, summary, argument, common = true }] of possible) {
     const hidden = !wantsAll && !common;
     const command = configure(program.command(action, { hidden })).description(summary);
-    for (const spec of settingsIn(options)) addOption(command, spec);
+    for (const each of flagsIn(options)) addOption(command, each);
     if (argument !== undefined) command.argument(argument);
     command.allowExcessArguments(false).action(() => {
       const [subject] = command.args;
@@ -77,23 +73,37 @@ function runProgram(showsAll: boolean, hasCommand: boolean): Command {
     .passThroughOptions()
     .argument('[words...]')
     .addHelpText('after', NOTES);
+  if (showsAll) program.addHelpText('after', () => sharedFlagsText(RUN_SETTINGS));
   for (const group of GROUPS) {
-    for (const spec of settingsIn(RUN_SETTINGS).filter((each) => each.group === group)) {
+    for (const spec of flagsIn(RUN_SETTINGS).filter((each) => each.group === group)) {
       addOption(program, spec, { group: `${group}:`, hidden: !showsAll && !spec.common });
     }
   }
   return program.version(toolVersion(), '--version', 'print the version');
 }
 
+/** The names that the flags have which several settings share, in the columns of the help. */
+function sharedFlagsText(tree: SettingTree): string {
+  const help = new Command().createHelp();
+  const section = (title: string, name: '--limit' | '--permit') => {
+    const rows = sharing(tree, name).map(({ argument, setting }) =>
+      help.formatItem(argument, TERM_WIDTH, describeSetting(setting), help),
+    );
+    return rows.length === 0 ? [] : [`\n${title}`, ...rows];
+  };
+  return [
+    ...section('Limits, as --limit NAME=VALUE; in a config file maxNAME:', '--limit'),
+    ...section('Permissions, as --permit WORD:', '--permit'),
+  ].join('\n');
+}
+
 /** Options before the subcommand's name count as if they followed it; one that it does not have is a mistake. */
 function shared(values: Record<string, unknown>, action: string, tree: SettingTree): Record<string, unknown> {
-  const own = settingsIn(tree).map(configKeyOf);
-  const stray = settingsIn(RUN_SETTINGS).find((spec) => {
-    const key = configKeyOf(spec);
-    return values[key] !== undefined && !own.includes(key);
-  });
+  const own = flagsIn(tree).map(({ name }) => name);
+  const given = flagsIn(RUN_SETTINGS).filter(({ name }) => values[attributeOf(name)] !== undefined);
+  const stray = given.find(({ name }) => !own.includes(name));
   if (stray === undefined) return values;
-  throw new SafemigrateError('USAGE', `${flagName(stray)} is no option of \`safemigrate ${action}\`.`, {
+  throw new SafemigrateError('USAGE', `${stray.name} is no option of \`safemigrate ${action}\`.`, {
     hint: `All options: safemigrate ${action} --help`,
   });
 }
@@ -119,17 +129,16 @@ function termOf(command: Command): string {
 
 function addOption(
   command: Command,
-  spec: Setting<unknown>,
+  { usage, summary, negation }: Flag,
   { group, hidden = false }: { group?: string; hidden?: boolean } = {},
 ): void {
-  const option = new Option(spec.flag, describeSetting(spec)).hideHelp(hidden);
+  const option = new Option(usage, summary).hideHelp(hidden);
   // Commander gives a switch no value.
   option.argParser((value: string | undefined, previous: string[] | undefined) => [
     ...(previous ?? []),
     value ?? 'true',
   ]);
   const options = [option];
-  if (spec.negation)
-    options.push(new Option(spec.flag.replace('--', '--no-'), spec.negation).hideHelp(hidden));
+  if (negation) options.push(new Option(usage.replace('--', '--no-'), negation).hideHelp(hidden));
   for (const each of options) command.addOption(group === undefined ? each : each.helpGroup(group));
 }

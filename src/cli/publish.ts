@@ -140,7 +140,7 @@ async function keptNote({ run, target, clone }: Report, options: PublishOptions)
   if (clone.isolation === 'own-cluster') return keptServerNote(run.id, clone.database);
   if (options.clone?.rehearsalUrl !== undefined) {
     return (
-      `\nThe clone is kept, as the database ${clone.database} on the server of --rehearsal-url.\n` +
+      `\nThe clone is kept, as the database ${clone.database} on the server of --clone-to.\n` +
       'Drop it with `safemigrate clean --kept --url` and that URL.\n'
     );
   }

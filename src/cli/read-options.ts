@@ -5,14 +5,7 @@ import type { MaintenanceTarget } from '../ownership/control-session.ts';
 import { nameHost } from '../postgres/connection/connection-failures.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
 import { REHEARSAL_SETTINGS } from '../rehearsal/rehearsal-settings.ts';
-import {
-  configKeyOf,
-  flagName,
-  type OptionsOf,
-  type RunMode,
-  type SettingTree,
-  settingsIn,
-} from '../settings.ts';
+import { nameOfSetting, type OptionsOf, type RunMode, type SettingTree, settingsIn } from '../settings.ts';
 import {
   type ConfigOptions,
   configProgram,
@@ -75,12 +68,13 @@ export function flagsWithoutEffect(
   flags: Readonly<Record<string, unknown>>,
   mode: RunMode,
 ): string[] {
+  const { values } = flagSource(tree, flags);
   return settingsIn(tree).flatMap((spec) => {
     const { modes } = spec;
-    if (modes === undefined || modes.includes(mode) || flags[configKeyOf(spec)] === undefined) return [];
+    if (modes === undefined || modes.includes(mode) || values[spec.key] === undefined) return [];
     const needed = modes.filter((each) => each !== 'rehearse').map((each) => `--${each}`);
     const why = mode === 'rehearse' ? `without ${needed.join(' or ')}` : `with --${mode}`;
-    return [`${flagName(spec)} has no effect ${why}.`];
+    return [`${nameOfSetting(spec)} has no effect ${why}.`];
   });
 }
 

@@ -112,7 +112,7 @@ function bringsRows(id: MethodId, { options }: CloneContext): Impossible | undef
   if (id === 'dump' || (!options.schemaOnly && options.excludeTableData.length === 0)) return undefined;
   return {
     possible: false,
-    reason: 'it brings all rows, and --schema-only or --exclude-table-data leaves some out',
+    reason: 'it brings all rows, and --schema-only or SAFEMIGRATE_EXCLUDE_TABLE_DATA leaves some out',
     enable: 'leave these options out',
   };
 }
@@ -165,13 +165,13 @@ function rankedMs({ readyMs, containment, bytes }: Possible): number {
   return readyMs - SANDBOX_WORTH_MS[bytes === 0 ? 'shared' : 'copied'];
 }
 
-/** Refuses a full copy above --max-copy, which a user should decide on. */
+/** Refuses a full copy above --limit copy, which a user should decide on. */
 export function withinLimit(assessment: Assessment, id: MethodId, maxCopyBytes: number): Assessment {
   if (!assessment.possible || assessment.bytes <= maxCopyBytes) return assessment;
   const size = formatBytes(assessment.bytes);
   return {
     possible: false,
-    reason: `${size} would be copied in full (${assessment.strategy}), and --max-copy is ${formatBytes(maxCopyBytes)}`,
-    enable: `--clone ${id}, or --max-copy above ${size}`,
+    reason: `${size} would be copied in full (${assessment.strategy}), and --limit copy is ${formatBytes(maxCopyBytes)}`,
+    enable: `--clone ${id}, or --limit copy above ${size}`,
   };
 }

@@ -1,4 +1,4 @@
-import { flag, grouped, type PlanOf } from '../settings.ts';
+import { flag, grouped, type PlanOf, unflagged } from '../settings.ts';
 import { choiceOf, DURATION, listOf, MOMENT, SECONDS, SIZE, SWITCH, TEXT } from '../value-types.ts';
 import { METHOD_IDS, type MethodId } from './method-id.ts';
 
@@ -14,25 +14,25 @@ export const CLONE_SETTINGS = grouped(
       default: 'auto',
       common: true,
     }),
-    rehearsalUrl: flag('--rehearsal-url <url>', TEXT, {
+    rehearsalUrl: flag('--clone-to <url>', TEXT, {
       summary:
         'another server for the clone: its copy of the target is cloned, or the target is dumped into it',
     }),
-    source: flag('--source <url>', TEXT, {
+    source: flag('--clone-from <url>', TEXT, {
       summary: 'standby of the target to copy the cluster from',
     }),
-    checkpoint: flag('--checkpoint <how>', choiceOf('fast', 'spread'), {
+    checkpoint: unflagged('checkpoint', choiceOf('fast', 'spread'), {
       summary: 'checkpoint before the cluster is copied: fast, spread',
       default: 'fast',
     }),
     folder: flag('--clone-dir <folder>', TEXT, {
       summary: "folder for a copy of the cluster; without it, one beside the target's",
     }),
-    ttlMs: flag('--clone-ttl <duration>', DURATION, {
+    ttlMs: unflagged('cloneTtl', DURATION, {
       summary: 'lifetime of a clone that runs as its own server',
       default: 6 * HOUR_MS,
     }),
-    maxCopyBytes: flag('--max-copy <size>', SIZE, {
+    maxCopyBytes: flag('--limit copy=<size>', SIZE, {
       summary: 'largest size that is copied in full, unless --clone names the method',
       default: 10 * GB,
     }),
@@ -40,7 +40,7 @@ export const CLONE_SETTINGS = grouped(
       summary: 'clone the tables without their rows (dump)',
       default: false,
     }),
-    excludeTableData: flag('--exclude-table-data <pattern>', listOf(TEXT), {
+    excludeTableData: unflagged('excludeTableData', listOf(TEXT), {
       summary: 'tables to clone without their rows (dump); repeatable',
       default: [],
     }),
@@ -49,7 +49,7 @@ export const CLONE_SETTINGS = grouped(
       default: [],
       modes: ['rehearse'],
     }),
-    allowExternalAccess: flag('--allow-external-access', SWITCH, {
+    allowExternalAccess: flag('--permit external', SWITCH, {
       summary:
         'let a clone without a sandbox have foreign servers, dblink, untrusted languages, subscriptions',
       default: false,
@@ -94,11 +94,11 @@ export const CLONE_SETTINGS = grouped(
       default: 'never',
       notInFile: true,
     }),
-    waitMs: flag('--wait <seconds>', SECONDS, {
+    waitMs: unflagged('wait', SECONDS, {
       summary: 'how long to wait for sessions to leave the target',
       default: 10_000,
     }),
-    maxStallMs: flag('--max-stall <duration>', DURATION, {
+    maxStallMs: flag('--limit stall=<duration>', DURATION, {
       summary: 'longest wait for new connections to a target in use',
       default: 5_000,
     }),

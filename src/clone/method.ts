@@ -35,9 +35,9 @@ export interface CloneServer {
 
 export interface CloneContext extends CloneServer {
   readonly run: RunId;
-  /** Another server to make the clone on (`--rehearsal-url`); its `target` is the database that was named there. */
+  /** Another server to make the clone on (`--clone-to`); its `target` is the database that was named there. */
   readonly rehearsal?: CloneServer;
-  /** A standby of the target to copy from (`--source`), so that the target itself does nothing. */
+  /** A standby of the target to copy from (`--clone-from`), so that the target itself does nothing. */
   readonly source?: Target;
   readonly options: CloneOptions;
   readonly emit: Emit;

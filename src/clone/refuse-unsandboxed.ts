@@ -17,7 +17,7 @@ export function refuseUnsandboxed(
   return {
     possible: false,
     reason: `${where} the clone could reach other systems, because the target has: ${objects.join(', ')}`,
-    enable: `${enable}, or allow it with --allow-external-access`,
+    enable: `${enable}, or allow it with --permit external`,
   };
 }
 

@@ -21,7 +21,7 @@ export const template: CloneMethod = {
   describe: (context, assessment) => describe(onGround(context), assessment),
 };
 
-/** The database that --rehearsal-url names is an existing copy of the target, which is cloned. */
+/** The database that --clone-to names is an existing copy of the target, which is cloned. */
 function onGround(context: CloneContext): CloneContext {
   return { ...context, ...context.rehearsal };
 }
@@ -38,7 +38,7 @@ function noCopy({ rehearsal, target }: CloneContext): Impossible | undefined {
   if (name === undefined || name === target.database.name || !NO_COPIES.includes(name)) return undefined;
   return {
     possible: false,
-    reason: `--rehearsal-url names the database ${name}, which is no copy of ${target.database.name}`,
+    reason: `--clone-to names the database ${name}, which is no copy of ${target.database.name}`,
     enable: 'name a copy of the target there, if there is one',
   };
 }

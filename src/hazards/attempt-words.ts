@@ -37,7 +37,7 @@ export function attemptAdvice(attempts: readonly CommandAttempt[]): string {
     );
   const shown = inOrder(attempts).slice(0, LISTED);
   const keys = shown.filter(({ reason }) => reason !== 'postgres').map((each) => `'${allowanceFor(each)}'`);
-  const inFile = keys.length === 0 ? '' : `, or sandboxAllow: [${keys.join(', ')}] in a config file`;
+  const inFile = keys.length === 0 ? '' : `, or permit: [${keys.join(', ')}] in a config file`;
   const isGuessed = shown.some(({ port }) => port === null);
   const guessed = isGuessed ? `; ${HTTPS_PORT} stands for a port that is not known` : '';
   return `if the command needs that, ${flagsFor(attempts)}${inFile}${guessed}`;
@@ -49,7 +49,7 @@ function isTarget(attempts: readonly CommandAttempt[]): boolean {
 
 function flagsFor(attempts: readonly CommandAttempt[]): string {
   return listed(
-    inOrder(attempts).map((each) => `--sandbox-allow ${allowanceFor(each)}`),
+    inOrder(attempts).map((each) => `--permit ${allowanceFor(each)}`),
     { atMost: LISTED, separator: ' ' },
   );
 }

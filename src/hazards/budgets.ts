@@ -37,8 +37,8 @@ export function budgetReasons(spent: Spent, policy: Policy): string[] {
         ]
       : []),
     ...lockReasons(spent, policy.maxLocks),
-    ...sizeReasons('max-wal', spent.data?.walBytes ?? null, maxWalBytes),
-    ...sizeReasons('max-disk', spent.forecast?.disk.neededBytes ?? null, maxDiskBytes),
+    ...sizeReasons('wal', spent.data?.walBytes ?? null, maxWalBytes),
+    ...sizeReasons('disk', spent.forecast?.disk.neededBytes ?? null, maxDiskBytes),
     ...loadBudgetReasons(spent.load, policy),
   ];
 }
@@ -51,21 +51,21 @@ function loadBudgetReasons(
   const load = measured?.guarded ?? measured;
   const limits = [
     {
-      flag: '--max-blocked-seconds',
+      flag: '--limit blocked-seconds',
       what: 'sessions waited behind the command for',
       value: load?.blockedMs,
       max: maxBlockedSecondsMs,
       format: formatDuration,
     },
     {
-      flag: '--max-latency',
+      flag: '--limit latency',
       what: 'the latency of 95 % of the transactions under load was',
       value: load?.during.p95Ms ?? (load ? 0 : undefined),
       max: maxLatencyMs,
       format: formatDuration,
     },
     {
-      flag: '--max-failures',
+      flag: '--limit failures',
       what: 'the number of transactions that failed under load was',
       value: load && load.during.failures + load.after.failures,
       max: maxFailures,
@@ -81,14 +81,14 @@ function loadBudgetReasons(
 }
 
 const NEEDS = {
-  'max-wal': { what: 'the WAL that the command writes', needs: 'the command wrote', of: 'of WAL' },
-  'max-disk': { what: 'the disk space needed', needs: 'the target would need', of: 'of disk space' },
+  wal: { what: 'the WAL that the command writes', needs: 'the command wrote', of: 'of WAL' },
+  disk: { what: 'the disk space needed', needs: 'the target would need', of: 'of disk space' },
 } as const;
 
 function sizeReasons(option: keyof typeof NEEDS, bytes: number | null, max: number | null): string[] {
   const { what, needs, of } = NEEDS[option];
   if (max === null || (bytes !== null && bytes <= max)) return [];
-  if (bytes === null) return [`${what} could not be measured, so --${option} counts as exceeded`];
+  if (bytes === null) return [`${what} could not be measured, so --limit ${option} counts as exceeded`];
   return [
     `${needs} ${formatBytes(bytes)} ${of}, but the limit is ${formatBytes(max)}; ` +
       `to allow it: ${sizeFlag(option, bytes)}`,
@@ -98,7 +98,7 @@ function sizeReasons(option: keyof typeof NEEDS, bytes: number | null, max: numb
 function lockReasons({ statements, schema, caveats }: Spent, allowed: readonly LockLimit[]): string[] {
   if (allowed.length === 0) return [];
   const unseen = caveats.find(({ path, kind }) => path === 'statements' && kind === 'unmeasured');
-  if (unseen) return [`--max-lock counts as exceeded: ${unseen.reason}`];
+  if (unseen) return [`--limit lock counts as exceeded: ${unseen.reason}`];
   return longestLocks(statements, schema).flatMap((lock) => {
     const limit = limitOf(lock, allowed);
     return limit === undefined ? [] : lockReason(lock, limit);
@@ -117,7 +117,7 @@ function lockReason(
 ): string[] {
   const held = `${mode} on ${relation} (statement ${statement})`;
   if (heldMs === null)
-    return [`how long ${held} was held could not be measured, so --max-lock counts as exceeded`];
+    return [`how long ${held} was held could not be measured, so --limit lock counts as exceeded`];
   if (heldMs <= maxMs) return [];
   return [
     `${held} ${atProductionSize ? 'would be' : 'was'} held for ${timeWords(heldMs, atProductionSize)}, but the limit is ${formatDuration(maxMs)}; ` +

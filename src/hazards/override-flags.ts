@@ -2,21 +2,21 @@ import type { Hazard } from '../model/report.ts';
 
 /** Options, as a person would type them, that allow what was refused: every refusal names its way out. */
 
-export function allowFlag({ code, relation }: Pick<Hazard, 'code' | 'relation'>): string {
+export function acceptFlag({ code, relation }: Pick<Hazard, 'code' | 'relation'>): string {
   const what = relation === null ? code : `${code}:${relation}`;
-  return `--allow ${quoted(`${what} reason="…"`)}`;
+  return `--accept ${quoted(`${what}="…"`)}`;
 }
 
 export function lockFlag(relation: string, mode: string, heldMs: number): string {
-  return `--max-lock ${quoted(`${relation}:${mode}=${durationAtLeast(heldMs)}`)}`;
+  return `--limit ${quoted(`lock=${relation}:${mode}=${durationAtLeast(heldMs)}`)}`;
 }
 
 export function durationFlag(durationMs: number): string {
-  return `--max-duration ${durationAtLeast(durationMs)}`;
+  return `--limit duration=${durationAtLeast(durationMs)}`;
 }
 
-export function sizeFlag(name: 'max-wal' | 'max-disk', bytes: number): string {
-  return `--${name} ${sizeAtLeast(bytes)}`;
+export function sizeFlag(name: 'wal' | 'disk', bytes: number): string {
+  return `--limit ${name}=${sizeAtLeast(bytes)}`;
 }
 
 /** Quotes a value for a POSIX shell. */

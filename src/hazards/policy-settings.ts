@@ -40,41 +40,42 @@ export const POLICY_SETTINGS = grouped(
       summary: 'severity that fails: error, warning',
       common: true,
     }),
-    allow: flag('--allow <hazard>', listOf(HAZARD), {
+    accept: flag('--accept <hazard>', listOf(HAZARD), {
       default: [],
-      summary: 'accept hazard \'CODE[:relation] reason="…"\'; repeatable',
+      summary: 'go on despite this hazard: \'CODE[:relation]="reason" [until=DATE]\'; repeatable',
       common: true,
     }),
-    expect: flag('--expect <what>', choiceOf('nothing'), {
+    expectNoChange: flag('--expect-no-change', SWITCH, {
+      default: false,
       summary:
-        'nothing: fail if the command would change schema or rows, as a check that the database has all that this code needs',
+        'fail if the command would change schema or rows, as a check that the database has all that this code needs',
     }),
     requireProof: flag('--require-proof', SWITCH, {
       default: false,
       summary: 'fail unless it is proved that the target is unchanged',
     }),
-    maxLocks: flag('--max-lock <limit>', listOf(LOCK), {
+    maxLocks: flag('--limit lock=<limit>', listOf(LOCK), {
       default: [],
       summary: "longest time a lock is held: '[relation:]ACCESS EXCLUSIVE=500ms'; repeatable",
     }),
-    maxDurationMs: flag('--max-duration <duration>', DURATION, {
+    maxDurationMs: flag('--limit duration=<duration>', DURATION, {
       summary: 'longest time the command may take',
     }),
-    maxWalBytes: flag('--max-wal <size>', SIZE, {
+    maxWalBytes: flag('--limit wal=<size>', SIZE, {
       summary: 'most WAL the command may write',
     }),
-    maxDiskBytes: flag('--max-disk <size>', SIZE, {
+    maxDiskBytes: flag('--limit disk=<size>', SIZE, {
       summary: 'most disk space the target may need at the peak, by the forecast',
     }),
-    maxBlockedSecondsMs: flag('--max-blocked-seconds <duration>', SECONDS, {
+    maxBlockedSecondsMs: flag('--limit blocked-seconds=<duration>', SECONDS, {
       summary: 'under load: longest time that all sessions together may wait behind the command',
       modes: ['rehearse', 'apply'],
     }),
-    maxLatencyMs: flag('--max-latency <duration>', DURATION, {
+    maxLatencyMs: flag('--limit latency=<duration>', DURATION, {
       summary: 'under load: latency that 95 % of the transactions may have while the command runs',
       modes: ['rehearse', 'apply'],
     }),
-    maxFailures: flag('--max-failures <count>', COUNT, {
+    maxFailures: flag('--limit failures=<count>', COUNT, {
       summary: 'under load: number of transactions that may fail',
       modes: ['rehearse', 'apply'],
     }),
@@ -100,18 +101,21 @@ export function parseLockLimit(value: string): LockLimit {
   return { mode, maxMs: DURATION.parse(match[3] ?? ''), ...(relation ? { relation } : {}) };
 }
 
-const EXAMPLE = 'INDEX_NOT_CONCURRENT:public.orders reason="agreed with ops" until=2027-01-31';
-const WORD = String.raw`(?:reason|until)\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"']\S*)`;
-const ALLOWANCE = new RegExp(`^\\s*([\\w-]+)(?::(.+?))?((?:\\s+${WORD})*)\\s*$`);
+const EXAMPLE = 'INDEX_NOT_CONCURRENT:public.orders="agreed with ops" until=2027-01-31';
+const ALLOWANCE = /^\s*([\w-]+)(?::((?:"[^"]*"|[^"=])+))?(?:=(.*?))?(?:\s+until=(\S+))?\s*$/s;
 
-/** `CODE:relation reason="…" until=2027-01-31`. */
+/** `CODE:relation="reason" until=2027-01-31`. The reason may lack its quotes, which a shell takes away. */
 export function parseAllowance(value: string): Allowance {
   const match = ALLOWANCE.exec(value);
   if (!match) throw new Error(`is "${value}", and is written like '${EXAMPLE}'.`);
-  const words = [...(match[3] ?? '').matchAll(/(reason|until)\s*=\s*(?:"([^"]*)"|'([^']*)'|(\S+))/g)];
-  const given = words.map(([, key = '', ...forms]) => [key, forms.find((form) => form !== undefined)]);
-  const relation = match[2]?.trim();
-  return allowanceOf({ code: match[1], ...(relation ? { relation } : {}), ...Object.fromEntries(given) });
+  const [, code, relation, text = '', until] = match;
+  const reason = /^(["'])(.*)\1$/s.exec(text)?.[2] ?? text;
+  return allowanceOf({
+    code,
+    reason,
+    ...(relation === undefined ? {} : { relation: relation.trim() }),
+    ...(until === undefined ? {} : { until }),
+  });
 }
 
 const KEYS = ['code', 'relation', 'reason', 'until'];
@@ -126,7 +130,7 @@ function allowanceOf(value: Readonly<Record<string, unknown>>): Allowance {
   if (!KNOWN_HAZARDS.some((known) => known.code === code))
     throw new Error(`names "${code}", which is no hazard: \`safemigrate explain\` lists them.`);
   if (reason === '' || reason === '…')
-    throw new Error(`allows ${code} without a reason: add reason="…", for whoever reads it later.`);
+    throw new Error(`accepts ${code} without a reason: write ${code}="…", for whoever reads it later.`);
   if (until !== undefined && !isDate(until))
     throw new Error(`has until=${until}, and that is a date like 2027-01-31.`);
   return {

@@ -1,27 +1,27 @@
 import type { Hazard } from '../model/report.ts';
-import { allowFlag } from './override-flags.ts';
+import { acceptFlag } from './override-flags.ts';
 import type { Allowance, Policy } from './policy-settings.ts';
 
 /** Marks the hazards that the policy allows. @param today the date, as `2026-11-21`. */
-export function applyPolicy(hazards: readonly Hazard[], { allow }: Policy, today: string): Hazard[] {
+export function applyPolicy(hazards: readonly Hazard[], { accept }: Policy, today: string): Hazard[] {
   return hazards.map((hazard) => {
-    const allowance = allow.find((each) => covers(each, hazard) && !isExpired(each, today));
+    const allowance = accept.find((each) => covers(each, hazard) && !isExpired(each, today));
     if (!allowance) return hazard;
     return { ...hazard, allowed: true, evidence: `${hazard.evidence} ${agreed(allowance)}`.trim() };
   });
 }
 
-/** A reason for each hazard that fails the rehearsal, with the option that would allow it. */
+/** A reason for each hazard that fails the rehearsal, with the option that would accept it. */
 export function hazardReasons(hazards: readonly Hazard[], policy: Policy, today: string): string[] {
   const failing: Hazard['severity'][] = policy.failOn === 'warning' ? ['error', 'warning'] : ['error'];
   return hazards
     .filter(({ allowed, severity }) => !allowed && failing.includes(severity))
     .map((hazard) => {
-      const over = policy.allow.find((each) => covers(each, hazard) && isExpired(each, today));
+      const over = policy.accept.find((each) => covers(each, hazard) && isExpired(each, today));
       const was = over
-        ? `; the allowance until ${over.until} ("${over.reason}") has expired; to allow it again: `
-        : '; to allow it: ';
-      return `${hazard.code}${hazard.relation === null ? '' : ` on ${hazard.relation}`}: ${sentence(hazard.message)}${was}${allowFlag(hazard)}`;
+        ? `; the allowance until ${over.until} ("${over.reason}") has expired; to accept it again: `
+        : '; to accept it: ';
+      return `${hazard.code}${hazard.relation === null ? '' : ` on ${hazard.relation}`}: ${sentence(hazard.message)}${was}${acceptFlag(hazard)}`;
     });
 }
 

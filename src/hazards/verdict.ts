@@ -64,9 +64,9 @@ function loadReasons({ load, loadRequested, caveats, interrupted }: Findings): s
 
 const NAMED_CHANGES = 5;
 
-/** What the command changes although --expect says that it changes nothing; a migration tool's own tables do not count. */
-function unexpectedReasons({ schema, data, interrupted }: Findings, { expect }: Policy): string[] {
-  if (expect !== 'nothing' || interrupted) return [];
+/** What the command changes although --expect-no-change says that it changes nothing; a migration tool's own tables do not count. */
+function unexpectedReasons({ schema, data, interrupted }: Findings, { expectNoChange }: Policy): string[] {
+  if (!expectNoChange || interrupted) return [];
   const changed = [
     ...(schema?.changes ?? []).map(({ verb, kind, object }) => ({
       object,
@@ -78,7 +78,7 @@ function unexpectedReasons({ schema, data, interrupted }: Findings, { expect }: 
   const named = changed.slice(0, NAMED_CHANGES).map(({ what }) => what);
   const more = changed.length > NAMED_CHANGES ? ` and ${changed.length - NAMED_CHANGES} more` : '';
   return [
-    `the command would change the database, and --expect nothing allows no change: ${named.join(', ')}${more}`,
+    `the command would change the database, and --expect-no-change allows no change: ${named.join(', ')}${more}`,
   ];
 }
 
@@ -134,7 +134,7 @@ function reachReasons({ command, interrupted, targetConnections }: Findings): st
     return [
       'the command failed and never connected to the clone, so nothing was rehearsed; it was kept from every other place. Its own ' +
         'output says whether it ended before it connected, or takes its connection from a file: pass that as {safemigrate:url} in an ' +
-        'argument or a variable, or the file as {safemigrate:config FILE}; --sandbox-allow HOST:PORT lets it reach what else it needs',
+        'argument or a variable, or the file as {safemigrate:config FILE}; --permit HOST:PORT lets it reach what else it needs',
     ];
   if (command.exitCode !== 0)
     return [

@@ -170,7 +170,7 @@ export const furtherRunSection = z.object({
       what: z.string(),
       /** It is in the migration tool's own table, and does not make the run fail. */
       bookkeeping: z.boolean(),
-      /** --rerun-ignore names the table, so that the difference does not make the run fail. */
+      /** `rerunIgnore` names the table, so that the difference does not make the run fail. */
       ignored: z.boolean().optional(),
     }),
   ),
@@ -178,7 +178,7 @@ export const furtherRunSection = z.object({
   tablesCompared: z.int(),
   /** Tables whose rows were not compared because they are too large. */
   tablesSkipped: z.int(),
-  /** The command succeeded, and nothing differs except in the migration tool's own table, and in tables that --rerun-ignore names. */
+  /** The command succeeded, and nothing differs except in the migration tool's own table, and in tables that `rerunIgnore` names. */
   passed: z.boolean(),
 });
 

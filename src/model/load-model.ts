@@ -155,7 +155,7 @@ export const loadSection = loadedRun.extend({
   origin: z.string(),
   /** Transactions a second before the command ran, while nothing was in their way. */
   rate: z.object({
-    /** As the server counted them on the target, or as the profile has them, times `--load-rate`; for scripts `--load-rate`. null: as many as can be. */
+    /** As the server counted them on the target, or as the profile has them, times `loadRate`; for scripts `loadRate`. null: as many as can be. */
     wanted: z.number().nullable(),
     /** Those that ended. null: the load began together with the command. */
     played: z.number().nullable(),

@@ -34,7 +34,7 @@ export const targetSection = z.object({
   sizeBytes: bytes,
   /** Where the connection came from: `--url`, `DATABASE_URL`, … */
   source: z.string(),
-  /** A dump that took the target's place (`--from`), or a database; absent from reports of versions that did not say. */
+  /** A dump that took the target's place (`--dump`), or a database; absent from reports of versions that did not say. */
   origin: z.enum(['database', 'dump']).optional(),
   /** Changes that the command or other sessions made on the target during the run. */
   changes: z.array(
@@ -125,8 +125,8 @@ export const commandAttempt = z.object({
   /** Number of times that it tried. */
   count: z.int(),
   /**
-   * `not-allowed`: no `--sandbox-allow` names it. `postgres`: it spoke the protocol of PostgreSQL, which needs
-   * `--sandbox-allow postgres:host:port`. `target`: it is the target itself, which cannot be allowed.
+   * `not-allowed`: no `--permit` names it. `postgres`: it spoke the protocol of PostgreSQL, which needs
+   * `--permit postgres:host:port`. `target`: it is the target itself, which cannot be allowed.
    */
   reason: z.enum(['not-allowed', 'postgres', 'target']),
 });
@@ -144,7 +144,7 @@ export const commandIsolation = z.object({
   scoped: z.boolean(),
   /** The target's Unix sockets, if they were covered for the command although it was not sandboxed. */
   covered: z.array(z.string()),
-  /** What it could reach all the same (`--sandbox-allow`). */
+  /** What it could reach all the same (`--permit`). */
   allowed: z.array(z.string()),
   /** Why it was not sandboxed; null if it was, or with `--sandbox off`. */
   reason: z.string().nullable(),
@@ -198,7 +198,7 @@ export const commandSection = z.object({
       why: z.string(),
     }),
   ),
-  /** Statements that were run although they take effect outside the clone (`--allow-cluster-statements`). */
+  /** Statements that were run although they take effect outside the clone (`--permit cluster`). */
   allowed: z.array(z.string()),
   /** Statements that named the target and were redirected to the clone. */
   redirected: z.array(z.string()),

@@ -255,7 +255,7 @@ function withTables(statements: readonly StatementSection[], tree: RelationTree)
 const NOT_OBSERVED: Caveat = {
   path: 'statements',
   kind: 'unmeasured',
-  reason: 'statements were not observed (--observe off)',
+  reason: 'statements were not observed (SAFEMIGRATE_OBSERVE=off)',
 };
 
 const NOTHING_SEEN: SeenStatements = {

@@ -273,9 +273,13 @@ async function listening(server: Server, where: ListenOptions): Promise<void> {
     await once(server, 'listening');
   } catch (error) {
     const hint = 'Name an address that this machine has. The target was not touched.';
-    throw new SafemigrateError('USAGE', `--proxy-listen ${where.host} cannot be used: ${messageOf(error)}.`, {
-      cause: error,
-      hint,
-    });
+    throw new SafemigrateError(
+      'USAGE',
+      `SAFEMIGRATE_PROXY_LISTEN=${where.host} cannot be used: ${messageOf(error)}.`,
+      {
+        cause: error,
+        hint,
+      },
+    );
   }
 }

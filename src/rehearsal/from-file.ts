@@ -31,7 +31,7 @@ const NEWEST = 18;
 const OLDEST = 14;
 
 /**
- * Restores the dump of `--from` on a server of its own, which ends with the run.
+ * Restores the dump of `--dump` on a server of its own, which ends with the run.
  * @throws SafemigrateError `USAGE` beside --url, `CONFIGURATION` for the file, `SERVER`, `CLONE` where it cannot be restored.
  */
 export async function restoreFile(
@@ -43,18 +43,18 @@ export async function restoreFile(
   const { url, urlEnv } = target;
   const from = target.from ?? '';
   if (url !== null) {
-    throw new SafemigrateError('USAGE', '--from and --url cannot be given together.', {
-      hint: '--from rehearses on a dump, without any target. Nothing was touched.',
+    throw new SafemigrateError('USAGE', '--dump and --url cannot be given together.', {
+      hint: '--dump rehearses on a dump, without any target. Nothing was touched.',
     });
   }
   const dump = await openDump(path.resolve(outside.folder, from), signal);
   if (dump.text.wholeCluster) {
-    throw new SafemigrateError('CONFIGURATION', `--from: ${from} holds a whole cluster (pg_dumpall).`, {
+    throw new SafemigrateError('CONFIGURATION', `--dump: ${from} holds a whole cluster (pg_dumpall).`, {
       hint: 'Make a dump of the one database with pg_dump.',
     });
   }
   if (!dump.text.complete) {
-    throw new SafemigrateError('CONFIGURATION', `--from: ${from} is cut off: it ends before the dump does.`, {
+    throw new SafemigrateError('CONFIGURATION', `--dump: ${from} is cut off: it ends before the dump does.`, {
       hint: 'What follows is missing in it. Dump the database again, or copy the file once more.',
     });
   }
@@ -73,7 +73,7 @@ export async function restoreFile(
     const environment = leadingTo(settings, urlEnv, outside);
     warnOfOthers(environment, urlEnv, emit);
     return {
-      located: { settings, source: `--from ${from}` },
+      located: { settings, source: `--dump ${from}` },
       environment,
       caveats: caveatsOf(from, version, dump.text.version, others),
     };
@@ -159,7 +159,7 @@ function warnOfOthers(environment: Environment, ours: string, emit: Emit): void 
   emit({
     type: 'notice',
     message:
-      `the command can reach the databases that ${names.map(([name]) => name).join(', ')} name: --from replaces ${ours} ` +
+      `the command can reach the databases that ${names.map(([name]) => name).join(', ')} name: --dump replaces ${ours} ` +
       'and the PG* variables only',
   });
 }

@@ -14,8 +14,8 @@ export async function inTurn<T>(
   work: (lock: ChangeLock) => Promise<T>,
 ): Promise<T> {
   if (target.from !== null)
-    throw new SafemigrateError('USAGE', `--${purpose} and --from cannot be given together.`, {
-      hint: `--from rehearses on a dump: there is no target to ${purpose}. Nothing was touched.`,
+    throw new SafemigrateError('USAGE', `--${purpose} and --dump cannot be given together.`, {
+      hint: `--dump rehearses on a dump: there is no target to ${purpose}. Nothing was touched.`,
     });
   const { settings } = locateTarget(target, readEnvironment(command.env, command.folder));
   return withChangeLock(settings, { purpose, audit, signal }, work);

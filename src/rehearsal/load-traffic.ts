@@ -119,7 +119,7 @@ async function recordTraffic({ context }: CloneSetup, { windowMs }: LoadPlan): P
   if (recorded.shapes.length > 0) return recorded;
   throw new Error(
     `no session was seen at work on the target in ${formatDuration(windowMs)}, so there is no traffic to play: ` +
-      'rehearse at a time of traffic, look longer (--load-window), or give a profile of production (--profile) or scripts (--load FILE.sql)',
+      'rehearse at a time of traffic, look longer (SAFEMIGRATE_LOAD_WINDOW), or give a profile of production (--profile) or scripts (--load FILE.sql)',
   );
 }
 

@@ -51,9 +51,9 @@ export interface LoadPlan extends Omit<Settings['load'], 'what'> {
 /** @throws SafemigrateError `CONFIGURATION` for options that do not fit together. */
 export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
   const { timeoutMs, sandbox, clone, load, ...settings } = fillIn(REHEARSAL_SETTINGS, options);
-  const { propose, proposeFormat, proposeAll, proxy } = settings;
-  if ((proposeFormat !== 'plain' || proposeAll) && propose === null)
-    throw new SafemigrateError('CONFIGURATION', '--propose-format and --propose-all need --propose.', {
+  const { propose, proposeAll, proxy } = settings;
+  if (proposeAll && propose === null)
+    throw new SafemigrateError('CONFIGURATION', '--propose-all needs --propose.', {
       hint: 'Name what is to be written with --propose. Nothing was touched.',
     });
   const { command: argv, folder = process.cwd() } = options;
@@ -88,7 +88,7 @@ function makeLoadPlan({ what, ...load }: Settings['load']): LoadPlan | null {
   );
 }
 
-const ELSEWHERE = '--proxy-listen is for a command in a container, which has a network of its own';
+const ELSEWHERE = 'SAFEMIGRATE_PROXY_LISTEN is for a command in a container, which has a network of its own';
 
 function makeSandboxPlan(
   { mode, allow: places }: Settings['sandbox'],
@@ -100,7 +100,7 @@ function makeSandboxPlan(
   if (mode === 'required' && isElsewhere)
     throw new SafemigrateError(
       'CONFIGURATION',
-      '--sandbox required and --proxy-listen do not go together: a sandboxed command reaches no other address.',
+      '--sandbox required and SAFEMIGRATE_PROXY_LISTEN do not go together: a sandboxed command reaches no other address.',
       { hint: 'A command in a container has a network of its own: isolate it there. Nothing was touched.' },
     );
   if (mode !== 'off' && !isElsewhere) refuseOutsideRunners(command, allow);
@@ -136,7 +136,7 @@ function makePointInTime(
   if (time !== null && baseBackup !== null && isAlone) return { time, baseBackup, restoreCommand };
   throw new SafemigrateError(
     'CONFIGURATION',
-    '--clone-at needs --base-backup, and goes with none of --clone, --from and --receipt.',
+    '--clone-at needs --base-backup, and goes with none of --clone, --dump and --receipt.',
     {
       hint: 'safemigrate --clone-at latest --base-backup DIR [--restore-command COMMAND] -- <command>. Nothing was touched.',
     },

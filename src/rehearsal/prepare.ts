@@ -177,7 +177,7 @@ function refuseLoadInTarget({ load }: RehearsalPlan, { method, assessment }: Cho
     'CLONE',
     `--load needs a clone on a server of its own, and ${method.id} makes it in the target's server.`,
     {
-      hint: "See `safemigrate doctor` for what a clone on its own server lacks here, or permit load in the target's server with --load-here. The target was not touched.",
+      hint: "See `safemigrate doctor` for what a clone on its own server lacks here, or permit load in the target's server with --permit load-here. The target was not touched.",
     },
   );
 }

@@ -24,7 +24,7 @@ async function recordScript({ setup, prepared, ran, after }: FirstRun): Promise<
   const none = { file: null, statements: 0, transactions: 0 };
   if (run.exitCode !== 0) return { ...none, reason: 'the command did not succeed' };
   if (plan.proxy.observe === 'off')
-    return { ...none, reason: 'statements were not observed (--observe off)' };
+    return { ...none, reason: 'statements were not observed (SAFEMIGRATE_OBSERVE=off)' };
   const written = await measuredOrReason(async () => {
     const { sent, sessions } = run.seen;
     const facts = new HazardContext(hazardFactsOf(run));

@@ -26,20 +26,20 @@ export async function otherServers(
   const inspect = (url: string, flag: string, standbyToo: boolean) =>
     inspectTarget(parseSettings(url, environment), flag, { audit, signal, standbyToo });
   const ground = async (url: string): Promise<CloneServer> => {
-    const target = await inspect(url, '--rehearsal-url', false);
+    const target = await inspect(url, '--clone-to', false);
     const { control, lockDatabaseOid } = await claimRun(target, scope, { run, audit, signal });
     control.onLost((reason) => stop.now(lostControl(reason)));
     return { target, control, lockDatabaseOid };
   };
   const standby = async (url: string): Promise<Target> => {
-    const found = await inspect(url, '--source', true);
+    const found = await inspect(url, '--clone-from', true);
     const strange = noStandbyOf(target, found);
     if (strange === undefined) return found;
     throw new SafemigrateError(
       'SERVER',
-      `The server that --source names is no standby of the target: ${strange}.`,
+      `The server that --clone-from names is no standby of the target: ${strange}.`,
       {
-        hint: 'The target was not touched. Name a physical standby of it with --source, or leave it out.',
+        hint: 'The target was not touched. Name a physical standby of it with --clone-from, or leave it out.',
       },
     );
   };

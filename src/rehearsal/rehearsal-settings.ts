@@ -5,7 +5,7 @@ import type { Emit } from '../events.ts';
 import { POLICY_SETTINGS } from '../hazards/policy-settings.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { PROPOSAL_FORMATS } from '../propose/formats/proposal-format.ts';
-import { flag, grouped, type OptionsOf } from '../settings.ts';
+import { flag, grouped, type OptionsOf, unflagged } from '../settings.ts';
 import {
   AGE,
   COUNT,
@@ -52,7 +52,7 @@ export const REHEARSAL_SETTINGS = {
         summary: 'variable that holds its URL',
         default: DEFAULT_URL_VARIABLE,
       }),
-      from: flag('--from <dump>', TEXT, {
+      from: flag('--dump <file>', TEXT, {
         summary: 'no target: restore and rehearse on this dump',
         common: true,
       }),
@@ -65,7 +65,7 @@ export const REHEARSAL_SETTINGS = {
       file: flag('--profile <file>', TEXT, {
         summary: "judge by production's sizes and rates, as `safemigrate profile` wrote them down",
       }),
-      maxAgeMs: flag('--profile-max-age <duration>', AGE, {
+      maxAgeMs: flag('--limit profile-age=<duration>', AGE, {
         summary: 'oldest profile that is accepted',
         default: 30 * DAY_MS,
       }),
@@ -79,16 +79,16 @@ export const REHEARSAL_SETTINGS = {
         default: 0,
       }),
       proxy: {
-        observe: flag('--observe <how>', choiceOf('exact', 'sampled', 'off'), {
+        observe: unflagged('observe', choiceOf('exact', 'sampled', 'off'), {
           summary: 'how to observe statements: exact (locks of each), sampled (without delaying any), off',
           default: 'exact',
         }),
-        allowClusterStatements: flag('--allow-cluster-statements', SWITCH, {
+        allowClusterStatements: flag('--permit cluster', SWITCH, {
           summary: 'let statements pass that reach beyond the clone (roles, the server)',
           default: false,
           notInFile: true,
         }),
-        listen: flag('--proxy-listen <address>', TEXT, {
+        listen: unflagged('proxyListen', TEXT, {
           summary: 'address that the command connects to, for one that runs in a container',
           default: '127.0.0.1',
         }),
@@ -100,7 +100,7 @@ export const REHEARSAL_SETTINGS = {
           default: 'auto',
           notInFile: ['off'],
         }),
-        allow: flag('--sandbox-allow <place>', listOf(TEXT), {
+        allow: flag('--permit <host:port>', listOf(TEXT), {
           summary:
             'host:port, postgres:host:port for clients of PostgreSQL, or path of a Unix socket that a sandboxed command may reach; none; repeatable',
           default: [],
@@ -130,7 +130,7 @@ export const REHEARSAL_SETTINGS = {
         summary: 'run the command a second time on the clone: it must change nothing',
         default: false,
       }),
-      rerunIgnore: flag('--rerun-ignore <table>', listOf(TEXT), {
+      rerunIgnore: unflagged('rerunIgnore', listOf(TEXT), {
         summary: 'table whose rows the second run may change, like an audit table; repeatable',
         default: [],
       }),
@@ -153,8 +153,9 @@ export const REHEARSAL_SETTINGS = {
         summary: 'write a safer form as SQL, if a second clone proves it',
         common: true,
       }),
-      proposeFormat: flag('--propose-format <format>', choiceOf(...PROPOSAL_FORMATS), {
-        summary: `how it is written: plain, or in the folder that --propose names, as a migration of ${PROPOSAL_FORMATS.slice(1).join(', ')}`,
+      proposeFormat: unflagged('proposeFormat', choiceOf(...PROPOSAL_FORMATS), {
+        summary: `how --propose writes it: plain, or into a folder, as a migration of ${PROPOSAL_FORMATS.slice(1).join(', ')}`,
+        notInFile: false,
         default: 'plain',
       }),
       proposeAll: flag('--propose-all', SWITCH, {
@@ -179,21 +180,21 @@ export const REHEARSAL_SETTINGS = {
           'the same with a shell command that makes the load, connected to the clone as the command is',
         notInFile: true,
       }),
-      rate: flag('--load-rate <factor>', FACTOR, {
+      rate: unflagged('loadRate', FACTOR, {
         summary: "times of the target's transactions a second; for scripts: transactions a second",
       }),
-      clients: flag('--load-clients <count>', COUNT, {
+      clients: unflagged('loadClients', COUNT, {
         summary: "sessions of the load; without it, as many as the target's, 4 to 64",
       }),
-      windowMs: flag('--load-window <duration>', DURATION, {
+      windowMs: unflagged('loadWindow', DURATION, {
         summary: "how long the target's transactions are watched",
         default: 10_000,
       }),
-      warmupMs: flag('--load-warmup <duration>', DURATION, {
+      warmupMs: unflagged('loadWarmup', DURATION, {
         summary: 'how long the load runs before the command',
         default: 3000,
       }),
-      here: flag('--load-here', SWITCH, {
+      here: flag('--permit load-here', SWITCH, {
         summary: "permit load on a clone in the target's own server, which slows the target down",
         default: false,
         notInFile: true,

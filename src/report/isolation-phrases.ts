@@ -2,7 +2,7 @@ import type { CommandIsolation, Report } from '../model/report.ts';
 
 /** The end of a sentence about the command: by what it is kept from the target. */
 export function isolationText({ kind, by, scoped, covered, allowed, reason }: CommandIsolation): string {
-  const besides = allowed.length === 0 ? '' : `; --sandbox-allow: ${allowed.join(', ')}`;
+  const besides = allowed.length === 0 ? '' : `; --permit: ${allowed.join(', ')}`;
   const hidden = covered.length === 0 ? '' : `; hidden from it: ${covered.join(', ')}`;
   const why = reason === null ? '' : `; no sandbox, because ${reason}`;
   if (kind === 'sandboxed') return `sandboxed by ${by}: no network but the proxy, no Unix socket${besides}`;

@@ -277,7 +277,7 @@ export class MaintenanceWindow {
 
   #closedTooLong(): SafemigrateError {
     return swapFailure(
-      `the target was closed for longer than --max-closed allows (${formatDuration(this.#plan.maxClosedMs)})`,
+      `the target was closed for longer than --limit closed allows (${formatDuration(this.#plan.maxClosedMs)})`,
     );
   }
 }

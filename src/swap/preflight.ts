@@ -19,7 +19,7 @@ export async function objectionToSwap(
   if (!report.verdict.pass) return 'the rehearsal did not pass';
   const expectedMs = report.clone.durationMs + report.command.durationMs;
   if (expectedMs > maxClosedMs)
-    return `the target would be closed for about ${formatDuration(expectedMs)}, as estimated from the rehearsal, which is more than --max-closed allows`;
+    return `the target would be closed for about ${formatDuration(expectedMs)}, as estimated from the rehearsal, which is more than --limit closed allows`;
   return (await confirm(report)) ? undefined : 'it was not confirmed';
 }
 
@@ -131,7 +131,7 @@ export async function swapObstacles(
   addIf(
     Number(row.standbys) > 0 && !allowStandbys,
     `${plural(Number(row.standbys), 'standby', 'standbys')} of the server: sessions there would stay with the original and read old data without an error`,
-    '--allow-standbys once they have no readers, or are restarted after the swap',
+    '--permit standbys once they have no readers, or are restarted after the swap',
   );
   addIf(
     Number(row.superusers) > 0,

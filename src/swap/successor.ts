@@ -28,7 +28,7 @@ import { rowsOfAnalyze, rowsWritten, waitForCounters } from './writes.ts';
 
 /**
  * How the successor is cloned: from the target itself, wherever the rehearsal took place. The closed target has no sessions to
- * wait for, and --max-closed limits the whole window.
+ * wait for, and --limit closed limits the whole window.
  */
 export const FOR_SUCCESSOR = {
   method: 'template',
@@ -76,7 +76,7 @@ export async function migrateClone(
     stop.pausedDuring(() => runWatched(run, context)),
   );
   await proxy.end();
-  // The run may have ended while the command was running: by --max-closed, a lost connection, or Ctrl-C, which the command may
+  // The run may have ended while the command was running: by --limit closed, a lost connection, or Ctrl-C, which the command may
   // have ignored.
   stop.signal.throwIfAborted();
   if (plan.signal.aborted)

@@ -8,7 +8,7 @@ export const SWAP_SETTINGS = grouped(
   { group: 'Swap', modes: ['swap'] },
   {
     window: {
-      maxClosedMs: flag('--max-closed <duration>', DURATION, {
+      maxClosedMs: flag('--limit closed=<duration>', DURATION, {
         summary: 'longest time that the target may be closed; beyond it everything is undone',
       }),
       pgbouncer: flag('--pgbouncer <url>', listOf(TEXT), {
@@ -23,7 +23,7 @@ export const SWAP_SETTINGS = grouped(
       summary: 'must accept the migrated clone before the swap: SQL whose rows begin with true, or a command',
       notInFile: true,
     }),
-    allowStandbys: flag('--allow-standbys', SWITCH, {
+    allowStandbys: flag('--permit standbys', SWITCH, {
       default: false,
       summary: 'swap although standbys are attached: they have no readers, or are restarted afterwards',
       notInFile: true,

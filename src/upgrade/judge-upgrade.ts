@@ -28,7 +28,7 @@ export function judgeUpgrade(
   const downtimeMs = modes.find(({ mode }) => mode === recommendation?.mode)?.downtimeMs ?? null;
   if (maxDowntimeMs !== null && downtimeMs !== null && downtimeMs > maxDowntimeMs)
     reasons.push(
-      `users would wait ${formatDuration(downtimeMs)} with ${recommendation?.mode}, longer than ${formatDuration(maxDowntimeMs)} (--max-downtime)`,
+      `users would wait ${formatDuration(downtimeMs)} with ${recommendation?.mode}, longer than ${formatDuration(maxDowntimeMs)} (--limit downtime)`,
     );
   return { recommendation, verdict: { pass: reasons.length === 0, reasons } };
 }

@@ -60,7 +60,7 @@ export const UPGRADE_ONLY = {
   ...grouped(
     { group: 'Policy' },
     {
-      maxDowntimeMs: flag('--max-downtime <duration>', DURATION, {
+      maxDowntimeMs: flag('--limit downtime=<duration>', DURATION, {
         summary: 'fail if users would have to wait longer',
       }),
     },

@@ -71,7 +71,7 @@ const LIMITS_MS = [300, 1_000];
 const CANCELED = '57014';
 
 /**
- * How long a session still waits behind the command once it has waited for --max-blocked: until the look that finds it,
+ * How long a session still waits behind the command once it has waited for --limit blocked: until the look that finds it,
  * the cancel, and the rollback that gives the lock back. Nothing faster than the looks, every 100 ms, can be expected.
  */
 describe('the watchdog of an apply', () => {
@@ -85,7 +85,7 @@ describe('the watchdog of an apply', () => {
   afterAll(() => server.stop());
 
   test.each(LIMITS_MS)(
-    'with --max-blocked %i ms',
+    'with --limit blocked %i ms',
     async (maxBlockedMs) => {
       const sql = 'UPDATE t SET v = v + 1 WHERE id = 1 RETURNING pg_sleep(60)';
       const reactionsMs = await withGuarded(server.url, [sql], { maxBlockedMs }, async ({ url }) => {
@@ -94,7 +94,7 @@ describe('the watchdog of an apply', () => {
         return reactions;
       });
       const [least = 0, most = 0] = [Math.min(...reactionsMs), Math.max(...reactionsMs)];
-      recordFigures(`reaction of --max-blocked ${maxBlockedMs} ms, ${TURNS} turns`, [
+      recordFigures(`reaction of --limit blocked=${maxBlockedMs} ms, ${TURNS} turns`, [
         {
           'least ms': Math.round(least),
           'median ms': Math.round(median(reactionsMs)),

@@ -77,7 +77,7 @@ describe.skipIf(skipped).each(Object.keys(TARGETS))('%s', (name) => {
       await delay(CALM_MS);
       const from = Date.now();
       const { report } = await rehearse(url, sqlCommand('SELECT 1'), {
-        args: ['--clone', method, '--max-copy', '100GB', '--max-stall', '1h'],
+        args: ['--clone', method, '--limit', 'copy=100GB', '--limit', 'stall=1h'],
         env: { PATH: `/usr/lib/postgresql/15/bin:${process.env.PATH}` },
       });
       expect(report.clone.method).toBe(method);

@@ -115,7 +115,7 @@ async function rehearseOnce(url: string, cli = CLI): Promise<Sample> {
   const file = path.join(tmpdir(), `safemigrate-bench-${process.pid}.json`);
   const args = [
     cli,
-    '--max-stall',
+    '--limit stall',
     '1h',
     '--report',
     file,

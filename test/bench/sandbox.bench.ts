@@ -56,7 +56,7 @@ test('what the sandbox of the command costs', async () => {
 
 async function runOnce(url: string, how: How): Promise<Sample> {
   const file = path.join(tmpdir(), `safemigrate-bench-${process.pid}.json`);
-  const args = ['--clone', 'template', '--max-stall', '1h', '--sandbox', how, '--report', file];
+  const args = ['--clone', 'template', '--limit', 'stall=1h', '--sandbox', how, '--report', file];
   const started = performance.now();
   const child = spawn(
     process.execPath,

@@ -37,7 +37,7 @@ const hasRole = () =>
 test('a script of --after-clone that would reach the target is not run, nor is the command: exit code 3', async () => {
   const args = [...prepared('CREATE TABLE a (); CREATE ROLE masked'), '--', ...COMMAND];
   const { exitCode, stderr } = await safemigrate(args, { env: { DATABASE_URL: target } });
-  expect(stderr).toMatch(/--after-clone CREATE TABLE a.*CREATE ROLE.*--allow-cluster-statements/s);
+  expect(stderr).toMatch(/--after-clone CREATE TABLE a.*CREATE ROLE.*--permit cluster/s);
   expect(exitCode).toBe(3);
   expect(await hasRole()).toBe(false);
 });
@@ -54,7 +54,7 @@ test('one that names the target names the clone', async () => {
 });
 
 test.each([
-  ['was allowed to reach the target', 'CREATE ROLE masked', ['--allow-cluster-statements']],
+  ['was allowed to reach the target', 'CREATE ROLE masked', ['--permit', 'cluster']],
   ['hid what it does', `DO $$ BEGIN EXECUTE format('%s ROLE masked', 'CREATE'); END $$`, []],
 ])(
   'a script that %s changed it in our name, and nobody else is blamed: exit code 5',

@@ -66,8 +66,8 @@ describe('an apply by receipt', () => {
 
   test('is refused where it is older than it may be', async () => {
     await rehearsed();
-    const { exitCode, apply: outcome } = await applied('--max-age', '1ms');
-    expect(outcome).toMatchObject({ outcome: 'refused', reasons: [expect.stringContaining('--max-age')] });
+    const { exitCode, apply: outcome } = await applied('--limit', 'age=1ms');
+    expect(outcome).toMatchObject({ outcome: 'refused', reasons: [expect.stringContaining('--limit age')] });
     expect(exitCode).toBe(4);
   });
 

@@ -135,7 +135,8 @@ describe('a command that does not get its lock within its transaction', () => {
     const before = await fingerprintOf(target.url);
     const text = 'CREATE TABLE made (id int); ALTER TABLE jobs ADD COLUMN done bool';
     const run = await apply(target.url, command(`await ready(); await client.query('${text}');`), {
-      args: [...QUICK, '--retry-count', '1', '--retries', '1'],
+      args: [...QUICK, '--retries', '1'],
+      env: { SAFEMIGRATE_RETRY_COUNT: '1' },
       typed: [
         [/ready/, () => reader().then(() => '\n')],
         [/ready/, '\n'],
@@ -250,7 +251,7 @@ test('a command that was cancelled because of those behind it is run again', asy
        await client.query('COMMIT');`,
     ),
     {
-      args: ['--max-blocked', '300ms', '--retries', '1'],
+      args: ['--limit', 'blocked=300ms', '--retries', '1'],
       typed: [
         [
           /ready/,

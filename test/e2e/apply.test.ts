@@ -52,7 +52,7 @@ describe('an apply', () => {
       '-c',
       'psql -X -q "$DATABASE_URL" -c "ALTER TABLE jobs ADD a int" -c "ALTER TABLE jobs ADD a int"; true',
     ];
-    const args = ['--allow', 'ERRORS_SWALLOWED reason="known"', '--format', 'text'];
+    const args = ['--accept', 'ERRORS_SWALLOWED="known"', '--format', 'text'];
     const { exitCode, stdout } = await safemigrate(['--apply', '--yes', ...args, '--', ...swallowing], {
       env: { DATABASE_URL: target.url },
     });

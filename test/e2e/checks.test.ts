@@ -58,7 +58,7 @@ describe.each<ServerVersion>([14, 18])('pg_stat_statements on %d', (version) => 
         ),
       }),
     );
-    expect(report.verdict.reasons.join('\n')).toContain("--allow 'QUERY_BREAKS ");
+    expect(report.verdict.reasons.join('\n')).toContain("--accept 'QUERY_BREAKS ");
   });
 });
 
@@ -204,10 +204,14 @@ describe('--rerun', () => {
     expect(adding.report.verdict.reasons.join()).toContain('not safe to run twice');
   });
 
-  test('passes if it changes only rows of tables that --rerun-ignore names', async () => {
+  test('passes if it changes only rows of tables that rerunIgnore names', async () => {
     const command = sqlCommand('INSERT INTO people SELECT max(id) + 1 FROM people');
-    const args = ['--rerun', '--rerun-ignore', 'audit', '--rerun-ignore', 'people'];
-    const { report, exitCode } = await rehearse(target.url, command, { args });
+    const folder = temporaryFolder();
+    writeFileSync(
+      path.join(folder, 'safemigrate.config.json'),
+      JSON.stringify({ rerunIgnore: ['audit', 'people'] }),
+    );
+    const { report, exitCode } = await rehearse(target.url, command, { args: ['--rerun'], folder });
     expect(report.rerun).toMatchObject({
       passed: true,
       dataDifferences: [{ relation: 'public.people', what: '101 → 102 rows', ignored: true }],

@@ -43,13 +43,13 @@ describe.skipIf(skip)('a rehearsal on a dump', () => {
     execFileSync('/usr/lib/postgresql/15/bin/pg_dump', [...options, `--file=${file}`, database.url]);
     const tmp = enterable();
     const { report, exitCode, stderr } = await rehearse(database.url, COMMAND, {
-      args: ['--from', name],
+      args: ['--dump', name],
       folder,
       env: { TMPDIR: tmp, PGHOST: '192.0.2.1', PGDATABASE: 'production' },
     });
     expect(exitCode, stderr).toBe(0);
     expect(report.target).toMatchObject({
-      source: `--from ${name}`,
+      source: `--dump ${name}`,
       database: name === 'shop.sql' ? 'shop' : database.name,
       changes: [],
     });
@@ -69,7 +69,7 @@ describe.skipIf(skip)('a rehearsal on a dump', () => {
 
 describe('a rehearsal on SQL', () => {
   const from = (folder: string, name: string, env: NodeJS.ProcessEnv = {}, args: string[] = []) =>
-    safemigrate(['--from', name, '--format', 'json', ...args, '--', ...COMMAND], {
+    safemigrate(['--dump', name, '--format', 'json', ...args, '--', ...COMMAND], {
       folder,
       env: { TMPDIR: enterable(), ...env },
     });
@@ -110,7 +110,7 @@ describe('a rehearsal on SQL', () => {
 
   test('beside --url is refused', async () => {
     const { exitCode, stderr } = await from(temporaryFolder(), 'x.sql', {}, ['--url', serverUrl(18)]);
-    expect(stderr).toContain('--from and --url');
+    expect(stderr).toContain('--dump and --url');
     expect(exitCode).toBe(2);
   });
 });

@@ -63,9 +63,9 @@ describe('what would take effect beyond the clone', () => {
     expect(await role('sneaky')).toBeUndefined();
   });
 
-  test('runs with --allow-cluster-statements, and the report says so', async () => {
+  test('runs with --permit cluster, and the report says so', async () => {
     const { report, exitCode } = await rehearse(target.url, sqlCommand('ALTER ROLE helper CREATEDB'), {
-      args: ['--allow-cluster-statements'],
+      args: ['--permit', 'cluster'],
     });
     expect(report.command).toMatchObject({ allowed: ['ALTER ROLE'], refused: [] });
     expect(report.target.changes).toMatchObject([

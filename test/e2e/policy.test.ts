@@ -31,10 +31,10 @@ describe('a command that says it succeeded although the server refused it', () =
     const refused = await rehearse(target.url, MISTAKE);
     expect(refused.exitCode).toBe(1);
     expect(refused.report.verdict.reasons).toEqual([
-      expect.stringMatching(/^ERRORS_SWALLOWED: .*--allow 'ERRORS_SWALLOWED reason="…"'$/),
+      expect.stringMatching(/^ERRORS_SWALLOWED: .*--accept 'ERRORS_SWALLOWED="…"'$/),
     ]);
     const allowed = await rehearse(target.url, MISTAKE, {
-      args: ['--allow', 'ERRORS_SWALLOWED reason="it tries things out"'],
+      args: ['--accept', 'ERRORS_SWALLOWED="it tries things out"'],
     });
     expect(allowed.exitCode).toBe(0);
     expect(allowed.report.hazards).toMatchObject([{ code: 'ERRORS_SWALLOWED', allowed: true }]);
@@ -95,21 +95,21 @@ describe('a budget', () => {
   const slow = sqlCommand('BEGIN; ALTER TABLE users ADD note text; SELECT pg_sleep(0.2); COMMIT');
 
   test('for locks is overdrawn by the longest of the mode, unless one for the relation is wider', async () => {
-    const general = ['--max-lock', 'ACCESS EXCLUSIVE=100ms'];
+    const general = ['--limit', 'lock=ACCESS EXCLUSIVE=100ms'];
     const { exitCode, report } = await rehearse(target.url, slow, { args: general });
     expect(exitCode).toBe(1);
     const [reason = ''] = report.verdict.reasons;
     expect(reason).toMatch(/ACCESS EXCLUSIVE on public\.users .*the limit is 100 ms/);
-    const wayOut = /--max-lock '(public\.users:ACCESS EXCLUSIVE=\d+m?s)'/.exec(reason)?.[1] ?? '';
-    const wider = wayOut.replace(/=.*/, '=1m');
-    expect((await rehearse(target.url, slow, { args: [...general, '--max-lock', wider] })).exitCode).toBe(0);
+    const wayOut = /--limit '(lock=public\.users:ACCESS EXCLUSIVE=\d+m?s)'/.exec(reason)?.[1] ?? '';
+    const wider = wayOut.replace(/=\d.*/, '=1m');
+    expect((await rehearse(target.url, slow, { args: [...general, '--limit', wider] })).exitCode).toBe(0);
   });
 
   test('for locks is not overdrawn by those on what the command makes, which nobody else can see', async () => {
     const making = sqlCommand(
       'BEGIN; CREATE TABLE made (id bigserial PRIMARY KEY); CREATE VIEW shown AS SELECT * FROM made; LOCK TABLE users IN SHARE MODE; SELECT pg_sleep(0.2); COMMIT',
     );
-    const args = ['--max-lock', 'ACCESS EXCLUSIVE=100ms'];
+    const args = ['--limit', 'lock=ACCESS EXCLUSIVE=100ms'];
     const { exitCode, report } = await rehearse(target.url, making, { args });
     expect(exitCode).toBe(0);
     const locks = report.statements.flatMap((statement) => statement.locks ?? []);
@@ -122,37 +122,39 @@ describe('a budget', () => {
   });
 
   test('for time, WAL and disk is overdrawn, each with its own reason', async () => {
-    const args = ['--max-duration', '10ms', '--max-wal', '1kB', '--max-disk', '1kB'];
+    const args = ['--limit', 'duration=10ms', '--limit', 'wal=1kB', '--limit', 'disk=1kB'];
     const writing = sqlCommand('INSERT INTO sessions SELECT generate_series(1, 5000)');
     const { exitCode, report } = await rehearse(target.url, writing, { args });
     expect(exitCode).toBe(1);
-    expect(report.verdict.reasons.map((reason) => /--max-[a-z]+/.exec(reason)?.[0])).toEqual([
-      '--max-duration',
-      '--max-wal',
-      '--max-disk',
+    expect(report.verdict.reasons.map((reason) => /--limit [a-z]+/.exec(reason)?.[0])).toEqual([
+      '--limit duration',
+      '--limit wal',
+      '--limit disk',
     ]);
   });
 
   test('for locks cannot be kept where nobody looked', async () => {
-    const args = ['--max-lock', 'SHARE=1s', '--observe', 'off'];
-    const { exitCode, report } = await rehearse(target.url, slow, { args });
+    const { exitCode, report } = await rehearse(target.url, slow, {
+      args: ['--limit', 'lock=SHARE=1s'],
+      env: { SAFEMIGRATE_OBSERVE: 'off' },
+    });
     expect(exitCode).toBe(1);
-    expect(report.verdict.reasons).toEqual([expect.stringContaining('--max-lock counts as exceeded')]);
+    expect(report.verdict.reasons).toEqual([expect.stringContaining('--limit lock counts as exceeded')]);
   });
 });
 
 test('mistakes in the policy are told together, and nothing is touched', async () => {
   const { exitCode, stderr } = await safemigrate([
-    ...['--allow', 'NO_SUCH_HAZARD reason=x', '--allow', 'HALF_APPLIED', '--max-lock', 'EXCLUSIF=1s'],
-    ...['--max-wal', 'much', '--', 'true'],
+    ...['--accept', 'NO_SUCH_HAZARD=x', '--accept', 'HALF_APPLIED', '--limit', 'lock=EXCLUSIF=1s'],
+    ...['--limit', 'wal=much', '--', 'true'],
   ]);
   expect(exitCode).toBe(2);
-  for (const place of ['--allow', '--max-lock', '--max-wal']) expect(stderr).toContain(place);
+  for (const place of ['--accept', '--limit lock', '--limit wal']) expect(stderr).toContain(place);
 });
 
 test('what was lost is counted on the target, in the report as JSON and as text', async () => {
   const sql = 'ALTER TABLE users DROP COLUMN legacy_email; DELETE FROM sessions WHERE id <= 20';
-  const allow = ['--allow', 'COLUMN_DROPPED reason="nobody reads it"'];
+  const allow = ['--accept', 'COLUMN_DROPPED="nobody reads it"'];
   const { report } = await rehearse(target.url, sqlCommand(sql), { args: allow });
   expect(report.data?.lost).toEqual([
     {

@@ -92,7 +92,7 @@ describe.skipIf(skip).each<ServerVersion>([15, 18])(
     const onOwnFiles = async (sql: string) => {
       const dump = path.join(temporaryFolder(), 'test.sql');
       writeFileSync(dump, `${tables(0)} ANALYZE;`);
-      const place = version === 15 ? ['--clone', 'basebackup'] : ['--from', dump];
+      const place = version === 15 ? ['--clone', 'basebackup'] : ['--dump', dump];
       return rehearse(target, sqlCommand(sql), { args: ['--profile', profileFile(profile), ...place] });
     };
 

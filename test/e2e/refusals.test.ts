@@ -52,8 +52,8 @@ describe('wrong usage is exit code 2', () => {
     ],
     [
       'a flag that has no effect in this mode',
-      ['--yes', '--max-blocked', '1s', ...MIGRATION],
-      /--yes has no effect without --apply or --swap[\s\S]*--max-blocked has no effect without --apply/,
+      ['--yes', '--limit', 'blocked=1s', ...MIGRATION],
+      /--yes has no effect without --apply or --swap[\s\S]*--limit blocked has no effect without --apply/,
     ],
     ['both ways to change the target', ['--apply', '--swap', ...MIGRATION], /cannot be given together/],
     ['a word too many for a subcommand', ['clean', 'everything'], /Too many arguments/],
@@ -137,9 +137,10 @@ describe('wrong usage is exit code 2', () => {
   test.each(['192.0.2.1', 'no such host'])(
     'a proxy that cannot listen at %s, before a clone is made',
     async (address) => {
-      const args = ['--url', target.url, '--proxy-listen', address, ...MIGRATION];
-      const { exitCode, stderr } = await refused(args);
-      expect(stderr).toMatch(/--proxy-listen .*\n.*The target was not touched/);
+      const { exitCode, stderr } = await refused(['--url', target.url, ...MIGRATION], {
+        env: { SAFEMIGRATE_PROXY_LISTEN: address },
+      });
+      expect(stderr).toMatch(/SAFEMIGRATE_PROXY_LISTEN=.*\n.*The target was not touched/);
       expect(exitCode).toBe(2);
     },
   );
@@ -217,8 +218,8 @@ describe('what cannot be rehearsed is exit code 3', () => {
   test('sessions in the way, each named, and the flag that would end them', async () => {
     await withClient(target.url, async (client) => {
       await client.query(`SET application_name = 'web worker'`);
-      const { exitCode, stderr } = await refused(['--clone', 'template', '--wait', '0', ...MIGRATION], {
-        env: { DATABASE_URL: target.url },
+      const { exitCode, stderr } = await refused(['--clone', 'template', ...MIGRATION], {
+        env: { DATABASE_URL: target.url, SAFEMIGRATE_WAIT: '0' },
       });
       expect(exitCode).toBe(3);
       expect(stderr).toContain('web worker');
@@ -229,12 +230,12 @@ describe('what cannot be rehearsed is exit code 3', () => {
     });
   });
 
-  test('a copy for which new connections would wait longer than --max-stall allows', async () => {
+  test('a copy for which new connections would wait longer than --limit stall allows', async () => {
     await withClient(target.url, async (client) => {
-      const args = ['--clone', 'template', '--disconnect', 'all', '--max-stall', '1ms', ...MIGRATION];
+      const args = ['--clone', 'template', '--disconnect', 'all', '--limit', 'stall=1ms', ...MIGRATION];
       const { exitCode, stderr } = await refused(args, { env: { DATABASE_URL: target.url } });
       expect(exitCode).toBe(3);
-      expect(stderr).toMatch(/new connections to it wait.*--max-stall allows 1\.0 ms/);
+      expect(stderr).toMatch(/new connections to it wait.*--limit stall allows 1\.0 ms/);
       expect((await client.query('SELECT 1 AS alive')).rows).toEqual([{ alive: 1 }]);
     });
   });

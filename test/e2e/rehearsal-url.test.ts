@@ -12,7 +12,7 @@ test('a copy of the target on another server is what is cloned there, and what i
   const target = await temporaryDatabase(18, { sql: SQL });
   const copy = await temporaryDatabase(17, { sql: SQL });
   const { report, stderr } = await rehearse(target.url, sqlCommand('ALTER TABLE t ADD COLUMN more int'), {
-    args: ['--rehearsal-url', copy.url, '--keep'],
+    args: ['--clone-to', copy.url, '--keep'],
   });
   expect(report).toMatchObject({
     target: { database: target.name, changes: [] },
@@ -20,7 +20,7 @@ test('a copy of the target on another server is what is cloned there, and what i
     command: { exitCode: 0 },
   });
   expect(report.caveats.map(({ reason }) => reason).join()).toContain('on another server');
-  expect(stderr).toContain(`the database ${report.clone.database} on the server of --rehearsal-url`);
+  expect(stderr).toContain(`the database ${report.clone.database} on the server of --clone-to`);
   const columns = (url: string) =>
     withClient(url, async (client) => (await client.query('SELECT * FROM t LIMIT 0')).fields.length);
   expect([await columns(target.url), await columns(copy.url)]).toEqual([1, 1]);

@@ -108,7 +108,7 @@ describe('a prepared transaction', { timeout: 60_000 }, () => {
 
   test('that the command leaves in the clone makes a swap refuse, and nothing is left', async () => {
     expect((await swap(PREPARING)).result.exitCode, 'the rehearsal does not pass').toBe(1);
-    const { result } = await swap(PREPARING, '--allow', 'TRANSACTION_LEFT_PREPARED reason="tried"');
+    const { result } = await swap(PREPARING, '--accept', 'TRANSACTION_LEFT_PREPARED="tried"');
     expect(result.exitCode).toBe(4);
     expect(result.stdout + result.stderr).toContain('leaves 1 prepared transaction (left)');
     expect(await databasesBeside(server.url)).toEqual(['shop']);

@@ -39,7 +39,7 @@ beforeAll(async () => {
 });
 
 /** Scripts that end well although their statement was cut off. */
-const ON_PURPOSE = { args: ['--allow', 'ERRORS_SWALLOWED reason="it is cut off on purpose"'] };
+const ON_PURPOSE = { args: ['--accept', 'ERRORS_SWALLOWED="it is cut off on purpose"'] };
 
 const only = (statements: readonly StatementSection[]): StatementSection => {
   expect(statements).toHaveLength(1);
@@ -348,7 +348,7 @@ test('locks on what a statement itself drops have its name: indexes, views, sequ
   );
 });
 
-describe('--observe', () => {
+describe('the setting observe', () => {
   test('sampled lets everything pass as it comes, and looks now and then', async () => {
     const { report, exitCode } = await rehearse(
       target.url,
@@ -357,7 +357,7 @@ describe('--observe', () => {
           (sql) => ['-c', sql],
         ),
       ),
-      { args: ['--observe', 'sampled'] },
+      { env: { SAFEMIGRATE_OBSERVE: 'sampled' } },
     );
     expect(exitCode).toBe(0);
     expect(tags(report.statements)).toEqual(['BEGIN', 'ALTER TABLE', 'SELECT 1', 'COMMIT']);
@@ -375,7 +375,7 @@ describe('--observe', () => {
     const { report } = await rehearse(
       target.url,
       sqlCommand('BEGIN; ALTER TABLE jobs ADD COLUMN done bool; SELECT pg_sleep(1); COMMIT'),
-      { args: ['--observe', 'sampled'] },
+      { env: { SAFEMIGRATE_OBSERVE: 'sampled' } },
     );
     expect(report.statements.map(({ exactness }) => exactness)).toEqual(Array(4).fill('sampled'));
     const seen = report.statements.flatMap((statement) => locksOf(statement) ?? []);
@@ -387,7 +387,7 @@ describe('--observe', () => {
 
   test('off tells of no statement, and says so', async () => {
     const { report, exitCode } = await rehearse(target.url, sqlCommand('CREATE TABLE notes (id int)'), {
-      args: ['--observe', 'off'],
+      env: { SAFEMIGRATE_OBSERVE: 'off' },
     });
     expect(exitCode).toBe(0);
     expect(report.statements).toEqual([]);
@@ -399,7 +399,7 @@ describe('--observe', () => {
 
   test('off keeps the guards up', async () => {
     const { report, exitCode } = await rehearse(target.url, sqlCommand('CREATE ROLE sneaky'), {
-      args: ['--observe', 'off'],
+      env: { SAFEMIGRATE_OBSERVE: 'off' },
     });
     expect(exitCode).toBe(1);
     expect(report.command.refused).toMatchObject([{ what: 'CREATE ROLE' }]);
@@ -432,7 +432,7 @@ describe('passwords that statements spell out', () => {
         for (const sql of JSON.parse(process.env.STATEMENTS)) await client.query(sql).catch(() => {});
         await client.end();`),
       {
-        args: ['--report', 'r.txt', '--allow-cluster-statements', '--allow-external-access'],
+        args: ['--report', 'r.txt', '--permit', 'cluster', '--permit', 'external'],
         env: { STATEMENTS: JSON.stringify(STATEMENTS) },
         folder,
       },

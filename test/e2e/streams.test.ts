@@ -3,10 +3,10 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { flagsIn, sharing } from '../../src/cli/options/flags.ts';
 import { RUN_SETTINGS } from '../../src/cli/options/run-table.ts';
 import { subcommands } from '../../src/cli/options/subcommand-table.ts';
 import { identifier } from '../../src/postgres/sql/quote.ts';
-import { flagName, settingsIn } from '../../src/settings.ts';
 import {
   CLI,
   inTerminal,
@@ -273,7 +273,9 @@ describe('the command line itself', () => {
   ])('%s %s has every option', async (...words) => {
     const { stdout, exitCode } = await safemigrate(words);
     expect(exitCode).toBe(0);
-    for (const spec of settingsIn(RUN_SETTINGS)) expect(stdout).toContain(`  ${flagName(spec)}`);
+    for (const { name } of flagsIn(RUN_SETTINGS)) expect(stdout).toContain(`  ${name}`);
+    const shared = [...sharing(RUN_SETTINGS, '--limit'), ...sharing(RUN_SETTINGS, '--permit')];
+    for (const { argument } of shared) expect(stdout).toContain(`\n  ${argument} `);
     for (const [name] of subcommands()) expect(stdout).toContain(`  ${name} `);
   });
 

@@ -302,15 +302,15 @@ describe('a swap is refused, and the target stays open and untouched:', () => {
     await refusedFor(/exit code 9, although it passed/, swapArgs(url, ...differently('exit 9')), 'undone');
   });
 
-  test('a command that takes longer than --max-closed allows, which is ended', async () => {
-    const args = swapArgs(url, '--max-closed', '4s', ...differently('exec sleep 600'));
-    await refusedFor(/closed for longer than --max-closed/, args, 'undone');
+  test('a command that takes longer than --limit closed allows, which is ended', async () => {
+    const args = swapArgs(url, '--limit', 'closed=4s', ...differently('exec sleep 600'));
+    await refusedFor(/closed for longer than --limit closed/, args, 'undone');
   });
 
-  test('a rehearsal that takes longer than --max-closed allows', async () => {
+  test('a rehearsal that takes longer than --limit closed allows', async () => {
     await refusedFor(
       /would be closed for about/,
-      swapArgs(url, '--max-closed', '1s', '--', ...sqlCommand(`SELECT pg_sleep(1); ${MIGRATION}`)),
+      swapArgs(url, '--limit', 'closed=1s', '--', ...sqlCommand(`SELECT pg_sleep(1); ${MIGRATION}`)),
     );
   });
 
@@ -365,7 +365,7 @@ test('a swap is refused while a standby streams, also where the role may not see
   });
   expect(await oidOf(primary.url, 'app')).toBe(oid);
   expect(await tables(url)).toEqual([]);
-  const swapped = await safemigrate(swapArgs(url, '--allow-standbys', '--', ...sqlCommand(MIGRATION)));
+  const swapped = await safemigrate(swapArgs(url, '--permit', 'standbys', '--', ...sqlCommand(MIGRATION)));
   expect(swapOf(swapped)).toMatchObject({ outcome: 'swapped' });
   const onStandby = changedUrl(standby.url, { database: 'app' });
   await until('the standby follows', async () => (await tables(onStandby).catch(() => [])).length === 1);

@@ -101,9 +101,9 @@ describe('a command that changes the target itself', () => {
       expect(refused.exitCode).toBe(1);
       expect(refused.report.target.changes).toEqual([]);
       expect(refused.report.verdict.reasons[0]).toMatch(/was not run/);
-      expect(refused.stdout).toContain('--allow-cluster-statements');
+      expect(refused.stdout).toContain('--permit cluster');
 
-      const allowed = await onServer(sql, '--allow-cluster-statements');
+      const allowed = await onServer(sql, '--permit', 'cluster');
       expect(allowed.exitCode).toBe(5);
       expect(allowed.report.target.changes).toMatchObject([
         { what: expect.stringMatching(expected), madeBy: 'command' },

@@ -24,12 +24,12 @@ describe.skipIf(cannotUpgrade)('the rehearsal of an upgrade', () => {
   afterAll(() => old?.stop());
 
   test('does not pass if users would wait longer than they may', async () => {
-    const args = [...newBin, '--modes', 'link', '--max-downtime', '1ms'];
+    const args = [...newBin, '--modes', 'link', '--limit', 'downtime=1ms'];
     const { report, exitCode, stderr } = await rehearseUpgradeOf(old.url, 18, args);
     expect(exitCode, stderr).toBe(1);
     expect(report?.modes).toMatchObject([{ mode: 'link', outcome: 'passed', wayBack: false }]);
     expect(report?.verdict.reasons).toEqual([
-      expect.stringMatching(/^users would wait .* \(--max-downtime\)$/),
+      expect.stringMatching(/^users would wait .* \(--limit downtime\)$/),
     ]);
   }, 60_000);
 

@@ -135,11 +135,11 @@ test.each([
     const relay = await relayWith(standby, moment, () => promote(standby));
     const source = through(relay, inDatabase(standby.url, 'app'));
     const { exitCode, stderr } = await rehearse([
-      ...['--url', inDatabase(primary.url, 'app'), '--source', source],
+      ...['--url', inDatabase(primary.url, 'app'), '--clone-from', source],
     ]);
     expect(exitCode, stderr).toBe(3);
     expect(stderr).toContain('The standby was promoted while it was copied.');
-    expect(stderr).toMatch(/target was not touched.*removed.*another standby, or without --source/);
+    expect(stderr).toMatch(/target was not touched.*removed.*another standby, or without --clone-from/);
     await expectNothingLeft(primary, standby);
   },
 );
@@ -156,11 +156,11 @@ test('a source that was promoted before, or is of another system, is refused', s
     const { exitCode, stderr } = await rehearse([
       '--url',
       inDatabase(primary.url, 'app'),
-      '--source',
+      '--clone-from',
       source,
     ]);
     expect(exitCode, stderr).toBe(3);
-    expect(stderr).toContain(`The server that --source names is no standby of the target: ${reason}.`);
+    expect(stderr).toContain(`The server that --clone-from names is no standby of the target: ${reason}.`);
     expect(stderr).toMatch(/target was not touched.*leave it out/);
   }
 });
@@ -173,7 +173,7 @@ test.each([18, 15, 14] as const)(
     const relay = await relayWith(standby, starting(), () => promote(standby));
     const source = through(relay, inDatabase(standby.url, 'app'));
     const { exitCode, stdout, stderr } = await rehearse([
-      ...['--url', inDatabase(primary.url, 'app'), '--source', source, '--format', 'json'],
+      ...['--url', inDatabase(primary.url, 'app'), '--clone-from', source, '--format', 'json'],
     ]);
     expect(exitCode, stderr).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({
@@ -193,7 +193,7 @@ test(
   settings,
   async () => {
     const { primary, standby } = await pair(18);
-    const words = ['--url', inDatabase(primary.url, 'app'), '--source', inDatabase(standby.url, 'app')];
+    const words = ['--url', inDatabase(primary.url, 'app'), '--clone-from', inDatabase(standby.url, 'app')];
     const { command, started, goOn } = waitingCommand();
     const result = rehearse([...words, '--format', 'json'], 'cluster', command);
     await started();

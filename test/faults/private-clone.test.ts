@@ -172,8 +172,8 @@ describe.skipIf(skipped)('a clone on a server of its own', () => {
 
   test('ends when its time is up, with the reason', async () => {
     const { exitCode, stderr } = await safemigrate(
-      ['--clone', 'cluster', '--clone-ttl', '4s', '--', ...SLEEP],
-      { env },
+      ['--clone', 'cluster', '--', ...SLEEP],
+      { env: { ...env, SAFEMIGRATE_CLONE_TTL: '4s' } },
     );
     expect({ exitCode, stderr }).toEqual({
       exitCode: 3,

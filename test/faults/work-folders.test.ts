@@ -162,7 +162,7 @@ describe.skipIf(skip)('where the guard of a folder is killed as well', () => {
     ];
     execFileSync('/usr/lib/postgresql/15/bin/pg_dump', ['--format=custom', `--file=${file}`, database.url]);
     const env = place();
-    const args = ['--from', file, '--', ...waiting(begun)];
+    const args = ['--dump', file, '--', ...waiting(begun)];
     const entries = await killedWithItsGuards(args, env, async () => existsSync(begun));
     expect(entries).toMatchObject([{ holds: 'restored dump', target: file }]);
     await expectFoundAndRemoved(env, entries, `restored dump left by a dead run, of ${file}`);
@@ -180,7 +180,7 @@ describe.skipIf(skip)('where the guard of a folder is killed as well', () => {
     execFileSync('/usr/lib/postgresql/15/bin/pg_dump', ['--format=custom', `--file=${file}`, database.url]);
     const env = place();
     let pid = 0;
-    const running = safemigrate(['--from', file, '--clone', 'cluster', '--', ...waiting(begun)], {
+    const running = safemigrate(['--dump', file, '--clone', 'cluster', '--', ...waiting(begun)], {
       env,
       started: (child) => (pid = child),
     });

@@ -23,7 +23,7 @@ export async function withClusterCloning<T>(
       source === undefined
         ? {}
         : {
-            source: await inspectTarget(parseSettings(source, readEnvironment({}, '/')), '--source', {
+            source: await inspectTarget(parseSettings(source, readEnvironment({}, '/')), '--clone-from', {
               standbyToo: true,
             }),
           };

@@ -98,9 +98,10 @@ async function deadlocksOf(url: string): Promise<number> {
 export async function rehearsedUnderLoad(
   url: string,
   command: readonly string[],
-  ...args: string[]
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
 ): Promise<Rehearsal & { load: LoadSection }> {
-  const result = await rehearse(url, command, { env: { SAFEMIGRATE_CLONE: 'cluster' }, args });
+  const result = await rehearse(url, command, { env: { SAFEMIGRATE_CLONE: 'cluster', ...env }, args });
   const { load, verdict } = result.report;
   if (!load) throw new Error(verdict.reasons.join('\n'));
   return { ...result, load };

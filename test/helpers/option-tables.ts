@@ -2,8 +2,8 @@ import { RUN_SETTINGS } from '../../src/cli/options/run-table.ts';
 import { subcommands } from '../../src/cli/options/subcommand-table.ts';
 import {
   describeSetting,
-  flagName,
   GROUPS,
+  nameOfSetting,
   type Setting,
   type SettingTree,
   settingsIn,
@@ -27,19 +27,19 @@ export function optionTables(): string {
     .filter(([, { options }]) => Object.keys(options).length > 0)
     .map(([name, { options }]) => `- \`${name}\`: ${flagsOf(options)}`);
   const all = [RUN_SETTINGS, ...subcommands().map(([, { options }]) => options)].flatMap(settingsIn);
-  const flagOnly = all.filter(({ notInFile }) => notInFile === true);
+  const never = all.filter(({ notInFile }) => notInFile === true);
   return [
     ...groups,
     `Subcommands take these, with the same meaning unless it is given here:\n\n${others.join('\n')}`,
     tableOf('Subcommands', ownOptions()),
-    `Not in a config file: ${[...new Set(flagOnly.map(quotedFlag))].join(', ')}.`,
+    `Not in a config file: ${[...new Set(never.map(quotedName))].join(', ')}.`,
   ].join('\n\n');
 }
 
 function tableOf(title: string, specs: readonly Setting<unknown>[]): string {
-  const rows = specs.flatMap((spec) => [
+  const rows = withFlag(specs).flatMap((spec) => [
     `| \`${spec.flag}\` | ${cell(describeSetting(spec))} |`,
-    ...(spec.negation ? [`| \`--no-${flagName(spec).slice(2)}\` | ${cell(spec.negation)} |`] : []),
+    ...(spec.negation ? [`| \`--no-${spec.flag?.slice(2)}\` | ${cell(spec.negation)} |`] : []),
   ]);
   return [`| ${title} | |`, '|---|---|', ...rows].join('\n');
 }
@@ -48,7 +48,7 @@ function tableOf(title: string, specs: readonly Setting<unknown>[]): string {
 function ownOptions(): Setting<unknown>[] {
   const run = settingsIn(RUN_SETTINGS).map(describeSetting);
   const own = subcommands().flatMap(([name, { options }]) =>
-    settingsIn(options)
+    withFlag(settingsIn(options))
       .filter((spec) => !run.includes(describeSetting(spec)))
       .map((spec) => ({ ...spec, flag: `${name} ${spec.flag}` })),
   );
@@ -56,11 +56,15 @@ function ownOptions(): Setting<unknown>[] {
 }
 
 function flagsOf(tree: SettingTree): string {
-  return settingsIn(tree).map(quotedFlag).join(', ');
+  return withFlag(settingsIn(tree)).map(quotedName).join(', ');
 }
 
-function quotedFlag(setting: Setting<unknown>): string {
-  return `\`${flagName(setting)}\``;
+function withFlag(settings: readonly Setting<unknown>[]): Setting<unknown>[] {
+  return settings.filter(({ flag }) => flag !== null);
+}
+
+function quotedName(setting: Setting<unknown>): string {
+  return `\`${nameOfSetting(setting)}\``;
 }
 
 function cell(text: string): string {

@@ -3,28 +3,29 @@ import { fileURLToPath } from 'node:url';
 import { exitCodeOfError } from '../../src/cli/exit-codes.ts';
 import { RUN_SETTINGS } from '../../src/cli/options/run-table.ts';
 import type { ErrorCode } from '../../src/errors.ts';
-import { configKeyOf, flagName, GROUPS, settingsIn, variableOf } from '../../src/settings.ts';
+import { describeSetting, GROUPS, nameOfSetting, settingsIn, variableOf } from '../../src/settings.ts';
 
 export const CONFIGURATION_PAGE = 'docs/configuration.md';
 export const CONFIGURATION_BLOCK = 'keys';
 export const ERRORS_PAGE = 'docs/exit-codes-and-errors.md';
 export const ERRORS_BLOCK = 'errors';
 
-/** The key and the variable of each option of a run, as Markdown. */
+/** The key and the variable of each setting of a run, with its flag, or its meaning if it has none, as Markdown. */
 export function configurationTable(): string {
   const rows = GROUPS.flatMap((group) =>
     settingsIn(RUN_SETTINGS)
-      .filter((spec) => spec.group === group)
-      .map((spec) => {
-        const { notInFile = false } = spec;
-        const never = notInFile === true ? '–' : `\`${configKeyOf(spec)}\``;
+      .filter((setting) => setting.group === group)
+      .map((setting) => {
+        const { notInFile = false } = setting;
+        const never = notInFile === true ? '–' : `\`${setting.key}\``;
         const key = Array.isArray(notInFile)
           ? `${never}, but not ${notInFile.map((each) => `\`${each}\``).join(', ')}`
           : never;
-        return `| \`${flagName(spec)}\` | ${key} | \`${variableOf(spec)}\` |`;
+        const flag = setting.flag === null ? describeSetting(setting) : `\`${nameOfSetting(setting)}\``;
+        return `| ${flag} | ${key} | \`${variableOf(setting)}\` |`;
       }),
   );
-  return ['| option | key in a file | variable |', '|---|---|---|', ...rows].join('\n');
+  return ['| flag, or meaning | key in a file | variable |', '|---|---|---|', ...rows].join('\n');
 }
 
 /** The failures that end a run without a report, with their exit codes, from the comments of the closed set. */

@@ -80,7 +80,9 @@ describe.each([14, 18] as const)('functions that act on the server, on PostgreSQ
       const within = scriptCommand(
         `const c = await connect(); try { for (const sql of ['CREATE TABLE own (id int)', 'INSERT INTO own VALUES (1)', ${JSON.stringify(sql)}]) await c.query(sql) } finally { await c.end() }`,
       );
-      const { report, exitCode, stderr } = await rehearse(target.url, within, { args: ['--observe', 'off'] });
+      const { report, exitCode, stderr } = await rehearse(target.url, within, {
+        env: { SAFEMIGRATE_OBSERVE: 'off' },
+      });
       expect(exitCode, stderr).toBe(1);
       expect(report.command.refused.at(-1)?.what).toContain('pg_drop_replication_slot()');
       expect(await onServer(`SELECT slot_name FROM pg_replication_slots`, version)).toHaveLength(1);

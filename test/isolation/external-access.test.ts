@@ -31,13 +31,13 @@ describe('a target through which other systems can be reached', () => {
     expect({ exitCode, stderr }).toEqual({
       exitCode: 3,
       stderr: expect.stringMatching(
-        /the clone could reach other systems, because the target has: extension dblink[\s\S]*--allow-external-access/,
+        /the clone could reach other systems, because the target has: extension dblink[\s\S]*--permit external/,
       ),
     });
   });
 
   test('is cloned there where that is allowed, and the report says how exposed it is', async () => {
-    const args = [...TEMPLATE, '--allow-external-access'];
+    const args = [...TEMPLATE, '--permit', 'external'];
     const { exitCode, report } = await rehearse(linked.url, sqlCommand('CREATE TABLE t ()'), { args });
     expect(exitCode).toBe(0);
     expect(report.clone).toMatchObject({
@@ -114,7 +114,7 @@ describe.each([14, 18] as const)(
     });
 
     test('passes where that is allowed', async () => {
-      const args = [...TEMPLATE, '--allow-external-access'];
+      const args = [...TEMPLATE, '--permit', 'external'];
       const allowed = await rehearse(target.url, statements(DBLINK, 'CREATE TABLE after ()'), { args });
       expect(allowed).toMatchObject({ exitCode: 0, report: { command: { refused: [] } } });
     });

@@ -69,7 +69,7 @@ describe('what a command tries to reach is named', () => {
     ]);
     expect(report.verdict.reasons[0]).toContain(
       'it tried to reach api.doppler.com:443, cache.example:7777, asked.example, which the sandbox does not allow: ' +
-        '--sandbox-allow api.doppler.com:443 --sandbox-allow cache.example:7777',
+        '--permit api.doppler.com:443 --permit cache.example:7777',
     );
   });
 
@@ -83,7 +83,7 @@ describe('what a command tries to reach is named', () => {
     };
     const failed = await run('process.exit(1)');
     expect(failed).toContain('failed with exit code 1: it tried to reach api.doppler.com:443');
-    expect(failed).toContain("sandboxAllow: ['api.doppler.com:443'] in a config file");
+    expect(failed).toContain("permit: ['api.doppler.com:443'] in a config file");
     expect(await run(MIGRATE)).not.toContain('not allowed by the sandbox');
     expect(await run(MIGRATE, '--verbose')).toContain('not allowed by the sandbox: api.doppler.com:443');
   });
@@ -133,7 +133,7 @@ describe('what a command tries to reach is named', () => {
   });
 });
 
-describe('--sandbox-allow', () => {
+describe('--permit', () => {
   test('lets no client of PostgreSQL through, unless the place was allowed as one for them', async () => {
     const other = await ownServer(18);
     try {
@@ -149,11 +149,11 @@ describe('--sandbox-allow', () => {
         own.href,
       );
       const place = `${hostname()}:${other.port}`;
-      const run = (allowed: string) => rehearse(target.url, command, { args: ['--sandbox-allow', allowed] });
+      const run = (allowed: string) => rehearse(target.url, command, { args: ['--permit', allowed] });
       const plain = await run(place);
       expect(plain.stderr).toContain('other: ECONNRESET');
       expect(attemptsOf(plain.report)).toEqual([`${place} postgres`]);
-      expect(plain.report.verdict.reasons[0]).toContain(`--sandbox-allow postgres:${place}`);
+      expect(plain.report.verdict.reasons[0]).toContain(`--permit postgres:${place}`);
       const allowed = await run(`postgres:${place}`);
       expect(allowed.stderr).toContain('other: 7');
       expect(allowed.report.command.isolation.allowed).toEqual([`postgres:${place}`]);
@@ -166,9 +166,9 @@ describe('--sandbox-allow', () => {
     const { port } = new URL(target.url);
     for (const name of [hostname(), 'localhost', '127.0.0.1'])
       for (const kind of ['', 'postgres:']) {
-        const args = ['--sandbox-allow', `${kind}${name}:${port}`, '--', 'true'];
+        const args = ['--permit', `${kind}${name}:${port}`, '--', 'true'];
         const { exitCode, stderr } = await safemigrate(args, { env: { DATABASE_URL: target.url } });
-        expect(stderr, name).toContain('--sandbox-allow names the target itself');
+        expect(stderr, name).toContain('--permit names the target itself');
         expect(exitCode).toBe(2);
       }
   });

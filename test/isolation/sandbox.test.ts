@@ -176,7 +176,7 @@ describe('--sandbox required', () => {
     expect(exitCode).toBe(130);
   });
 
-  test('--sandbox-allow connects to one place outside, by its name', async () => {
+  test('--permit connects to one place outside, by its name', async () => {
     const server = createServer((_, response) => response.end('a package'));
     await new Promise<void>((resolve) => server.listen(0, () => resolve()));
     const { port } = server.address() as AddressInfo;
@@ -188,7 +188,7 @@ describe('--sandbox required', () => {
       for (const host of args) console.error(host, await fetch('http://' + host).then((r) => r.text(), () => 'nothing'));`;
     const command = scriptCommand(script, ...hosts.map((host) => `${host}:${port}`));
     try {
-      const allowed = hosts.flatMap((host) => ['--sandbox-allow', `${host}:${port}`]);
+      const allowed = hosts.flatMap((host) => ['--permit', `${host}:${port}`]);
       const { report, stderr } = await rehearse(target.url, command, { args: [...REQUIRED, ...allowed] });
       for (const host of hosts) expect(stderr).toContain(`${host}:${port} a package`);
       expect(report.command.isolation.allowed).toEqual(hosts.map((host) => `${host}:${port}`));
@@ -199,11 +199,11 @@ describe('--sandbox required', () => {
     }
   });
 
-  test('--sandbox-allow does not open the way to the target', async () => {
+  test('--permit does not open the way to the target', async () => {
     const { host } = new URL(target.url);
-    const args = [...REQUIRED, '--sandbox-allow', host.replace('127.0.0.1', 'localhost'), '--', 'true'];
+    const args = [...REQUIRED, '--permit', host.replace('127.0.0.1', 'localhost'), '--', 'true'];
     const { exitCode, stderr } = await safemigrate(args, { env: { DATABASE_URL: target.url } });
-    expect(stderr).toContain('--sandbox-allow names the target itself');
+    expect(stderr).toContain('--permit names the target itself');
     expect(exitCode).toBe(2);
   });
 });
@@ -322,9 +322,9 @@ test('a file in the working directory can require the sandbox, not take it away'
   const file = path.join(folder, 'safemigrate.config.json');
   for (const [config, code] of [
     [{ sandbox: 'off' }, 2],
-    [{ sandboxAllow: ['a.example:1', 'postgres:b.example:1'] }, 2],
-    [{ sandboxAllow: '/run/docker.sock' }, 2],
-    [{ sandbox: 'required', sandboxAllow: 'a.example:1' }, 0],
+    [{ permit: ['a.example:1', 'postgres:b.example:1'] }, 2],
+    [{ permit: '/run/docker.sock' }, 2],
+    [{ sandbox: 'required', permit: 'a.example:1' }, 0],
   ] as const) {
     writeFileSync(file, JSON.stringify(config));
     const { exitCode, stderr } = await safemigrate(['--', ...sqlCommand('CREATE TABLE made (id int)')], {
@@ -332,7 +332,7 @@ test('a file in the working directory can require the sandbox, not take it away'
       folder,
     });
     expect(exitCode, stderr).toBe(code);
-    if (code === 0) expect(stderr.replaceAll(/\s+/g, ' ')).toContain('--sandbox-allow: a.example:1');
+    if (code === 0) expect(stderr.replaceAll(/\s+/g, ' ')).toContain('--permit: a.example:1');
     else
       expect(stderr).toMatch(/cannot be (off|a.example:1,postgres:b.example:1|\/run\/docker.sock) in a file/);
   }

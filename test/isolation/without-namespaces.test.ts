@@ -123,9 +123,9 @@ describe.skipIf(skipReason(noLandlock))('where there are no namespaces, as an or
       expect(text.replace(/\s+/g, ' ')).toMatch(/restricted by Landlock: .*open are Unix sockets.*UDP/);
   });
 
-  test('--sandbox-allow opens a port, on any host, but never the target’s', async () => {
+  test('--permit opens a port, on any host, but never the target’s', async () => {
     const { port } = new URL(target.url);
-    const allow = ['--sandbox-allow', `localhost.example:${port}`, '--', 'bash', '-c', INTRUDE];
+    const allow = ['--permit', `localhost.example:${port}`, '--', 'bash', '-c', INTRUDE];
     const { stdout } = await run([...ORDINARY, ...NO_NAMESPACES], ['--plan', ...allow]);
     expect(stdout.replace(/\s+/g, ' ')).toMatch(/watched .*landlock: it goes by port/);
   });

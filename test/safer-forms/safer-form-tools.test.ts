@@ -96,8 +96,11 @@ describe.each([['drizzle', '0004_names.sql', 'drizzle']] as const)('%s', (id, na
         expect((await runProgram(command, { folder, env })).exitCode).toBe(0);
         await withClient(target.url, (client) => client.query(FULL));
         ADD[id]?.(folder);
-        const args = ['--propose', 'proposed', '--propose-format', id];
-        const { report, stderr } = await rehearse(target.url, command, { folder, env, args });
+        const { report, stderr } = await rehearse(target.url, command, {
+          folder,
+          env: { ...env, SAFEMIGRATE_PROPOSE_FORMAT: id },
+          args: ['--propose', 'proposed'],
+        });
         expect(report.proposal, stderr).toMatchObject({ outcome: 'proved', left: [], reasons: [] });
         expect(readdirSync(path.join(folder, 'proposed'))).toEqual([name]);
         cpSync(path.join(folder, 'proposed'), path.join(folder, place), { recursive: true });
@@ -138,8 +141,11 @@ describe('of several migrations of one command', () => {
         expect((await runProgram(command, { folder, env })).exitCode).toBe(0);
         await withClient(target.url, (client) => client.query(FULL));
         for (const [tag, sql] of Object.entries(ADDED)) addToDrizzle(folder, tag, sql);
-        const args = ['--propose', 'proposed', '--propose-format', 'drizzle'];
-        const { report, stderr } = await rehearse(target.url, command, { folder, env, args });
+        const { report, stderr } = await rehearse(target.url, command, {
+          folder,
+          env: { ...env, SAFEMIGRATE_PROPOSE_FORMAT: 'drizzle' },
+          args: ['--propose', 'proposed'],
+        });
         expect(report.proposal, stderr).toMatchObject({ outcome: 'proved', left: [], reasons: [] });
         const proposed = path.join(folder, 'proposed');
         expect(readdirSync(proposed).sort()).toEqual(['0004_index.sql', '0006_check.sql']);

@@ -181,7 +181,7 @@ describe('what cannot be written is refused before another clone is made', () =>
     `INSERT INTO schema_migrations (version) VALUES ${names.map((name) => `('${name}')`).join(', ')}`;
   const index = 'CREATE INDEX orders_status ON orders (status)';
 
-  test.each<[string, string[], RegExp, string[]?]>([
+  test.each<[string, string[], RegExp, NodeJS.ProcessEnv?]>([
     [
       'copied rows',
       psqlCommand('-c', index, '-c', `\\copy customers FROM PROGRAM 'printf "1000\\n"'`),
@@ -199,20 +199,21 @@ describe('what cannot be written is refused before another clone is made', () =>
       'no migration of the tool whose format is wanted',
       sqlCommand(index),
       /recorded no migration in schema_migrations, as rails does/,
-      ['--propose-format', 'rails'],
+      { SAFEMIGRATE_PROPOSE_FORMAT: 'rails' },
     ],
     [
       'several migrations that are recorded in one statement',
       sqlCommand(`${index}; ${recorded('1', '2')}`),
       /recorded several migrations in one statement/,
-      ['--propose-format', 'rails'],
+      { SAFEMIGRATE_PROPOSE_FORMAT: 'rails' },
     ],
-  ])('%s', async (_what, command, reason, args = []) => {
+  ])('%s', async (_what, command, reason, env = {}) => {
     const journal = 'CREATE TABLE schema_migrations (version text PRIMARY KEY);';
     const target = await temporaryDatabase(18, { sql: journal + TABLES });
     const [file = '', audit = ''] = ['safer.sql', 'audit'].map((name) => path.join(temporaryFolder(), name));
     const { report } = await rehearse(target.url, command, {
-      args: ['--propose', file, '--audit', audit, ...args],
+      env,
+      args: ['--propose', file, '--audit', audit],
     });
     expect(report.proposal).toMatchObject({ outcome: 'refused', safer: null });
     expect(report.proposal?.reasons.join()).toMatch(reason);
@@ -287,7 +288,8 @@ test('the files for Prisma do the same as messages of one file each', async () =
   const recorded = "INSERT INTO _prisma_migrations (id, migration_name) VALUES ('1', '2026_paid')";
   const migration = sqlCommand(`${MIGRATION.replace(', at = clock_timestamp()', '')}; ${recorded}`);
   const { report } = await rehearse(target?.url ?? '', migration, {
-    args: ['--propose', folder, '--propose-format', 'prisma'],
+    env: { SAFEMIGRATE_PROPOSE_FORMAT: 'prisma' },
+    args: ['--propose', folder],
   });
   expect(report.proposal).toMatchObject({ outcome: 'proved', reasons: [], file: folder });
   const names = readdirSync(folder).sort();
@@ -319,7 +321,8 @@ test('of several migrations for Prisma each has what was sent after it was recor
   ];
   const command = psqlCommand(...sent.flatMap((sql) => ['-c', sql]));
   const { report } = await rehearse(target.url, command, {
-    args: ['--propose', folder, '--propose-format', 'prisma'],
+    env: { SAFEMIGRATE_PROPOSE_FORMAT: 'prisma' },
+    args: ['--propose', folder],
   });
   expect(report.proposal, JSON.stringify(report.proposal?.reasons)).toMatchObject({ outcome: 'proved' });
   const names = readdirSync(folder).sort();
@@ -335,11 +338,12 @@ test('both are measured under the same load', async () => {
   const traffic = await startTraffic(target.url, 4, ['UPDATE orders SET status = status WHERE id = $1']);
   try {
     const { report } = await rehearse(target.url, held, {
-      env: { SAFEMIGRATE_CLONE: 'cluster' },
-      args: [
-        ...['--load', '--load-window', '4s', '--load-warmup', '1s'],
-        ...['--propose', path.join(temporaryFolder(), 'safer.sql')],
-      ],
+      env: {
+        SAFEMIGRATE_CLONE: 'cluster',
+        SAFEMIGRATE_LOAD_WINDOW: '4s',
+        SAFEMIGRATE_LOAD_WARMUP: '1s',
+      },
+      args: ['--load', '--propose', path.join(temporaryFolder(), 'safer.sql')],
     });
     const { proposal } = report;
     expect(proposal, JSON.stringify(proposal?.reasons)).toMatchObject({ outcome: 'proved' });

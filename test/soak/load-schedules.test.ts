@@ -55,7 +55,9 @@ async function tried(kind: 'bad' | 'good', name: string) {
   await real.drop();
   const target = await newTarget();
   const { load, report } = await underTraffic(target.url, scripts, () =>
-    rehearsedUnderLoad(target.url, psqlCommand('-f', migration), '--load', '--load-window', '6s'),
+    rehearsedUnderLoad(target.url, psqlCommand('-f', migration), ['--load'], {
+      SAFEMIGRATE_LOAD_WINDOW: '6s',
+    }),
   );
   await target.drop();
   const codes = report.hazards.flatMap(({ code, severity }) => (severity === 'notice' ? [] : [code]));

@@ -61,7 +61,12 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 async function loaded(url: string, sql: string, ...args: string[]): Promise<LoadSection> {
-  return (await rehearsedUnderLoad(url, sqlCommand(sql), ...args)).load;
+  const env = {
+    SAFEMIGRATE_LOAD_WINDOW: '6s',
+    SAFEMIGRATE_LOAD_RATE: args.includes(script) ? String(TRIAL_RATE) : '',
+    SAFEMIGRATE_LOAD_CLIENTS: args.includes(script) ? String(TRIAL_CLIENTS) : '',
+  };
+  return (await rehearsedUnderLoad(url, sqlCommand(sql), args, env)).load;
 }
 
 async function newTarget(version: 14 | 18) {
@@ -83,9 +88,7 @@ describe.each([14, 18] as const)('on PostgreSQL %i', (version) => {
       let found = 0;
       for (let run = 0; run < REPEATS; run++) {
         const sql = `BEGIN; ALTER TABLE ${first} ADD COLUMN x int; SELECT pg_sleep(0.3); ALTER TABLE ${second} ADD COLUMN x int; COMMIT`;
-        const load = await underTraffic(target.url, [script], () =>
-          loaded(target.url, sql, '--load', '--load-window', '6s'),
-        );
+        const load = await underTraffic(target.url, [script], () => loaded(target.url, sql, '--load'));
         if (load.deadlocks.length > 0) found++;
       }
       recordFigures(
@@ -150,16 +153,7 @@ test(
         '--profile',
         await profileUnderTraffic(target.url),
       );
-      const played = await loaded(
-        target.url,
-        sql,
-        '--load',
-        script,
-        '--load-rate',
-        String(TRIAL_RATE),
-        '--load-clients',
-        String(TRIAL_CLIENTS),
-      );
+      const played = await loaded(target.url, sql, '--load', script);
       await target.drop();
       const of = (load: LoadSection) => [
         ratio(load.blockedMs, truth.blockedMs),

@@ -27,7 +27,7 @@ test(`a database of ${TABLES} tables is rehearsed, and all of its schema is comp
     url,
     sqlCommand('ALTER TABLE t17 ADD COLUMN note text'),
     {
-      args: ['--max-stall', '1h'],
+      args: ['--limit', 'stall=1h'],
       started: (pid) => {
         const timer = setInterval(() => {
           peak = Math.max(peak, peakOf(pid));

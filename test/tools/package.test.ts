@@ -24,7 +24,7 @@ const known: keyof Report = 'forecast';
 const unknown: keyof Report = 'nonsense';
 console.log(known, unknown, typeof apply, typeof options);
 try {
-  await rehearse({ command: ['true'], url: 'postgresql://nobody@127.0.0.1:1/none' });
+  await rehearse({ command: ['true'], target: { url: 'postgresql://nobody@127.0.0.1:1/none' } });
 } catch (error) {
   if (error instanceof SafemigrateError) console.log(error.code);
 }

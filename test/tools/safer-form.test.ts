@@ -122,16 +122,19 @@ for (const id of Object.keys(ADDED) as ToolId[]) {
           const [name, text] = ADDED[id] ?? ['', ''];
           mkdirSync(path.dirname(path.join(copy.folder, name)), { recursive: true });
           writeFileSync(path.join(copy.folder, name), id === 'prisma' ? WITHOUT_LOOP : text);
-          const rehearse = async (...args: string[]) => {
+          const rehearse = async (more: NodeJS.ProcessEnv, ...args: string[]) => {
             const file = path.join(copy.folder, 'r.json');
             const words = ['--clone', 'template', ...args, '--report', file, ...tool.options(target), '--'];
-            const { stderr } = await safemigrate([...words, ...tool.command], { folder: copy.folder, env });
+            const { stderr } = await safemigrate([...words, ...tool.command], {
+              folder: copy.folder,
+              env: { ...env, ...more },
+            });
             return { stderr, report: readReport(readFileSync(file, 'utf8')) };
           };
-          const { report, stderr } = await rehearse('--propose', 'proposed', '--propose-format', id);
+          const { report, stderr } = await rehearse({ SAFEMIGRATE_PROPOSE_FORMAT: id }, '--propose', 'proposed');
           expect(report.proposal, stderr).toMatchObject({ outcome: 'proved', left: [], reasons: [] });
           replaceMigration(id, copy.folder, name);
-          const safer = await rehearse();
+          const safer = await rehearse({});
           expect(safer.report.command.exitCode, safer.stderr).toBe(0);
           expect(safer.report.schema?.after).toBe(report.schema?.after);
           const codes = safer.report.hazards.map(({ code }) => code);

@@ -64,11 +64,11 @@ describe.each([18, 14] as const)('a standby of PostgreSQL %i that is behind', (v
   test('holds back the next transaction until it has caught up', async () => {
     let madeMeanwhile: boolean | undefined;
     const run = await apply(withDatabase(primary.url, DATABASE), migration, {
-      args: ['--clone', 'template', '--max-lag', '1MB'],
+      args: ['--clone', 'template', '--limit', 'lag=1MB'],
       typed: [
         [/it waits/, () => replay('pause').then(() => '\n')],
         [
-          /behind: the next transaction waits for it \(--max-lag\)/,
+          /behind: the next transaction waits for it \(--limit lag\)/,
           async () => {
             madeMeanwhile = await hasSecond();
             await replay('resume');

@@ -56,7 +56,9 @@ describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('one target', (
   }, async () => {
     const before = await state();
     const runs = await Promise.all(
-      METHODS.map((method) => rehearse(url, MIGRATION, { args: ['--clone', method, '--wait', '60'] })),
+      METHODS.map((method) =>
+        rehearse(url, MIGRATION, { args: ['--clone', method], env: { SAFEMIGRATE_WAIT: '60' } }),
+      ),
     );
     for (const { report, exitCode, stderr } of runs) {
       expect(exitCode, stderr).toBe(0);

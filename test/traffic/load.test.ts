@@ -18,8 +18,12 @@ CREATE TABLE b (id int PRIMARY KEY, v int NOT NULL DEFAULT 0);
 INSERT INTO a SELECT generate_series(1, 20000);
 INSERT INTO b SELECT generate_series(1, 20000)`;
 const FIRST_B = ['UPDATE b SET v = v + 1 WHERE id = $1', 'UPDATE a SET v = v + 1 WHERE id = $1'] as const;
-const LOAD = ['--load', '--load-window', '4s', '--load-warmup', '1s'];
-const CLUSTER = { SAFEMIGRATE_CLONE: 'cluster' };
+const LOAD = ['--load'];
+const CLUSTER = {
+  SAFEMIGRATE_CLONE: 'cluster',
+  SAFEMIGRATE_LOAD_WINDOW: '4s',
+  SAFEMIGRATE_LOAD_WARMUP: '1s',
+};
 /** Two tables in one transaction, with time for others to come in between. */
 const both = (first: string, second: string) =>
   sqlCommand(
@@ -77,7 +81,7 @@ describe.each([14, 18] as const)('under the traffic that PostgreSQL %i has', (ve
       }
       const { report } = await rehearse(target.url, both('a', 'b'), {
         env,
-        args: ['--profile', file, '--load', '--load-warmup', '1s'],
+        args: ['--profile', file, '--load'],
       });
       rmSync(path.dirname(file), { recursive: true });
       expect(report.load?.origin).toMatch(/seen by the profile of /);
@@ -95,8 +99,8 @@ describe.each([14, 18] as const)('under the traffic that PostgreSQL %i has', (ve
       const traffic = await startTraffic(target.url, 6, [FIRST_B[0], slow], 60);
       try {
         const { report } = await rehearse(target.url, sqlCommand('ALTER TABLE b ADD COLUMN w int'), {
-          env: CLUSTER,
-          args: ['--load', '--load-window', '6s', '--load-warmup', '4s'],
+          env: { ...CLUSTER, SAFEMIGRATE_LOAD_WINDOW: '6s', SAFEMIGRATE_LOAD_WARMUP: '4s' },
+          args: LOAD,
         });
         const { wanted, played } = report.load?.rate ?? {};
         expect(wanted).toBeGreaterThan(20);
@@ -142,7 +146,7 @@ describe('an apply under the traffic that the target has', () => {
       });
     try {
       const held = 'BEGIN; ALTER TABLE a ADD COLUMN w int; SELECT pg_sleep(3); COMMIT';
-      const refused = await apply(held, '--max-blocked', '500ms');
+      const refused = await apply(held, '--limit', 'blocked=500ms');
       const { load } = refused.report;
       expect(load?.command.exitCode).toBe(0);
       expect(load?.longestWaitMs).toBeGreaterThan(2000);
@@ -181,8 +185,8 @@ describe('a run under load', async () => {
       await writeFile(script, '\\set id random(1, 20000)\nUPDATE a SET v = v + 1 WHERE id = :id;\n');
       const command = sqlCommand('BEGIN; ALTER TABLE a RENAME COLUMN v TO w; SELECT pg_sleep(0.5); COMMIT');
       const { report } = await rehearse(target.url, command, {
-        env: CLUSTER,
-        args: ['--load', script, '--load-rate', '200', '--load-clients', '3', '--load-warmup', '1s'],
+        env: { ...CLUSTER, SAFEMIGRATE_LOAD_RATE: '200', SAFEMIGRATE_LOAD_CLIENTS: '3' },
+        args: ['--load', script],
       });
       expect(report.load).toMatchObject({ source: 'pgbench', clients: 3 });
       expect(report.load?.before).toMatchObject({ failures: 0, transactions: expect.any(Number) });
@@ -200,7 +204,7 @@ describe('a run under load', async () => {
     const shell = `while psql -qXc 'UPDATE a SET v = v + 1 WHERE id = 1' "$DATABASE_URL"; do :; done`;
     const { report } = await rehearse(target.url, sqlCommand('ALTER TABLE a ADD COLUMN w int'), {
       env: CLUSTER,
-      args: ['--load-command', shell, '--load-warmup', '1s'],
+      args: ['--load-command', shell],
     });
     expect(report.load).toMatchObject({ source: 'command', origin: shell });
     expect(report.load?.before.transactions).toBeGreaterThan(2);
@@ -217,15 +221,15 @@ describe('a run under load', async () => {
     });
     expect(exitCode).toBe(3);
     expect(stderr).toMatch(/--load needs a clone on a server of its own/);
-    expect(stderr).toMatch(/--load-here/);
+    expect(stderr).toMatch(/--permit load-here/);
   });
 
-  test('may be in the target’s own server by --load-here, where guardrails are not tried', async () => {
+  test('may be in the target’s own server by --permit load-here, where guardrails are not tried', async () => {
     const target = await temporaryDatabase(18, { sql: TABLES });
     const shell = `while psql -qXc 'UPDATE a SET v = v + 1 WHERE id = 1' "$DATABASE_URL"; do :; done`;
     const { report } = await rehearse(target.url, sqlCommand('ALTER TABLE a ADD COLUMN w int'), {
-      env: { SAFEMIGRATE_CLONE: 'template' },
-      args: ['--load-command', shell, '--load-here', '--load-warmup', '1s', '--apply', '--yes'],
+      env: { ...CLUSTER, SAFEMIGRATE_CLONE: 'template' },
+      args: ['--load-command', shell, '--permit', 'load-here', '--apply', '--yes'],
     });
     expect(report.clone.isolation).toBe('same-cluster');
     expect(report.load?.before.transactions).toBeGreaterThan(2);
@@ -244,7 +248,7 @@ describe('a run under load', async () => {
     const target = await temporaryDatabase(18, { sql: TABLES });
     const { report, exitCode } = await rehearse(target.url, sqlCommand('ALTER TABLE a ADD COLUMN w int'), {
       env: CLUSTER,
-      args: ['--load-command', 'exit 3', '--load-warmup', '500ms'],
+      args: ['--load-command', 'exit 3'],
     });
     expect(exitCode).toBe(1);
     expect(report.load).toBeNull();
@@ -254,8 +258,8 @@ describe('a run under load', async () => {
   test('does not pass if nobody was seen at work', async () => {
     const target = await temporaryDatabase(18, { sql: TABLES });
     const { report, exitCode } = await rehearse(target.url, sqlCommand('ALTER TABLE a ADD COLUMN w int'), {
-      env: CLUSTER,
-      args: ['--load', '--load-window', '500ms'],
+      env: { ...CLUSTER, SAFEMIGRATE_LOAD_WINDOW: '500ms' },
+      args: LOAD,
     });
     expect(exitCode).toBe(1);
     expect(report.load).toBeNull();

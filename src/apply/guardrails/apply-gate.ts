@@ -86,7 +86,7 @@ export class ApplyGate implements Gate {
       return {
         sqlstate: CANCELED,
         message: OVERDUE,
-        hint: 'Only COMMIT and ROLLBACK may follow. --max-blocked and --max-waiting set the limits.',
+        hint: 'Only COMMIT and ROLLBACK may follow. --limit blocked and --limit waiting set the limits.',
       };
     }
     if (compared === 'rehearsed') return undefined;

@@ -205,7 +205,7 @@ export class BlockingMonitor {
 }
 
 const OPTION: Readonly<Record<Reason, string>> = {
-  'max-blocked': '--max-blocked',
-  'max-waiting': '--max-waiting',
+  'max-blocked': '--limit blocked',
+  'max-waiting': '--limit waiting',
   connections: 'hardly any connection slot is free',
 };

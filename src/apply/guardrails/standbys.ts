@@ -31,7 +31,7 @@ export async function awaitStandbys(
     }
     if (!said)
       events.say(
-        `a standby is ${formatBytes(lag.bytes)} and ${formatDuration(lag.ms)} behind: the next transaction waits for it (--max-lag)`,
+        `a standby is ${formatBytes(lag.bytes)} and ${formatDuration(lag.ms)} behind: the next transaction waits for it (--limit lag)`,
       );
     await pause(CHECK_EVERY_MS, signal);
   }

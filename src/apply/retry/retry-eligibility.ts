@@ -71,7 +71,7 @@ export async function reasonAgainst(
   if (during?.diverged.some(({ stopped }) => stopped)) return 'it sent a statement that was not rehearsed';
   if (failure === null || failure.cause === 'other') return 'it did not fail because of a lock';
   const kind = lockFailureOf(failure.sqlstate);
-  if (kind && !retryOn.includes(kind)) return `--retry-on leaves out what it failed of: ${kind}`;
+  if (kind && !retryOn.includes(kind)) return `retryOn leaves out what it failed of: ${kind}`;
   if (!leavesNothing(failure.statement, evidence))
     return `it continued after the failure of statement ${failure.statement}, or that statement may have left something`;
   if (committed.length === 0)

@@ -1,6 +1,7 @@
 import { SafemigrateError } from '../../errors.ts';
-import { flagName, type Setting, type SettingTree, settingsIn } from '../../settings.ts';
+import type { SettingTree } from '../../settings.ts';
 import { EXIT } from '../exit-codes.ts';
+import { type Flag, flagsIn } from '../options/flags.ts';
 import { RUN_SETTINGS } from '../options/run-table.ts';
 import { subcommands } from '../options/subcommand-table.ts';
 
@@ -22,7 +23,7 @@ export function completionCommand(shell: string | undefined): number {
 const SHELLS: Readonly<Record<string, () => string>> = { bash, zsh, fish };
 
 function flagsOf(tree: SettingTree): string[] {
-  return [...settingsIn(tree).map(flagName), '--help'];
+  return [...flagsIn(tree).map(({ name }) => name), '--help'];
 }
 
 /** After `--` the shell completes the command as if it were typed alone. */
@@ -59,9 +60,9 @@ function zsh(): string {
   const quoted = (text: string) =>
     text.replaceAll("'", "'\\''").replaceAll('[', '(').replaceAll(']', ')').replaceAll(':', '\\:');
   const specs = (tree: SettingTree) =>
-    settingsIn(tree).map(({ flag, summary, type }) => {
-      const [name = '', value] = flag.split(' ');
-      return `'${type.repeatable ? '*' : ''}${name}[${quoted(summary)}]${value ? `:${quoted(value.replace(/[<>]/g, ''))}:_files` : ''}'`;
+    flagsIn(tree).map(({ usage, summary, repeatable }) => {
+      const [name = '', value] = usage.split(' ');
+      return `'${repeatable ? '*' : ''}${name}[${quoted(summary)}]${value ? `:${quoted(value.replace(/[<>]/g, ''))}:_files` : ''}'`;
     });
   const cases = subcommands().map(
     ([name, { options }]) => `    ${name}) _arguments ${[...specs(options), "'*:word:_files'"].join(' ')} ;;`,
@@ -91,8 +92,8 @@ compdef _safemigrate safemigrate
 
 function fish(): string {
   const quoted = (text: string) => text.replaceAll('\\', '\\\\').replaceAll("'", "\\'");
-  const line = (condition: string, { flag, summary }: Setting<unknown>) => {
-    const [name = '', value] = flag.split(' ');
+  const line = (condition: string, { usage, summary }: Flag) => {
+    const [name = '', value] = usage.split(' ');
     return `complete -c safemigrate -n '${condition}' -l ${name.slice(2)}${value ? ' -r' : ''} -d '${quoted(summary)}'`;
   };
   const names = subcommands().map(([name]) => name);
@@ -103,9 +104,9 @@ function fish(): string {
       ([name, { summary }]) =>
         `complete -c safemigrate -n __fish_use_subcommand -a ${name} -d '${quoted(summary)}'`,
     ),
-    ...settingsIn(RUN_SETTINGS).map((spec) => line(first, spec)),
+    ...flagsIn(RUN_SETTINGS).map((spec) => line(first, spec)),
     ...subcommands().flatMap(([name, { options }]) =>
-      settingsIn(options).map((spec) => line(`__fish_seen_subcommand_from ${name}`, spec)),
+      flagsIn(options).map((spec) => line(`__fish_seen_subcommand_from ${name}`, spec)),
     ),
     "complete -c safemigrate -n 'contains -- -- (commandline -opc)' -xa '(__fish_complete_subcommand --fcs-skip=2)'",
     '',

@@ -55,8 +55,8 @@ export function firstCommand({ command, needsUrl }: DetectedTool): string {
 
 /** Data instead of a program: every subcommand reads it, also those that execute nothing of the project. */
 function configText({ urlEnv }: DetectedTool, places: readonly string[]): string {
-  const sandboxAllow = places.length === 0 ? undefined : places;
-  return `${JSON.stringify({ urlEnv, failOn: 'error', sandboxAllow }, null, 2)}\n`;
+  const permit = places.length === 0 ? undefined : places;
+  return `${JSON.stringify({ urlEnv, failOn: 'error', permit }, null, 2)}\n`;
 }
 
 function githubJob(

@@ -40,7 +40,7 @@ export function outsideServices(
   const texts = [command, ...migrationScripts(project)].join('\n');
   const found = SERVICES.filter(({ called }) => called.test(texts));
   const notes = found.flatMap(({ advice }) =>
-    advice === undefined ? [] : [`Add to sandboxAllow in the configuration, for ${advice}.`],
+    advice === undefined ? [] : [`Add to permit in the configuration, for ${advice}.`],
   );
   return { places: found.flatMap(({ places = [] }) => places), notes };
 }

@@ -2,28 +2,25 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { messageOf, SafemigrateError } from '../../errors.ts';
-import { configKeyOf, flagName, type SettingTree, settingsIn, variableOf } from '../../settings.ts';
+import { nameOfSetting, type SettingTree, settingsIn, variableOf } from '../../settings.ts';
+import { valuesOfFlags } from './flags.ts';
 import type { OptionSource } from './read-values.ts';
 
 const FILES = ['safemigrate.config.js', 'safemigrate.config.mjs', 'safemigrate.config.json'];
 
-/** The flags of the command line, by the keys that commander gives them. */
-export function flagSource(tree: SettingTree, values: Readonly<Record<string, unknown>>): OptionSource {
-  const specs = settingsIn(tree);
-  const nameOf = (key: string) => {
-    const spec = specs.find((each) => configKeyOf(each) === key);
-    return spec === undefined ? key : flagName(spec);
-  };
-  return { kind: 'flags', values, nameOf };
+/** The flags of the command line, as its parser stores them. */
+export function flagSource(tree: SettingTree, given: Readonly<Record<string, unknown>>): OptionSource {
+  const names = new Map(settingsIn(tree).map((setting) => [setting.key, nameOfSetting(setting)]));
+  return { kind: 'flags', ...valuesOfFlags(tree, given), nameOf: (key) => names.get(key) ?? key };
 }
 
 /** The SAFEMIGRATE_* variables of these options; an empty one counts as not set, unless the option refuses that. */
 export function environmentSource(tree: SettingTree, env: NodeJS.ProcessEnv): OptionSource {
   const specs = settingsIn(tree);
-  const variables = new Map(specs.map((spec) => [configKeyOf(spec), variableOf(spec)]));
+  const variables = new Map(specs.map((spec) => [spec.key, variableOf(spec)]));
   const values = specs.map((spec) => {
     const value = env[variableOf(spec)];
-    return [configKeyOf(spec), value === '' && !spec.refusesEmpty ? undefined : value];
+    return [spec.key, value === '' && !spec.refusesEmpty ? undefined : value];
   });
   return {
     kind: 'variables',

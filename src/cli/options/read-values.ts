@@ -1,12 +1,12 @@
 import { SafemigrateError } from '../../errors.ts';
 import {
-  configKeyOf,
-  flagName,
+  nameOfSetting,
   type OptionsOf,
   type Setting,
   type SettingTree,
   settingPlaces,
   settingsIn,
+  variableOf,
 } from '../../settings.ts';
 
 /** One source of values, by the keys of a config file, and how to name one of them in a mistake. */
@@ -14,6 +14,8 @@ export interface OptionSource {
   readonly kind: 'flags' | 'variables' | 'file';
   readonly values: Readonly<Record<string, unknown>>;
   readonly nameOf: (key: string) => string;
+  /** Mistakes that were found before. */
+  readonly mistakes?: readonly string[];
 }
 
 /**
@@ -26,10 +28,10 @@ export function readValues<T extends SettingTree>(
   known: readonly SettingTree[],
   sources: readonly OptionSource[],
 ): OptionsOf<T> {
-  const places = new Map(settingPlaces(tree).map((place) => [configKeyOf(place.setting), place]));
+  const places = new Map(settingPlaces(tree).map((place) => [place.setting.key, place]));
   const everywhere = [...known, tree].flatMap(settingsIn);
-  const knownSettings = new Map(everywhere.map((setting) => [configKeyOf(setting), setting]));
-  const mistakes: string[] = [];
+  const knownSettings = new Map(everywhere.map((setting) => [setting.key, setting]));
+  const mistakes = sources.flatMap((source) => source.mistakes ?? []);
   const found = new Map<readonly string[], unknown>();
   for (const { kind, values: given, nameOf } of sources) {
     for (const [configKey, value] of Object.entries(given)) {
@@ -40,9 +42,7 @@ export function readValues<T extends SettingTree>(
         mistakes.push(`${nameOf(configKey)} is no option of safemigrate.`);
       } else if (kind === 'file' && isDangerous(setting, value)) {
         const what = setting.notInFile === true ? 'be set' : `be ${String(value)}`;
-        mistakes.push(
-          `${nameOf(configKey)} cannot ${what} in a file: use ${flagName(setting)} or its variable.`,
-        );
+        mistakes.push(`${nameOf(configKey)} cannot ${what} in a file: use ${placesOutside(setting)}.`);
       } else if (own !== undefined) {
         try {
           const parsed = parseValue(own.setting, value);
@@ -73,6 +73,11 @@ function asTree(found: ReadonlyMap<readonly string[], unknown>): ValueTree {
     parent[name] = value;
   }
   return tree;
+}
+
+function placesOutside(setting: Setting<unknown>): string {
+  const name = nameOfSetting(setting);
+  return setting.flag === null ? name : `${name} or ${variableOf(setting)}`;
 }
 
 function isDangerous({ notInFile = false }: Setting<unknown>, value: unknown): boolean {

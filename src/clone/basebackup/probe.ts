@@ -45,10 +45,7 @@ const SENDERS = 2;
 export async function probeBasebackup(context: CloneContext): Promise<BackupServer | Impossible> {
   const { control, target, rehearsal, run } = context;
   if (rehearsal)
-    return impossible(
-      '--rehearsal-url names another server to make the clone on',
-      'leave --rehearsal-url out',
-    );
+    return impossible('--clone-to names another server to make the clone on', 'leave --clone-to out');
   const [facts] = await control.query<{
     replicates: boolean;
     wal_level: string;

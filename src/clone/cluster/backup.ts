@@ -173,6 +173,6 @@ async function refusePromoted(session: Session): Promise<void> {
   const [row] = await session.query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby');
   if (row?.standby) return;
   throw new SafemigrateError('CLONE', 'The standby was promoted while it was copied.', {
-    hint: `${REMOVED} Run it again with another standby, or without --source.`,
+    hint: `${REMOVED} Run it again with another standby, or without --clone-from.`,
   });
 }

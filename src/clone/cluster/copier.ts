@@ -78,7 +78,7 @@ export class Copier {
       throw new SafemigrateError(
         'CLONE',
         `More than ${formatBytes(maxCopyBytes)} would have to be copied in full, because blocks are not shared here.`,
-        { hint: 'The clone was removed. Allow more with --max-copy, or take another method with --clone.' },
+        { hint: 'The clone was removed. Allow more with --limit copy, or take another method with --clone.' },
       );
     if (size <= CHUNK_BYTES) await copyFile(from, to, constants.COPYFILE_EXCL);
     else await copyInChunks(from, to, mode & 0o777, signal);

@@ -28,7 +28,7 @@ import { findSnapshots, type Snapshots } from './volumes.ts';
 
 /** The facts needed before a cluster is copied, found without changing anything. */
 export interface Survey {
-  /** The server to copy: the target's, or the standby of --source. */
+  /** The server to copy: the target's, or the standby of --clone-from. */
   readonly ground: Target;
   readonly server: SourceServer;
   readonly directory: DataDirectory;
@@ -52,10 +52,7 @@ export interface Survey {
 /** Surveys the cluster. @throws Obstacle */
 export async function surveyCluster(context: CloneContext): Promise<Survey> {
   if (context.rehearsal)
-    throw new CopyObstacle(
-      '--rehearsal-url names another server to make the clone on',
-      'leave --rehearsal-url out',
-    );
+    throw new CopyObstacle('--clone-to names another server to make the clone on', 'leave --clone-to out');
   const ground = context.source ?? context.target;
   // The proof needs the session's own backend, so the session must not end before.
   const { server, directory } = await onSource(context, async (session) => {
@@ -71,7 +68,7 @@ export async function surveyCluster(context: CloneContext): Promise<Survey> {
   });
   if (context.source && !server.inRecovery)
     throw new CopyObstacle(
-      'the server that --source names was promoted, and is no standby any more',
+      'the server that --clone-from names was promoted, and is no standby any more',
       ANOTHER,
     );
   const layout = await readLayout(directory.folder, server, ground.database.oid);
@@ -84,7 +81,7 @@ export async function surveyCluster(context: CloneContext): Promise<Survey> {
   return survey;
 }
 
-const ANOTHER = 'name another standby of the target with --source, or leave it out';
+const ANOTHER = 'name another standby of the target with --clone-from, or leave it out';
 
 async function onSource<T>(context: CloneContext, use: (session: Session) => Promise<T>): Promise<T> {
   const { source, control, run, audit, signal } = context;

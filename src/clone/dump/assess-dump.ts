@@ -22,7 +22,7 @@ const TRANSACTION_TIMEOUT_SINCE = 17;
 
 const WHERE: Record<DestinationKind, string> = {
   'same-server': "the target's own server",
-  'rehearsal-server': 'the server of --rehearsal-url',
+  'rehearsal-server': 'the server of --clone-to',
   'embedded-server': 'a server of its own on this machine',
 };
 
@@ -115,7 +115,7 @@ async function obstacleTo(
       if (!(error instanceof SafemigrateError)) throw error;
       return {
         reason: `the role ${target.role.name} may not create databases, and ${error.message}`,
-        enable: `ALTER ROLE ${identifier(target.role.name)} CREATEDB; or --rehearsal-url; or: ${error.hint}`,
+        enable: `ALTER ROLE ${identifier(target.role.name)} CREATEDB; or --clone-to; or: ${error.hint}`,
       };
     }
   }

@@ -12,7 +12,7 @@ import type { Scope } from '../../scope.ts';
 import type { CloneContext, CloneServer } from '../method.ts';
 import { repeatRoles } from './roles.ts';
 
-/** The server on which a dump is restored: the target's, the one of --rehearsal-url, or a private one. */
+/** The server on which a dump is restored: the target's, the one of --clone-to, or a private one. */
 export type DestinationKind = 'same-server' | 'rehearsal-server' | 'embedded-server';
 
 export interface Destination extends CloneServer {
@@ -24,7 +24,7 @@ export interface Destination extends CloneServer {
   readonly caveats: readonly Caveat[];
 }
 
-/** Chooses the server of --rehearsal-url if there is one, else the target's if databases can be created there. */
+/** Chooses the server of --clone-to if there is one, else the target's if databases can be created there. */
 export function destinationKind({ target, rehearsal }: CloneContext): DestinationKind {
   if (rehearsal) return 'rehearsal-server';
   return target.role.superuser || target.role.createdb ? 'same-server' : 'embedded-server';
@@ -53,7 +53,7 @@ export async function openDestination(
     owner: settings,
     login: settings,
     target: named,
-    caveats: kind === 'same-server' ? [] : [anotherServer('the server of --rehearsal-url')],
+    caveats: kind === 'same-server' ? [] : [anotherServer('the server of --clone-to')],
   };
 }
 

@@ -42,6 +42,6 @@ function rowsLeftOut({ schemaOnly, excludeTableData }: CloneContext['options']):
   const tables = excludeTableData.join(', ');
   return [
     ...(schemaOnly ? ['its tables have no rows (--schema-only): times and data tell nothing'] : []),
-    ...(tables === '' ? [] : [`tables like ${tables} have no rows (--exclude-table-data)`]),
+    ...(tables === '' ? [] : [`tables like ${tables} have no rows (SAFEMIGRATE_EXCLUDE_TABLE_DATA)`]),
   ];
 }

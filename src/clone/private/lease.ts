@@ -171,7 +171,7 @@ function endedEarly(
     }
     case 'time':
       return new SafemigrateError('LOST', 'The clone was ended: its time was up.', {
-        hint: 'Give it more with --clone-ttl.',
+        hint: 'Give it more with SAFEMIGRATE_CLONE_TTL.',
       });
     case 'gone':
       return new SafemigrateError('LOST', `The clone was ended: somebody removed ${folder}.`);

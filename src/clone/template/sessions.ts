@@ -111,12 +111,12 @@ function advice({ options, target }: CloneContext, { sessions, prepared }: InThe
     const more = 'or let safemigrate end them with --disconnect idle or --disconnect all.';
     return [
       'The target was not touched, and no session was terminated.',
-      `Try again when they are gone, wait longer with --wait SECONDS, ${more}`,
+      `Try again when they are gone, wait longer with SAFEMIGRATE_WAIT=SECONDS, ${more}`,
       ...lines,
     ];
   }
   lines.unshift(
-    'The target was not touched. Try again when they are gone, or wait longer with --wait SECONDS.',
+    'The target was not touched. Try again when they are gone, or wait longer with SAFEMIGRATE_WAIT=SECONDS.',
   );
   if (options.disconnect === 'idle') lines.push('--disconnect all also ends those that are at work.');
   if (options.disconnect === 'idle' && !seesActivity)

@@ -8,7 +8,7 @@ import { clientSessions, pauseBetweenTries } from './sessions.ts';
 
 /**
  * Returns how long the statement may take, in milliseconds; 0 is no limit. If the target is in use, new connections wait no longer
- * than --max-stall. An attempt to clone files is always limited, since some file systems accept it and copy in full.
+ * than --limit stall. An attempt to clone files is always limited, since some file systems accept it and copy in full.
  */
 export async function timeLimit(
   context: CloneContext,
@@ -33,10 +33,10 @@ function refuseLongStall(context: CloneContext, expectedMs: number, busy: boolea
   throw new SafemigrateError(
     'STALL',
     `While ${database.name} (${formatBytes(database.sizeBytes)}) is copied, new connections to it wait: about ` +
-      `${formatDuration(expectedMs)}, and --max-stall allows ${formatDuration(maxStallMs)}.`,
+      `${formatDuration(expectedMs)}, and --limit stall allows ${formatDuration(maxStallMs)}.`,
     {
       hint:
-        'The target was not touched. Rehearse when it is not in use, allow it with --max-stall DURATION, rehearse ' +
+        'The target was not touched. Rehearse when it is not in use, allow it with --limit stall=DURATION, rehearse ' +
         'against a copy on another server, or use PostgreSQL 18 on a file system that clones files (XFS, btrfs, ZFS).',
     },
   );
@@ -50,7 +50,7 @@ export function stalled(context: CloneContext, limitMs: number): SafemigrateErro
       `${context.target.database.name} would not wait longer.`,
     {
       sqlstate: '57014',
-      hint: 'The target was not changed. Allow it with --max-stall DURATION, or rehearse when it is not in use.',
+      hint: 'The target was not changed. Allow it with --limit stall=DURATION, or rehearse when it is not in use.',
     },
   );
 }

@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { SafemigrateError } from '../../errors.ts';
 
-/** Places that a sandboxed command may reach besides the proxy (`--sandbox-allow`). */
+/** Places that a sandboxed command may reach besides the proxy (`--permit`). */
 export interface AllowedPlaces {
   readonly relays: readonly AllowedHost[];
   /** Paths of Unix sockets that stay visible. */
@@ -64,7 +64,7 @@ function parseHost(text: string): Omit<AllowedHost, 'inside'> {
 }
 
 function wrong(what: string, wanted: string): SafemigrateError {
-  return new SafemigrateError('CONFIGURATION', `--sandbox-allow ${what}, and can be ${wanted}.`, {
+  return new SafemigrateError('CONFIGURATION', `--permit ${what}, and can be ${wanted}.`, {
     hint: 'Nothing was touched.',
   });
 }

@@ -87,8 +87,8 @@ export function refuseOutsideRunners(
     `${name} runs its programs ${runner.where}: they would not get the clone, and might write to the target that their own configuration names.`,
     {
       hint:
-        'Run the migration tool itself behind safemigrate; a container that can be given the connection gets it with --proxy-listen. ' +
-        `--sandbox-allow ${runner.example} lets ${name} through, and --sandbox off leaves everything to it. Nothing was touched.`,
+        'Run the migration tool itself behind safemigrate; a container that can be given the connection gets it with SAFEMIGRATE_PROXY_LISTEN. ' +
+        `--permit ${runner.example} lets ${name} through, and --sandbox off leaves everything to it. Nothing was touched.`,
     },
   );
 }

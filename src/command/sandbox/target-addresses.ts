@@ -18,7 +18,7 @@ export async function refuseTarget(
   const addresses = relays.length === 0 ? [] : await targetAddresses(settings);
   const named = await Promise.all(relays.map((place) => leadsToTarget(place, settings, addresses)));
   if (!named.includes(true) && !sockets.some((file) => own.has(realSocket(file)))) return;
-  throw new SafemigrateError('CONFIGURATION', '--sandbox-allow names the target itself.', {
+  throw new SafemigrateError('CONFIGURATION', '--permit names the target itself.', {
     hint: 'The command reaches its clone without that. Nothing was touched.',
   });
 }

@@ -62,7 +62,7 @@ async function tryRestriction(
 ): Promise<{ readonly scoped: boolean } | string> {
   const ports = relays.map(({ port }) => port);
   const shared = hosts.find(({ port }) => ports.includes(port));
-  if (shared) return `it goes by port, and --sandbox-allow names port ${shared.port}, which is the target's`;
+  if (shared) return `it goes by port, and --permit names port ${shared.port}, which is the target's`;
   const words = RESTRICTIONS[by]([ANY_PORT, ...ports]);
   if (typeof words === 'string') return words;
   const [program = '', ...args] = by === 'landlock' ? words : [...words, '/bin/sh', '-c', ':'];

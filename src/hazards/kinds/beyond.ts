@@ -10,7 +10,7 @@ export const BEYOND_DATABASE: readonly HazardRecord[] = [
     effect:
       "It may have run during the rehearsal: then it acted on the target's server, its sessions, slots, settings or files.",
     safer:
-      'Rehearse on a clone in a server of its own (--clone cluster, --rehearsal-url), and keep such calls out of migrations.',
+      'Rehearse on a clone in a server of its own (--clone cluster, --clone-to), and keep such calls out of migrations.',
     find: ({ facts: { catalogue } }) =>
       catalogue.actsOnServer.map(({ object, runs, why }) => ({
         statement: null,

@@ -40,7 +40,9 @@ export function migrationsIn(
   for (const statement of statements) {
     const [recorded, ...more] = recordIn(statement.subject.node, table, column);
     if (more.length > 0)
-      throw new Error(`the command recorded several migrations in one statement: leave out --propose-format`);
+      throw new Error(
+        `the command recorded several migrations in one statement: leave out SAFEMIGRATE_PROPOSE_FORMAT`,
+      );
     if (recorded) migrations.push({ recorded: named(recorded), statements: waiting.splice(0) });
     const current = RECORDS_FIRST.has(format) ? migrations.at(-1)?.statements : undefined;
     if (!isOfTool(statement)) (current ?? waiting).push(statement);
@@ -48,7 +50,7 @@ export function migrationsIn(
   const last = migrations.at(-1);
   if (!last)
     throw new Error(
-      `the command recorded no migration in ${table}, as ${format} does: leave out --propose-format`,
+      `the command recorded no migration in ${table}, as ${format} does: leave out SAFEMIGRATE_PROPOSE_FORMAT`,
     );
   last.statements.push(...waiting);
   return migrations;

@@ -30,7 +30,7 @@ export async function openDump(file: string, signal: AbortSignal): Promise<DumpF
   if (!programs) {
     throw new SafemigrateError(
       'CONFIGURATION',
-      `--from: ${file} is an archive, and pg_restore is not installed here.`,
+      `--dump: ${file} is an archive, and pg_restore is not installed here.`,
       {
         hint:
           'Install the client programs of PostgreSQL (package postgresql-client), name their folder in PGBIN, or make a dump ' +
@@ -60,11 +60,11 @@ async function kindOf(file: string): Promise<'text' | 'archive'> {
       await handle.close();
     }
   } catch (cause) {
-    throw new SafemigrateError('CONFIGURATION', `--from: ${file} cannot be read: ${messageOf(cause)}.`, {
+    throw new SafemigrateError('CONFIGURATION', `--dump: ${file} cannot be read: ${messageOf(cause)}.`, {
       cause,
     });
   }
-  throw new SafemigrateError('CONFIGURATION', `--from: ${file} is no dump, or compressed as a whole.`, {
+  throw new SafemigrateError('CONFIGURATION', `--dump: ${file} is no dump, or compressed as a whole.`, {
     hint: 'Give SQL, or what pg_dump writes with --format=custom, directory or tar; decompress .gz files first.',
   });
 }
@@ -104,7 +104,7 @@ async function* restoredText(
     const [code] = (await ended) as [number | null];
     signal.throwIfAborted();
     if (code !== 0)
-      throw new SafemigrateError('CONFIGURATION', `--from: ${file} cannot be read:\n  ${complaint.trim()}`);
+      throw new SafemigrateError('CONFIGURATION', `--dump: ${file} cannot be read:\n  ${complaint.trim()}`);
   } finally {
     child.kill('SIGKILL');
   }

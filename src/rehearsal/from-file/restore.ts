@@ -30,7 +30,7 @@ export async function runDump(
   if (dump.text.needsPsql) {
     throw new SafemigrateError(
       'CONFIGURATION',
-      `--from: ${name} has rows for COPY or commands of psql's in it, and psql is not installed here.`,
+      `--dump: ${name} has rows for COPY or commands of psql's in it, and psql is not installed here.`,
       {
         hint:
           'Install the client programs of PostgreSQL (package postgresql-client), name their folder in PGBIN, or make a dump ' +
@@ -104,7 +104,7 @@ async function send(
 }
 
 function failure(name: string, said: string, cause?: unknown): SafemigrateError {
-  return new SafemigrateError('CLONE', `--from: ${name} could not be restored:\n  ${said}`, {
+  return new SafemigrateError('CLONE', `--dump: ${name} could not be restored:\n  ${said}`, {
     ...(cause === undefined ? {} : { cause }),
     hint: 'It was restored on a server of its own, which is gone again.',
   });

@@ -40,7 +40,7 @@ export async function readProfile({ file, key, maxAgeMs, now }: ProfileFile): Pr
   if (ageMs > maxAgeMs)
     throw refused(
       file,
-      `it is ${formatDuration(ageMs)} old, and may be ${formatDuration(maxAgeMs)} (--profile-max-age)`,
+      `it is ${formatDuration(ageMs)} old, and may be ${formatDuration(maxAgeMs)} (--limit profile-age)`,
       'Take a new one: safemigrate profile --url … --out FILE. Nothing was touched.',
     );
   return { profile, ageMs: Math.max(0, ageMs) };

@@ -69,7 +69,7 @@ export function proposedMigrations(
   const twice = names.find((name, at) => names.indexOf(name) < at);
   if (twice !== undefined)
     throw new Error(
-      `two migrations have the name ${twice}: apply one of them first, or leave out --propose-format`,
+      `two migrations have the name ${twice}: apply one of them first, or leave out SAFEMIGRATE_PROPOSE_FORMAT`,
     );
   return proposed;
 }
@@ -135,7 +135,7 @@ export function withFileNames(
     const name = names.get(recorded.name);
     if (name === undefined)
       throw new Error(
-        `no meta/_journal.json below ${folder} has a migration with "when": ${recorded.name}: run the command from the project's folder, or leave out --propose-format`,
+        `no meta/_journal.json below ${folder} has a migration with "when": ${recorded.name}: run the command from the project's folder, or leave out SAFEMIGRATE_PROPOSE_FORMAT`,
       );
     return { recorded: { ...recorded, name }, statements };
   });

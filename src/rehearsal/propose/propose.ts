@@ -89,7 +89,9 @@ async function makeProposal(setup: CloneSetup, prepared: RehearsalContext, reque
   const without = (section: ProposalSection): Made => ({ section, statements: [] });
   if (original.exitCode !== 0) return without(refused(original, ['the command did not succeed']));
   if (setup.plan.proxy.observe !== 'exact')
-    return without(refused(original, ['statements were not observed one by one (--observe exact)']));
+    return without(
+      refused(original, ['statements were not observed one by one (SAFEMIGRATE_OBSERVE=exact)']),
+    );
   const facts = hazardFactsOf(original, prepared.profile?.profile);
   const found = findHazards(facts);
   const { proposeAll, proposeFormat: format } = setup.plan;

@@ -64,7 +64,7 @@ export function receiptObjections({ proved: its }: Receipt, asked: ReceiptReques
   const reasons: string[] = [];
   if (ageMs > asked.maxAgeMs)
     reasons.push(
-      `the receipt is ${formatDuration(ageMs)} old, and may be ${formatDuration(asked.maxAgeMs)} (--max-age)`,
+      `the receipt is ${formatDuration(ageMs)} old, and may be ${formatDuration(asked.maxAgeMs)} (--limit age)`,
     );
   if (ageMs < -CLOCKS_DIFFER_MS)
     reasons.push(`the receipt is of ${its.finishedAt}, which is in the future by this machine's clock`);

@@ -119,7 +119,7 @@ function differenceItems({ refused, schemaEqual, differences, dataDifferences }:
     ...(schemaEqual === false && differences.length === 0 ? [item('the schema is another one')] : []),
     ...differences.map(({ what, bookkeeping }) => item(what, bookkeeping ? BOOKKEEPING : '')),
     ...dataDifferences.map(({ relation, what, bookkeeping, ignored }) =>
-      item([named(relation), `: ${what}`], bookkeeping ? BOOKKEEPING : ignored ? ' (--rerun-ignore)' : ''),
+      item([named(relation), `: ${what}`], bookkeeping ? BOOKKEEPING : ignored ? ' (rerunIgnore)' : ''),
     ),
   ];
 }

@@ -187,7 +187,7 @@ async function hammer(url: string, stop: AbortSignal, answered: () => void): Pro
   });
 }
 
-test('a statement is cancelled if it blocks other sessions for longer than --max-blocked', async () => {
+test('a statement is cancelled if it blocks other sessions for longer than --limit blocked', async () => {
   const database = await temporaryDatabase(18, { sql: TABLE });
   const sql = 'update t set v = pg_sleep(0.01)::text';
   await withGuarded(database.url, [sql], { maxBlockedMs: 1_000 }, async ({ url, wire, notices }) => {
@@ -213,7 +213,7 @@ test('a statement is cancelled if it blocks other sessions for longer than --max
     expect(wire.happened()?.cancelled).toMatchObject([
       { sql, outcome: 'cancelled', reason: 'max-blocked', waiting: 1 },
     ]);
-    expect(notices.some((notice) => notice.includes('--max-blocked'))).toBe(true);
+    expect(notices.some((notice) => notice.includes('--limit blocked'))).toBe(true);
   });
 });
 

@@ -158,7 +158,7 @@ describe.each([18] as const)('a multi-statement query on PostgreSQL %i', (versio
     });
   });
 
-  test('a multi-statement query that is the victim of a deadlock is retried, unless --retry-on leaves that out', async () => {
+  test('a multi-statement query that is the victim of a deadlock is retried, unless retryOn leaves that out', async () => {
     await fresh();
     const second = 'alter table other add column c int';
     const text = `${ALTER}; ${second}`;

@@ -286,7 +286,7 @@ describe.skipIf(skip)('a dump into another server', () => {
       const { run, signal } = context;
       const target = await inspectTarget(
         parseSettings(serverUrl(15), readEnvironment({}, '/')),
-        '--rehearsal-url',
+        '--clone-to',
       );
       const claim = await claimRun(target, scope, { run, signal });
       const rehearsal = { target, ...claim };

@@ -115,7 +115,7 @@ describe('a clone on a server of its own that goes wrong', () => {
     await expect(made({ allowExternalAccess: false, fill }, async () => {})).rejects.toMatchObject({
       code: 'CLONE',
       message: expect.stringContaining('the target has: extension dblink, foreign server far'),
-      hint: expect.stringContaining('--allow-external-access'),
+      hint: expect.stringContaining('--permit external'),
     });
     expect(filled).toBe(false);
   });

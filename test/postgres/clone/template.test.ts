@@ -267,7 +267,7 @@ describe('sessions on the target', () => {
             `pid ${rows[0]?.pid}: postgres, the shop from 127\\.0\\.0\\.1, idle in transaction since`,
           ),
         ),
-        hint: expect.stringMatching(/no session was terminated.*--wait.*--disconnect/s),
+        hint: expect.stringMatching(/no session was terminated.*SAFEMIGRATE_WAIT.*--disconnect/s),
       });
       expect(creating(sent)).toEqual([]);
     });
@@ -344,7 +344,7 @@ describe('the stall', () => {
     await withCloning(database.url, { disconnect: 'all', maxStallMs: 1 }, async ({ make, sent }) => {
       await expect(make()).rejects.toMatchObject({
         code: 'STALL',
-        hint: expect.stringContaining('--max-stall'),
+        hint: expect.stringContaining('--limit stall'),
       });
       expect(creating(sent)).toEqual([]);
     });

@@ -165,9 +165,9 @@ describe('a command that failed because of a lock', () => {
       'not fail because of a lock',
     ],
     [
-      '--retry-on leaves deadlocks out',
+      'retryOn leaves deadlocks out',
       { statements: [sent(1, 'BEGIN'), sent(2, 'DROP TABLE t', { error: failedWith('40P01') })] },
-      '--retry-on leaves out what it failed of: deadlock',
+      'retryOn leaves out what it failed of: deadlock',
     ],
     [
       'the statement was alone',

@@ -3,9 +3,9 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { flagsIn } from '../../../src/cli/options/flags.ts';
 import { RUN_SETTINGS } from '../../../src/cli/options/run-table.ts';
 import { subcommands } from '../../../src/cli/options/subcommand-table.ts';
-import { flagName, settingsIn } from '../../../src/settings.ts';
 import {
   callsIn,
   codeBlocksOf,
@@ -26,16 +26,16 @@ test('finds calls in shell, and mistakes in them', () => {
   const shell = `
     npx safemigrate --clone dump \\
       --report r.md -- npx knex migrate:latest   # a comment -- with dashes
-    if safemigrate doctor | grep -q dump; then DATABASE_URL=x safemigrate --allow 'CODE: a reason' -- true; fi
+    if safemigrate doctor | grep -q dump; then DATABASE_URL=x safemigrate --accept 'CODE: a reason' -- true; fi
     npm install ../safemigrate/safemigrate-0.2.0.tgz`;
   expect(callsIn(shell)).toEqual([
     ['--clone', 'dump', '--report', 'r.md', '--', 'npx', 'knex', 'migrate:latest'],
     ['doctor'],
-    ['--allow', 'CODE: a reason', '--', 'true'],
+    ['--accept', 'CODE: a reason', '--', 'true'],
   ]);
   expect(mistakeIn(['--clone', 'dump', '--', 'true'])).toBeUndefined();
   expect(mistakeIn(['--clonee', 'dump', '--', 'true'])).toContain('--clonee');
-  expect(mistakeIn(['--max-duration', 'soon', '--', 'true'])).toContain('soon');
+  expect(mistakeIn(['--limit', 'duration=soon', '--', 'true'])).toContain('soon');
   expect(mistakeIn(['--lock-timeout', '2s', '--', 'true'])).toContain('no effect');
   expect(mistakeIn(['list', '--report', 'r.md'])).toContain('--report');
 });
@@ -70,7 +70,7 @@ const OTHERS = [
 
 test.each(PAGES)('every option that the prose of %s names exists', (page) => {
   const tables = [RUN_SETTINGS, ...subcommands().map(([, { options }]) => options)];
-  const own = tables.flatMap((table) => settingsIn(table).map(flagName));
+  const own = tables.flatMap((table) => flagsIn(table).map(({ name }) => name));
   const known = new Set([...own, ...OTHERS, '--help', '--version']);
   const named = inlineOptionsOf(read(page)).map((option) => option.replace(/^--no-/, '--'));
   expect(named.filter((option) => !known.has(option))).toEqual([]);
@@ -90,7 +90,7 @@ test.each(PAGES)('the workflows in %s give the action inputs that it has, and op
       expect(callsIn(run ?? '').map(mistakeIn)).toEqual(callsIn(run ?? '').map(() => undefined));
       if (!uses.includes('/safemigrate@')) continue;
       expect(Object.keys(given).filter((input) => !inputs.has(input))).toEqual([]);
-      const words = [given.options ?? '', given.from ? `--from ${given.from}` : ''].join(' ');
+      const words = [given.options ?? '', given.from ? `--dump ${given.from}` : ''].join(' ');
       expect(
         mistakeIn([...words.split(' ').filter(Boolean), '--', 'sh', '-c', given.command]),
       ).toBeUndefined();

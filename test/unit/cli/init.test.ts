@@ -429,20 +429,20 @@ describe('what the command needs besides the database is allowed in the configur
 
   test('by its address, where that is the same for everybody', () => {
     const { config } = planOf({ migrate: 'doppler run -- knex migrate:latest' });
-    expect(config.sandboxAllow).toEqual(['api.doppler.com:443']);
+    expect(config.permit).toEqual(['api.doppler.com:443']);
   });
 
   test('by the user elsewhere, who is told what to add', () => {
     const { config, notes } = planOf({ migrate: 'VAULT_TOKEN=$(vault read -field=x y) knex migrate:latest' });
-    expect(config).not.toHaveProperty('sandboxAllow');
+    expect(config).not.toHaveProperty('permit');
     expect(notes).toContain(
-      'Add to sandboxAllow in the configuration, for Vault: host and port of VAULT_ADDR',
+      'Add to permit in the configuration, for Vault: host and port of VAULT_ADDR',
     );
   });
 
   test('and nothing is said if nothing is needed', () => {
     const { config, notes } = planOf({ migrate: 'knex migrate:latest' });
-    expect(config).not.toHaveProperty('sandboxAllow');
-    expect(notes).not.toContain('sandboxAllow');
+    expect(config).not.toHaveProperty('permit');
+    expect(notes).not.toContain('permit');
   });
 });

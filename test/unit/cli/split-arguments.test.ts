@@ -38,16 +38,19 @@ describe('what is asked for', () => {
   });
 
   test('keeps each value as text for the one parser', () => {
-    expect(ask('--wait 5 --report a.json --report b.txt --keep -- x')).toEqual({
+    expect(ask('--timeout 5 --report a.json --report b.txt --keep -- x')).toEqual({
       action: 'rehearse',
-      values: { wait: ['5'], report: ['a.json', 'b.txt'], keep: ['true'] },
+      values: { timeout: ['5'], report: ['a.json', 'b.txt'], keep: ['true'] },
     });
     expect(ask('clean --kept')).toEqual({ action: 'clean', values: { kept: ['true'] } });
   });
 
-  test.each(['--colour -- x', '--wait', 'clean --keep', '--wat 5 -- x'])('%s is wrong usage', (line) => {
-    expect(() => ask(line)).toThrow(expect.objectContaining({ code: 'USAGE' }));
-  });
+  test.each(['--colour -- x', '--timeout', 'clean --keep', '--timeot 5 -- x'])(
+    '%s is wrong usage',
+    (line) => {
+      expect(() => ask(line)).toThrow(expect.objectContaining({ code: 'USAGE' }));
+    },
+  );
 
   test.each(['list -- x', 'clean up', 'npx prisma migrate deploy', 'migrate'])(
     '%s is wrong usage, and the hint shows the two dashes',

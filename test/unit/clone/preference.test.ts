@@ -120,8 +120,8 @@ describe('what is copied in full', () => {
   test('above it is possible only when told so, and the refusal says how', () => {
     expect(withinLimit(possible({ bytes: 10 * GB + 1 }), 'dump', 10 * GB)).toEqual({
       possible: false,
-      reason: '10 GB would be copied in full (copy), and --max-copy is 10 GB',
-      enable: '--clone dump, or --max-copy above 10 GB',
+      reason: '10 GB would be copied in full (copy), and --limit copy is 10 GB',
+      enable: '--clone dump, or --limit copy above 10 GB',
     });
   });
 

@@ -35,5 +35,5 @@ test.each([
   'Postgres:registry.example:443',
   '',
 ])('%j is refused', (text) => {
-  expect(() => parseAllowedPlaces([text])).toThrow('--sandbox-allow');
+  expect(() => parseAllowedPlaces([text])).toThrow('--permit');
 });

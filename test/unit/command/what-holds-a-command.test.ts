@@ -52,7 +52,7 @@ describe('the words for it', () => {
     expect(isolationText(landlock)).toContain('open are Unix sockets, signals to other processes, UDP');
     expect(isolationText({ ...landlock, by: 'sandbox-exec' })).toContain('sandbox-exec (untried)');
     expect(isolationText({ ...none, kind: 'sandboxed', by: 'bubblewrap', allowed: ['a.example:443'] })).toBe(
-      'sandboxed by bubblewrap: no network but the proxy, no Unix socket; --sandbox-allow: a.example:443',
+      'sandboxed by bubblewrap: no network but the proxy, no Unix socket; --permit: a.example:443',
     );
   });
 

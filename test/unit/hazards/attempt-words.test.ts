@@ -10,14 +10,14 @@ const NAME: CommandAttempt = { host: 'mongo.example', port: null, count: 1, reas
 
 test('attempts are named with the flag and the key that allow them', () => {
   expect(attemptWords([DOPPLER])).toBe(
-    'it tried to reach api.doppler.com:443, which the sandbox does not allow: --sandbox-allow api.doppler.com:443',
+    'it tried to reach api.doppler.com:443, which the sandbox does not allow: --permit api.doppler.com:443',
   );
   expect(attemptAdvice([DOPPLER])).toBe(
-    "if the command needs that, --sandbox-allow api.doppler.com:443, or sandboxAllow: ['api.doppler.com:443'] in a config file",
+    "if the command needs that, --permit api.doppler.com:443, or permit: ['api.doppler.com:443'] in a config file",
   );
   // Another database is no matter of a file that comes with the code.
   expect(attemptAdvice([OTHER])).toBe(
-    'if the command needs that, --sandbox-allow postgres:other.example:5432',
+    'if the command needs that, --permit postgres:other.example:5432',
   );
   expect(attemptAdvice([NAME])).toContain('mongo.example:443');
   expect(attemptAdvice([NAME])).toContain('443 stands for a port');
@@ -25,7 +25,7 @@ test('attempts are named with the flag and the key that allow them', () => {
 
 test('the target cannot be allowed: its connection has to be rewritten', () => {
   expect(attemptWords([TARGET])).toMatch(/^it tried to reach the target itself at 127.0.0.1:5432: /);
-  expect(attemptAdvice([TARGET])).not.toContain('--sandbox-allow');
+  expect(attemptAdvice([TARGET])).not.toContain('--permit');
   expect(attemptAdvice([TARGET])).toContain('{safemigrate:config FILE}');
 });
 

@@ -35,7 +35,7 @@ describe('a limit for locks', () => {
   );
 
   test('that a refusal names is one that the option accepts', () => {
-    const [, value = ''] = /^--max-lock '(.*)'$/.exec(lockFlag('public."Orders"', 'SHARE', 4231)) ?? [];
+    const [, value = ''] = /^--limit 'lock=(.*)'$/.exec(lockFlag('public."Orders"', 'SHARE', 4231)) ?? [];
     expect(parseLockLimit(value)).toEqual({ relation: 'public."Orders"', mode: 'SHARE', maxMs: 5000 });
   });
 });
@@ -48,17 +48,17 @@ describe('an allowance', () => {
 
   const code = 'HALF_APPLIED';
   test.each([
-    [`${code} reason="agreed with ops"`, { code, reason: 'agreed with ops' }],
+    [`${code}="agreed with ops"`, { code, reason: 'agreed with ops' }],
     [
-      `${code}:public.orders reason='a "small" one' until=2027-01-31`,
+      `${code}:public.orders='a "small" one' until=2027-01-31`,
       { code, relation: 'public.orders', reason: 'a "small" one', until: '2027-01-31' },
     ],
     [
-      `${code}:public."two words" until=2027-01-31 reason=ok`,
-      { code, relation: 'public."two words"', reason: 'ok', until: '2027-01-31' },
+      `${code}:public."two=words"=ok with them until=2027-01-31`,
+      { code, relation: 'public."two=words"', reason: 'ok with them', until: '2027-01-31' },
     ],
     [
-      `${code}:public.f(integer, text) reason=ok`,
+      `${code}:public.f(integer, text)=ok`,
       { code, relation: 'public.f(integer, text)', reason: 'ok' },
     ],
   ])('is written as %s', (text, allowance) => {
@@ -69,23 +69,23 @@ describe('an allowance', () => {
     ['', /written like 'INDEX_NOT_CONCURRENT:/],
     [code, /without a reason/],
     [`${code}:public.orders`, /without a reason/],
-    [`${code} reason="…"`, /without a reason/],
-    ['HALF_APLIED reason=ok', /no hazard/],
-    [`${code} reason=ok until=2027-02-30`, /a date/],
-    [`${code} reason=ok until=tomorrow`, /a date/],
+    [`${code}="…"`, /without a reason/],
+    ['HALF_APLIED=ok', /no hazard/],
+    [`${code}=ok until=2027-02-30`, /a date/],
+    [`${code}=ok until=tomorrow`, /a date/],
   ])('is not %j', (text, mistake) => {
     expect(() => parseAllowance(text)).toThrow(mistake);
   });
 
   test('may be an object in a config file, and a mistake in one is told with its place', () => {
     const allowance = { code, relation: 'public.orders', reason: 'ok', until: '2027-01-31' };
-    expect(read({ allow: [allowance, `${code} reason=ok`] }).policy?.allow).toEqual([
+    expect(read({ accept: [allowance, `${code}=ok`] }).policy?.accept).toEqual([
       allowance,
       { code, reason: 'ok' },
     ]);
-    expect(() => read({ allow: [{ ...allowance, untill: 'x' }] })).toThrow(/--allow has "untill"/);
-    expect(() => read({ allow: [{ code, reason: 5 }] })).toThrow(/--allow has a reason that is no text/);
-    expect(() => read({ maxLock: [{}] })).toThrow(/--max-lock is \{\}/);
+    expect(() => read({ accept: [{ ...allowance, untill: 'x' }] })).toThrow(/--accept has "untill"/);
+    expect(() => read({ accept: [{ code, reason: 5 }] })).toThrow(/--accept has a reason that is no text/);
+    expect(() => read({ maxLock: [{}] })).toThrow(/--limit lock is \{\}/);
   });
 });
 

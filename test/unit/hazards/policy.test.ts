@@ -24,8 +24,8 @@ describe('hazards', () => {
   test('hazards of severity error fail by default, each with the flag that would allow it', () => {
     const found = [hazard(), hazard({ severity: 'warning' }), hazard({ code: 'DATA_LOSS', relation: null })];
     expect(refusals(found, policy())).toEqual([
-      `REWRITE on public.orders: The whole table is written again; to allow it: --allow 'REWRITE:public.orders reason="…"'`,
-      `DATA_LOSS: The whole table is written again; to allow it: --allow 'DATA_LOSS reason="…"'`,
+      `REWRITE on public.orders: The whole table is written again; to accept it: --accept 'REWRITE:public.orders="…"'`,
+      `DATA_LOSS: The whole table is written again; to accept it: --accept 'DATA_LOSS="…"'`,
     ]);
   });
 
@@ -35,7 +35,7 @@ describe('hazards', () => {
     expect(refusals(found, policy({ failOn: 'warning' }))).toHaveLength(1);
   });
 
-  test.each<[string, Policy['allow'][number], boolean]>([
+  test.each<[string, Policy['accept'][number], boolean]>([
     ['everywhere', { code: 'REWRITE', reason: 'ok' }, true],
     ['on this relation', { code: 'REWRITE', relation: 'public.orders', reason: 'ok' }, true],
     ['on a relation of this name', { code: 'REWRITE', relation: 'orders', reason: 'ok' }, true],
@@ -44,20 +44,20 @@ describe('hazards', () => {
     ['until yesterday', { code: 'REWRITE', reason: 'ok', until: '2026-11-20' }, false],
     ['until today', { code: 'REWRITE', reason: 'ok', until: TODAY }, true],
   ])('a hazard that is allowed %s', (_, allowance, allowed) => {
-    const by = policy({ allow: [allowance] });
+    const by = policy({ accept: [allowance] });
     expect(applyPolicy([hazard()], by, TODAY)[0]?.allowed).toBe(allowed);
     expect(refusals([hazard()], by)).toHaveLength(allowed ? 0 : 1);
   });
 
   test('hazards that are allowed give the reason', () => {
-    const by = policy({ allow: [{ code: 'REWRITE', reason: 'agreed with ops', until: '2027-01-31' }] });
+    const by = policy({ accept: [{ code: 'REWRITE', reason: 'agreed with ops', until: '2027-01-31' }] });
     expect(applyPolicy([hazard()], by, TODAY)[0]?.evidence).toBe(
       '18 GB. Allowed until 2027-01-31: agreed with ops.',
     );
   });
 
   test('hazards whose allowance has expired say since when', () => {
-    const by = policy({ allow: [{ code: 'REWRITE', reason: 'agreed with ops', until: '2026-10-31' }] });
+    const by = policy({ accept: [{ code: 'REWRITE', reason: 'agreed with ops', until: '2026-10-31' }] });
     expect(refusals([hazard()], by)[0]).toContain(
       'the allowance until 2026-10-31 ("agreed with ops") has expired',
     );
@@ -65,7 +65,7 @@ describe('hazards', () => {
 
   test('hazards on relations with quotes in their names have a flag that is quoted for a shell', () => {
     expect(refusals([hazard({ relation: `public."Bob's"` })], policy())[0]).toContain(
-      `--allow 'REWRITE:public."Bob'\\''s" reason="…"'`,
+      `--accept 'REWRITE:public."Bob'\\''s"="…"'`,
     );
   });
 });
@@ -82,8 +82,8 @@ describe('a budget', () => {
 
   test('a budget of time or WAL that is exceeded says by how much, and which flag would allow it', () => {
     expect(budgetReasons(spent(), policy({ maxDurationMs: 60_000, maxWalBytes: 2 ** 30 }))).toEqual([
-      'the command took 4 min 12 s, but the limit is 1 min 0 s; to allow it: --max-duration 5m',
-      'the command wrote 20 GB of WAL, but the limit is 1 GB; to allow it: --max-wal 20GB',
+      'the command took 4 min 12 s, but the limit is 1 min 0 s; to allow it: --limit duration=5m',
+      'the command wrote 20 GB of WAL, but the limit is 1 GB; to allow it: --limit wal=20GB',
     ]);
   });
 
@@ -91,7 +91,7 @@ describe('a budget', () => {
     const general = { mode: 'ACCESS EXCLUSIVE', maxMs: 500 } as const;
     expect(budgetReasons(spent(), policy({ maxLocks: [general] }))).toEqual([
       'ACCESS EXCLUSIVE on public.events (statement 2) was held for 4 min 2 s, but the limit is 500 ms; ' +
-        "to allow it: --max-lock 'public.events:ACCESS EXCLUSIVE=5m'",
+        "to allow it: --limit 'lock=public.events:ACCESS EXCLUSIVE=5m'",
     ]);
     const own = { ...general, relation: 'public.events', maxMs: 300_000 };
     expect(budgetReasons(spent(), policy({ maxLocks: [general, own] }))).toEqual([]);
@@ -105,9 +105,9 @@ describe('a budget', () => {
     });
     const limits = { maxWalBytes: 1, maxDiskBytes: 1, maxLocks: [{ mode: 'SHARE', maxMs: 1 }] } as const;
     expect(budgetReasons(unseen, policy(limits))).toEqual([
-      '--max-lock counts as exceeded: statements were not observed',
-      'the WAL that the command writes could not be measured, so --max-wal counts as exceeded',
-      'the disk space needed could not be measured, so --max-disk counts as exceeded',
+      '--limit lock counts as exceeded: statements were not observed',
+      'the WAL that the command writes could not be measured, so --limit wal counts as exceeded',
+      'the disk space needed could not be measured, so --limit disk counts as exceeded',
     ]);
   });
 

@@ -147,18 +147,18 @@ describe('a run under load', () => {
     const run = { ...requested, load };
     expect(limited({ maxBlockedSecondsMs: 7000, maxLatencyMs: 5, maxFailures: 0 }, run)).toEqual([]);
     expect(limited({ maxBlockedSecondsMs: 6000, maxLatencyMs: 4 }, run)).toEqual([
-      expect.stringMatching(/waited behind the command for 7\.0 s.*6\.0 s \(--max-blocked-seconds\)/),
-      expect.stringMatching(/5\.0 ms.*4\.0 ms \(--max-latency\)/),
+      expect.stringMatching(/waited behind the command for 7\.0 s.*6\.0 s \(--limit blocked-seconds\)/),
+      expect.stringMatching(/5\.0 ms.*4\.0 ms \(--limit latency\)/),
     ]);
     expect(limited({ maxFailures: 0 }, {})).toEqual([
-      expect.stringMatching(/--max-failures counts as exceeded/),
+      expect.stringMatching(/--limit failures counts as exceeded/),
     ]);
   });
 });
 
 test('a command that should change nothing may change what its tool keeps for itself, and nothing else', () => {
   const expecting = (found: Partial<Findings>) =>
-    judgeBy({ ...fine, ...found }, { ...DEFAULT_POLICY, expect: 'nothing' }, '2026-11-21').reasons;
+    judgeBy({ ...fine, ...found }, { ...DEFAULT_POLICY, expectNoChange: true }, '2026-11-21').reasons;
   const written = (relation: string) => ({
     walBytes: 0,
     written: [{ relation, inserted: 1, updated: 0, deleted: 0 }],
@@ -166,7 +166,7 @@ test('a command that should change nothing may change what its tool keeps for it
   const unchanged = schema && { ...schema, changes: [] };
   expect(expecting({ schema: unchanged, data: written('public.knex_migrations_lock') })).toEqual([]);
   expect(expecting({ schema: unchanged, data: written('public.orders') })).toEqual([
-    'the command would change the database, and --expect nothing allows no change: rows of public.orders',
+    'the command would change the database, and --expect-no-change allows no change: rows of public.orders',
   ]);
   expect(expecting({})).toEqual(
     schema?.changes.length ? [expect.stringMatching(/^the command would change the database/)] : [],

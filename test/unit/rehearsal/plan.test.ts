@@ -35,7 +35,7 @@ describe('a plan', () => {
     expect(target).toEqual({ url: null, urlEnv: 'DATABASE_URL', from: null });
     expect(clone.waitMs).toBe(10_000);
     expect(checks.queries).toBe('auto');
-    expect(policy).toMatchObject({ failOn: 'error', allow: [], maxDurationMs: null });
+    expect(policy).toMatchObject({ failOn: 'error', accept: [], maxDurationMs: null });
   });
 
   test('keeps what was given, false and 0 too', () => {

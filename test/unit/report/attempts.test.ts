@@ -23,5 +23,5 @@ test.each(FORMATS)('what the sandbox did not allow stands in %s', async (format)
   expect(flat).toContain('api.doppler.com');
   if (format === 'json') return;
   expect(flat).toMatch(/not allowed by the sandbox: api\.doppler\.com:443 \(1,234 times\)/);
-  expect(flat).toMatch(/--sandbox-allow api\.doppler\.com:443/);
+  expect(flat).toMatch(/--permit api\.doppler\.com:443/);
 });

@@ -1,0 +1,119 @@
+import { describeSetting, type Group, type Setting, type SettingTree, settingsIn } from '../../settings.ts';
+
+/** A flag as the command line has it: that of one setting, or one that several share. */
+export interface Flag {
+  /** `--clone` */
+  readonly name: string;
+  /** With its argument: `--clone <method>`. */
+  readonly usage: string;
+  readonly summary: string;
+  readonly group: Group | undefined;
+  readonly common: boolean;
+  readonly repeatable: boolean;
+  readonly negation: string | undefined;
+}
+
+type Shared = Pick<Flag, 'usage' | 'summary' | 'group'>;
+
+/** Flags that several settings share, each with a name of its own in the argument. */
+const SHARED: ReadonlyMap<string, Shared> = new Map([
+  [
+    '--limit',
+    {
+      usage: '--limit <name=value>',
+      summary: 'the most that is accepted of something, by the names below; repeatable',
+      group: 'Policy',
+    },
+  ],
+  [
+    '--permit',
+    {
+      usage: '--permit <what>',
+      summary: 'let the run do what it would refuse, by the words below; repeatable',
+      group: 'Command',
+    },
+  ],
+]);
+
+/** The flags of a tree of settings, each once, in the order of its settings. */
+export function flagsIn(tree: SettingTree): Flag[] {
+  const flags = new Map<string, Flag>();
+  for (const setting of settingsIn(tree)) {
+    const usage = setting.flag;
+    if (usage === null) continue;
+    const name = flagOf(usage);
+    const shared = SHARED.get(name);
+    const { group, common = false, type, negation } = setting;
+    if (shared === undefined)
+      flags.set(name, {
+        name,
+        usage,
+        summary: describeSetting(setting),
+        group,
+        common,
+        repeatable: type.repeatable ?? false,
+        negation,
+      });
+    else if (!flags.has(name))
+      flags.set(name, { name, ...shared, common: false, repeatable: true, negation: undefined });
+  }
+  return [...flags.values()];
+}
+
+/** The settings that share a flag, with what stands in its argument: `wal=<size>`, `cluster`. */
+export function sharing(
+  tree: SettingTree,
+  name: '--limit' | '--permit',
+): { readonly argument: string; readonly setting: Setting<unknown> }[] {
+  return settingsIn(tree).flatMap((setting) =>
+    setting.flag?.startsWith(`${name} `) ? [{ argument: setting.flag.slice(name.length + 1), setting }] : [],
+  );
+}
+
+/** The key by which the parser of the command line stores a flag's values: `cloneDir` for `--clone-dir`. */
+export function attributeOf(name: string): string {
+  return name.slice(2).replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/**
+ * Distributes the values of `--limit` and `--permit` to the settings that they name.
+ * @returns the values by the keys of a config file, and what is wrong with the others.
+ */
+export function valuesOfFlags(
+  tree: SettingTree,
+  given: Readonly<Record<string, unknown>>,
+): { readonly values: Record<string, unknown>; readonly mistakes: string[] } {
+  const { limit = [], permit = [], ...rest } = given;
+  const values = new Map<string, unknown>(Object.entries(rest));
+  const mistakes: string[] = [];
+  const add = (key: string, value: string) => {
+    const before = values.get(key);
+    values.set(key, Array.isArray(before) ? [...before, value] : [value]);
+  };
+  const limits = sharing(tree, '--limit');
+  for (const text of [limit].flat().map(String)) {
+    const at = text.indexOf('=');
+    const found = limits.find(({ argument }) => at > 0 && argument.startsWith(text.slice(0, at + 1)));
+    if (found) add(found.setting.key, text.slice(at + 1));
+    else
+      mistakes.push(
+        `--limit is "${text}", and is written like NAME=VALUE, with one of the names ${limits.map(({ argument }) => argument.split('=')[0]).join(', ')}.`,
+      );
+  }
+  const permits = sharing(tree, '--permit');
+  const place = permits.find(({ argument }) => argument.startsWith('<'));
+  for (const text of [permit].flat().map(String)) {
+    const found = permits.find(({ argument }) => argument === text);
+    if (found) add(found.setting.key, 'true');
+    else if (place && /[:/]|^none$/.test(text)) add(place.setting.key, text);
+    else
+      mistakes.push(
+        `--permit is "${text}", and can be ${permits.map(({ argument }) => argument).join(' or ')}.`,
+      );
+  }
+  return { values: Object.fromEntries(values), mistakes };
+}
+
+function flagOf(usage: string): string {
+  return usage.split(' ')[0] ?? usage;
+}
