@@ -3,7 +3,7 @@ import { SafemigrateError } from '../errors.ts';
 import { toolVersion } from '../package.ts';
 import { describeSetting, GROUPS, type SettingTree } from '../settings.ts';
 import { DESCRIPTION, NOTES, USAGE } from './help-text.ts';
-import { attributeOf, type Flag, flagsIn, sharing } from './options/flags.ts';
+import { attributeOf, type Flag, flagsIn, formerFlagHint, sharing } from './options/flags.ts';
 import { RUN_SETTINGS } from './options/run-table.ts';
 import { type SubcommandName, subcommands } from './options/subcommand-table.ts';
 import { strayWords } from './split-arguments.ts';
@@ -49,8 +49,9 @@ export function readWords(own: readonly string[], hasCommand: boolean): ParsedAr
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return 'shown';
+    const unknown = /unknown option '(--[\w-]+)/.exec(error.message)?.[1] ?? '';
     throw new SafemigrateError('USAGE', asSentence(error.message), {
-      hint: 'All options: safemigrate --help all',
+      hint: formerFlagHint(unknown, RUN_SETTINGS) ?? 'All options: safemigrate --help all',
     });
   }
   return parsed ?? 'shown';

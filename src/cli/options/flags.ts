@@ -1,4 +1,11 @@
-import { describeSetting, type Group, type Setting, type SettingTree, settingsIn } from '../../settings.ts';
+import {
+  describeSetting,
+  type Group,
+  type Setting,
+  type SettingTree,
+  settingsIn,
+  variableOf,
+} from '../../settings.ts';
 
 /** A flag as the command line has it: that of one setting, or one that several share. */
 export interface Flag {
@@ -112,6 +119,31 @@ export function valuesOfFlags(
       );
   }
   return { values: Object.fromEntries(values), mistakes };
+}
+
+/** Flags of earlier versions that have another name now; the others are found by their keys. */
+const FORMER: ReadonlyMap<string, string> = new Map([
+  ['--allow', '--accept CODE="reason"'],
+  ['--allow-cluster-statements', '--permit cluster'],
+  ['--allow-external-access', '--permit external'],
+  ['--allow-standbys', '--permit standbys'],
+  ['--expect', '--expect-no-change'],
+  ['--from', '--dump FILE'],
+  ['--load-here', '--permit load-here'],
+  ['--profile-max-age', '--limit profile-age=AGE'],
+  ['--rehearsal-url', '--clone-to URL'],
+  ['--sandbox-allow', '--permit HOST:PORT'],
+  ['--source', '--clone-from URL'],
+]);
+
+/** Says how to write what an unknown flag stood for, or stands for without its flag; undefined if it never had a meaning. */
+export function formerFlagHint(name: string, tree: SettingTree): string | undefined {
+  const key = attributeOf(name);
+  const setting = settingsIn(tree).find((each) => each.key === key);
+  if (setting?.flag === null)
+    return `It has no flag: set ${variableOf(setting)}, or ${setting.key} in the config file.`;
+  const now = FORMER.get(name) ?? setting?.flag;
+  return now === undefined ? undefined : `Write ${now} instead.`;
 }
 
 function flagOf(usage: string): string {

@@ -435,9 +435,7 @@ describe('what the command needs besides the database is allowed in the configur
   test('by the user elsewhere, who is told what to add', () => {
     const { config, notes } = planOf({ migrate: 'VAULT_TOKEN=$(vault read -field=x y) knex migrate:latest' });
     expect(config).not.toHaveProperty('permit');
-    expect(notes).toContain(
-      'Add to permit in the configuration, for Vault: host and port of VAULT_ADDR',
-    );
+    expect(notes).toContain('Add to permit in the configuration, for Vault: host and port of VAULT_ADDR');
   });
 
   test('and nothing is said if nothing is needed', () => {

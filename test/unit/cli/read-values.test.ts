@@ -186,7 +186,9 @@ describe('a config file', () => {
         [...subcommands().map(([, each]) => each.options)],
         [file({ discardWrites: true })],
       );
-    expect(mistakesOf(work)).toEqual([expect.stringContaining('--discard-writes or SAFEMIGRATE_DISCARD_WRITES')]);
+    expect(mistakesOf(work)).toEqual([
+      expect.stringContaining('--discard-writes or SAFEMIGRATE_DISCARD_WRITES'),
+    ]);
   });
 
   test('can accept a hazard, with a reason', () => {

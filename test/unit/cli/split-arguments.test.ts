@@ -52,6 +52,18 @@ describe('what is asked for', () => {
     },
   );
 
+  test.each([
+    ['--max-stall', '--limit stall=<duration>'],
+    ['--allow', '--accept CODE='],
+    ['--from', '--dump FILE'],
+    ['--rehearsal-url=x', '--clone-to URL'],
+    ['--observe', 'set SAFEMIGRATE_OBSERVE, or observe in the config file'],
+  ])('%s has another name, which the hint gives', (flag, now) => {
+    expect(() => ask(`${flag} x -- y`)).toThrow(
+      expect.objectContaining({ hint: expect.stringContaining(now) }),
+    );
+  });
+
   test.each(['list -- x', 'clean up', 'npx prisma migrate deploy', 'migrate'])(
     '%s is wrong usage, and the hint shows the two dashes',
     (line) => {
