@@ -35,7 +35,10 @@ const STAND_INS: readonly (readonly [written: string | RegExp, here: (reader: Re
   ['/backup/monday', ({ backup }) => backup],
   ['/archive', ({ archive }) => archive],
   // Ten seconds of looking at traffic, and all modes of an upgrade, are tried by other tests.
-  ['safemigrate --load --', () => `${TRAFFIC}\nSAFEMIGRATE_LOAD_WINDOW=2s SAFEMIGRATE_LOAD_WARMUP=500ms safemigrate --load --`],
+  [
+    'safemigrate --load --',
+    () => `${TRAFFIC}\nSAFEMIGRATE_LOAD_WINDOW=2s SAFEMIGRATE_LOAD_WARMUP=500ms safemigrate --load --`,
+  ],
   ['upgrade --to 18', () => `upgrade --to 18 --new-bin ${NEW.programs} --modes link`],
   [
     "FROM orders\" -- psql -c 'ALTER EXTENSION postgis UPDATE'",

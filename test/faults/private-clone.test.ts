@@ -171,10 +171,9 @@ describe.skipIf(skipped)('a clone on a server of its own', () => {
   });
 
   test('ends when its time is up, with the reason', async () => {
-    const { exitCode, stderr } = await safemigrate(
-      ['--clone', 'cluster', '--', ...SLEEP],
-      { env: { ...env, SAFEMIGRATE_CLONE_TTL: '4s' } },
-    );
+    const { exitCode, stderr } = await safemigrate(['--clone', 'cluster', '--', ...SLEEP], {
+      env: { ...env, SAFEMIGRATE_CLONE_TTL: '4s' },
+    });
     expect({ exitCode, stderr }).toEqual({
       exitCode: 3,
       stderr: expect.stringContaining('The clone was ended: its time was up.'),

@@ -131,7 +131,11 @@ for (const id of Object.keys(ADDED) as ToolId[]) {
             });
             return { stderr, report: readReport(readFileSync(file, 'utf8')) };
           };
-          const { report, stderr } = await rehearse({ SAFEMIGRATE_PROPOSE_FORMAT: id }, '--propose', 'proposed');
+          const { report, stderr } = await rehearse(
+            { SAFEMIGRATE_PROPOSE_FORMAT: id },
+            '--propose',
+            'proposed',
+          );
           expect(report.proposal, stderr).toMatchObject({ outcome: 'proved', left: [], reasons: [] });
           replaceMigration(id, copy.folder, name);
           const safer = await rehearse({});

@@ -16,9 +16,7 @@ test('attempts are named with the flag and the key that allow them', () => {
     "if the command needs that, --permit api.doppler.com:443, or permit: ['api.doppler.com:443'] in a config file",
   );
   // Another database is no matter of a file that comes with the code.
-  expect(attemptAdvice([OTHER])).toBe(
-    'if the command needs that, --permit postgres:other.example:5432',
-  );
+  expect(attemptAdvice([OTHER])).toBe('if the command needs that, --permit postgres:other.example:5432');
   expect(attemptAdvice([NAME])).toContain('mongo.example:443');
   expect(attemptAdvice([NAME])).toContain('443 stands for a port');
 });

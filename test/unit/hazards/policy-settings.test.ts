@@ -57,10 +57,7 @@ describe('an allowance', () => {
       `${code}:public."two=words"=ok with them until=2027-01-31`,
       { code, relation: 'public."two=words"', reason: 'ok with them', until: '2027-01-31' },
     ],
-    [
-      `${code}:public.f(integer, text)=ok`,
-      { code, relation: 'public.f(integer, text)', reason: 'ok' },
-    ],
+    [`${code}:public.f(integer, text)=ok`, { code, relation: 'public.f(integer, text)', reason: 'ok' }],
   ])('is written as %s', (text, allowance) => {
     expect(parseAllowance(text)).toEqual(allowance);
   });

@@ -48,7 +48,12 @@ describe('the file of a profile', () => {
     ['no signature', sealedProfile(content, undefined), { key: 'key' }, /not signed/],
     ['another signature', sealedProfile(content, 'a'), { key: 'b' }, /signed with another key/],
     ['a signature without a key', sealedProfile(content, 'a'), {}, /--receipt-key/],
-    ['its age', sealedProfile(content, undefined), { maxAgeMs: 3_600_000 }, /1 d 0 h old.*--limit profile-age/],
+    [
+      'its age',
+      sealedProfile(content, undefined),
+      { maxAgeMs: 3_600_000 },
+      /1 d 0 h old.*--limit profile-age/,
+    ],
     ['the future', sealedProfile(content, undefined), { now: new Date(0) }, /in the future/],
     ['another file', '{"receipt":1}', {}, /not a profile/],
     ['no JSON', 'orders', {}, /no JSON object/],
