@@ -123,14 +123,14 @@ describe('a command that changes the target itself', () => {
       process.stdin.destroy();`;
 
     /** Somebody else does something while the command waits. */
-    const besideCommand = (sql: string, command: string[]) =>
+    const besideCommand = (act: string | (() => Promise<unknown>), command: string[]) =>
       rehearse(command, {
         env: { DATABASE_URL: withDatabase(server.url, 'shop') },
         typed: [
           [
             /waiting/,
             async () => {
-              await withClient(server.url, (dba) => dba.query(sql));
+              await (typeof act === 'string' ? withClient(server.url, (dba) => dba.query(act)) : act());
               return 'go\n';
             },
           ],
@@ -179,11 +179,10 @@ describe('a command that changes the target itself', () => {
 
     test('one that somebody who was connected made beside plain statements is theirs', async () => {
       await withClient(server.url, async (dba) => {
-        const working = onServer('CREATE TABLE later (id int); SELECT pg_sleep(2)');
-        const SLEEPS = `SELECT FROM pg_stat_activity WHERE query LIKE '%pg_sleep(2)' AND state = 'active'`;
-        while ((await dba.query(SLEEPS)).rowCount === 0);
-        await dba.query('CREATE ROLE auditor');
-        const { exitCode, report } = await working;
+        const { exitCode, report } = await besideCommand(
+          () => dba.query('CREATE ROLE auditor'),
+          scriptCommand(WAITING, 'SELECT 1'),
+        );
         await dba.query('DROP ROLE auditor');
         expect(report.target).toMatchObject({
           unchanged: true,
