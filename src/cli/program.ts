@@ -37,6 +37,7 @@ export function readWords(own: readonly string[], hasCommand: boolean): ParsedAr
     const hidden = !wantsAll && !common;
     const command = configure(program.command(action, { hidden })).description(summary);
     for (const each of flagsIn(options)) addOption(command, each);
+    command.addHelpText('after', () => sharedFlagsText(options));
     if (argument !== undefined) command.argument(argument);
     command.allowExcessArguments(false).action(() => {
       const [subject] = command.args;

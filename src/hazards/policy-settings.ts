@@ -42,7 +42,7 @@ export const POLICY_SETTINGS = grouped(
     }),
     accept: flag('--accept <hazard>', listOf(HAZARD), {
       default: [],
-      summary: 'go on despite this hazard: \'CODE[:relation]="reason" [until=DATE]\'; repeatable',
+      summary: 'accept a hazard: \'CODE[:relation]="reason"\'; repeatable',
       common: true,
     }),
     expectNoChange: flag('--expect-no-change', SWITCH, {

@@ -45,7 +45,7 @@ describe('a command that says it succeeded although the server refused it', () =
     const config = (until: string) =>
       writeFileSync(
         path.join(folder, 'safemigrate.config.json'),
-        JSON.stringify({ allow: [{ code: 'ERRORS_SWALLOWED', reason: 'agreed with ops', until }] }),
+        JSON.stringify({ accept: [{ code: 'ERRORS_SWALLOWED', reason: 'agreed with ops', until }] }),
       );
     config('2999-12-31');
     expect((await rehearse(target.url, MISTAKE, { folder })).exitCode).toBe(0);

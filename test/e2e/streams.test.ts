@@ -281,7 +281,9 @@ describe('the command line itself', () => {
 
   test('the help of a subcommand has its options, with their defaults', async () => {
     const { stdout } = await safemigrate(['doctor', '--help']);
-    expect(stdout.replace(/\s+/g, ' ')).toContain('unless --clone names the method (default: 10GB)');
+    expect(stdout.replace(/\s+/g, ' ')).toContain(
+      'copy=<size> largest size that is copied in full, unless --clone names the method (default: 10GB)',
+    );
     expect(stdout).not.toContain('--force');
   });
 
