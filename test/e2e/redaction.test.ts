@@ -114,7 +114,7 @@ beforeAll(async () => {
   directUrl = target.url;
 });
 
-const REPORTS = ['json', 'txt', 'md', 'html', 'xml', 'sarif', 'prom'].map((ending) => `report.${ending}`);
+const REPORTS = ['json', 'txt', 'md', 'html', 'xml', 'sarif'].map((ending) => `report.${ending}`);
 
 /** Everything that the run printed and wrote, by name. */
 async function everything(
