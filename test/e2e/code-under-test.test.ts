@@ -34,7 +34,8 @@ describe('a config file that comes with the code under test', () => {
     'force',
     'disconnect',
     'afterClone',
-    'allowExternalAccess',
+    'permitExternal',
+    'permitCluster',
     'receiptKey',
   ])('cannot set %s', async (key) => {
     const folder = temporaryFolder();
