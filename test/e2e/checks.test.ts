@@ -58,7 +58,7 @@ describe.each<ServerVersion>([14, 18])('pg_stat_statements on %d', (version) => 
         ),
       }),
     );
-    expect(report.verdict.reasons.join('\n')).toContain("--accept 'QUERY_BREAKS ");
+    expect(report.verdict.reasons.join('\n')).toContain("--accept 'QUERY_BREAKS=");
   });
 });
 

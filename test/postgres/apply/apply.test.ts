@@ -94,7 +94,11 @@ describe('an apply', () => {
   test('an apply of a dump is a usage error', async () => {
     const folder = mkdtempSync(path.join(realpathSync(tmpdir()), 'safemigrate-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
-    const options = { command: MAKE, from: path.join(folder, 'dump.sql'), confirm: async () => true };
+    const options = {
+      command: MAKE,
+      target: { from: path.join(folder, 'dump.sql') },
+      confirm: async () => true,
+    };
     await expect(apply(options)).rejects.toMatchObject({ code: 'USAGE' });
   });
 });
