@@ -14,9 +14,11 @@ import { cannotUpgrade, NEW } from '../helpers/upgrading.ts';
  */
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(path.join(root, file), 'utf8');
-const PAGES = ['README.md', ...readdirSync(path.join(root, 'docs')).map((name) => `docs/${name}`)].filter(
-  (file) => file.endsWith('.md'),
-);
+const PAGES = [
+  'README.md',
+  'CONTRIBUTING.md',
+  ...readdirSync(path.join(root, 'docs')).map((name) => `docs/${name}`),
+].filter((file) => file.endsWith('.md'));
 
 /** What stands in the pages for what a reader has, and what takes its place here. */
 const STAND_INS: readonly (readonly [written: string | RegExp, here: (reader: Reader) => string])[] = [

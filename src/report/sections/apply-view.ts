@@ -269,7 +269,7 @@ function wayBackView({ outcome, wayBack }: ApplySection): Section[] {
   if (wayBack === null) return [];
   return [
     {
-      ...part('way-back', 'Rollback SQL of the apply', {
+      ...part('way-back', 'Rollback SQL of committed changes', {
         summary: 'restores the schema that the target had before',
         importance: 8,
         blocks: [{ kind: 'script', sql: wayBack, listed: 2 * LISTED }],
