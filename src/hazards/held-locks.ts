@@ -14,7 +14,7 @@ export interface HeldLock {
 }
 
 /** Locks on catalogues and TOAST follow from those on a table; relations without a name were created in the transaction. */
-const INTERNAL = /^(pg_catalog\.|pg_toast\.|relation \d+)/;
+export const INTERNAL_RELATION = /^(pg_catalog\.|pg_toast\.|relation \d+)/;
 
 /** The longest lock of each relation and mode, those that block most first, without relations that the command created. */
 export function longestLocks(
@@ -28,7 +28,10 @@ export function longestLocks(
   for (const { index, locks } of statements)
     for (const { relation: locked, indexOf, mode, heldMs, blocks, atProductionSize } of locks ?? []) {
       const relation = indexOf ?? locked;
-      if (blocks.length === 0 || [locked, relation].some((name) => made.has(name) || INTERNAL.test(name)))
+      if (
+        blocks.length === 0 ||
+        [locked, relation].some((name) => made.has(name) || INTERNAL_RELATION.test(name))
+      )
         continue;
       const key = JSON.stringify([relation, mode]);
       const known = longest.get(key);
@@ -43,7 +46,7 @@ export function longestLocks(
 /** Finds the lock that is worst for others; of equal ones a table's, since the lock on its index says the same. */
 export function strongestLock({ locks }: StatementSection): ReportedLock | undefined {
   return (locks ?? [])
-    .filter(({ relation }) => !INTERNAL.test(relation))
+    .filter(({ relation }) => !INTERNAL_RELATION.test(relation))
     .toSorted(
       (one, other) =>
         other.blocks.length - one.blocks.length ||

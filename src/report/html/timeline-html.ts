@@ -1,4 +1,5 @@
 import { formatDuration } from '../../format.ts';
+import { INTERNAL_RELATION } from '../../hazards/held-locks.ts';
 import { sentStatements } from '../../model/repeated.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
 import { LOCK_MODES } from '../../postgres/lock-modes.ts';
@@ -10,7 +11,6 @@ const LANE_PX = 24;
 /** Relations beyond this number are left out: their locks are the weakest and the shortest. */
 const LANES = 24;
 const TICKS = 10;
-const INTERNAL = /^(pg_catalog\.|pg_toast\.|relation \d+)/;
 
 interface Bar {
   readonly fromMs: number;
@@ -69,7 +69,7 @@ export function timeline(report: Report): Html | undefined {
     .reverse()
     .filter((mode) =>
       statements.some(({ locks }) =>
-        locks?.some((lock) => lock.mode === mode && !INTERNAL.test(lock.relation)),
+        locks?.some((lock) => lock.mode === mode && !INTERNAL_RELATION.test(lock.relation)),
       ),
     );
   return html`
@@ -155,7 +155,7 @@ function lockLanes({ statements }: CommandRun): Lane[] {
     .toSorted((one, other) => modes.indexOf(one.lock.mode) - modes.indexOf(other.lock.mode));
   for (const { statement, lock } of locks) {
     const { relation, mode, heldMs, blocks } = lock;
-    if (INTERNAL.test(relation)) continue;
+    if (INTERNAL_RELATION.test(relation)) continue;
     const lane = lanes.get(relation) ?? { bars: [], weight: 0 };
     const held = heldMs ?? statement.durationMs;
     const fromMs = startOf(statement);

@@ -252,8 +252,8 @@ function timesView({ comparedTimes }: ApplySection): Section[] {
             ],
             rows: slowest.map(({ applied, rehearsedMs, appliedMs, sql: text }) => [
               String(applied),
-              { text: formatDuration(rehearsedMs), bar: { share: rehearsedMs / longest, before: true } },
-              { text: formatDuration(appliedMs), bar: { share: appliedMs / longest } },
+              { text: formatDuration(rehearsedMs), bars: [{ share: rehearsedMs / longest, before: true }] },
+              { text: formatDuration(appliedMs), bars: [{ share: appliedMs / longest }] },
               [sql(text)],
             ]),
           },

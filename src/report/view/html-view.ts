@@ -59,6 +59,8 @@ function blockHtml(block: Block): Html {
       return html`<pre>${cutText(block.sql, SCRIPT_CHARACTERS)}</pre>`;
     case 'paragraph':
       return html`<p>${phraseHtml(block.text)}</p>`;
+    case 'drawing':
+      return block.draw();
   }
 }
 
@@ -67,7 +69,7 @@ function itemsHtml(items: readonly Item[]): Html {
 }
 
 function itemHtml({ mark, tag, text, notes = [], items = [] }: Item): Html {
-  return html`<li>${mark !== undefined && html`<span class="tag ${mark}">${tag ?? WORDS[mark]}</span> `}${phraseHtml(text)}${notes.map(noteHtml)}${items.length > 0 && itemsHtml(items)}</li>`;
+  return html`<li>${mark !== undefined && html`<span class="tag ${mark}">${tag ?? WORDS[mark]}</span> `}${phraseHtml(text)}${items.length > 0 && itemsHtml(items)}${notes.map(noteHtml)}</li>`;
 }
 
 /** Tags of items that have no word of their own. */
@@ -97,8 +99,8 @@ function viewTable({ columns, rows }: Table): Html {
 const NUMERIC = html` class="num"`;
 
 function cellHtml(cell: Cell): Html {
-  const { text, bar: drawn } = cellParts(cell);
-  return html`${drawn && html`${bar(drawn.share, 1, drawn.before ? 'before' : '')} `}${phraseHtml(text)}`;
+  const { text, bars } = cellParts(cell);
+  return html`${bars.map(({ share, before }) => html`${bar(share, 1, before ? 'before' : '')} `)}${phraseHtml(text)}`;
 }
 
 function moreHtml(count: number): Html | undefined {

@@ -92,6 +92,8 @@ function partBlock(block: Block): PartBlock {
     }
     case 'paragraph':
       return { head: [], items: [phraseMarkdown(block.text)], foot: [] };
+    case 'drawing':
+      return { head: [], items: [], foot: [] };
   }
 }
 
@@ -101,8 +103,8 @@ function itemMarkdown({ mark, tag, text, notes = [], items = [] }: Item, indent 
   const label = tag === undefined ? '' : `**${tag}** `;
   return [
     `${indent}- ${sign}${label}${phraseMarkdown(text)}`,
-    ...notes.flatMap((note) => noteMarkdown(note, `${indent}  `)),
     ...items.map((each) => itemMarkdown(each, `${indent}  `)),
+    ...notes.flatMap((note) => noteMarkdown(note, `${indent}  `)),
   ].join('\n');
 }
 

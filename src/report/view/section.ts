@@ -1,3 +1,4 @@
+import type { Html } from '../html/escape-html.ts';
 import type { Tone } from '../text-layout.ts';
 
 /** A place where a report is read. `short` and `long`: at a terminal, without and with `--verbose`. */
@@ -90,6 +91,8 @@ export interface Table extends Placed {
   readonly columns: readonly Column[];
   readonly rows: readonly (readonly Cell[])[];
   readonly listed?: number;
+  /** The rows, in "and 3 more changes". */
+  readonly more?: string;
 }
 
 export interface Column {
@@ -97,10 +100,14 @@ export interface Column {
   readonly align?: 'left' | 'right';
 }
 
-/** A bar is drawn where that is possible: `share` is the value's part of the largest one. */
-export type Cell =
-  | Phrase
-  | { readonly text: Phrase; readonly bar: { readonly share: number; readonly before?: boolean } };
+/** Bars are drawn where that is possible: `share` is the value's part of the largest one. */
+export type Cell = Phrase | { readonly text: Phrase; readonly bars: readonly Bar[] };
+
+interface Bar {
+  readonly share: number;
+  /** Paler, for a value to compare with. */
+  readonly before?: boolean;
+}
 
 /** SQL of several lines. */
 export interface ScriptBlock extends Placed {
@@ -114,7 +121,17 @@ export interface Paragraph extends Placed {
   readonly text: Phrase;
 }
 
-export type Block = ItemList | FactList | Table | ScriptBlock | Paragraph;
+/** Content that only a page can show: a figure, or a table that can be sorted. */
+export interface Drawing extends Placed {
+  readonly kind: 'drawing';
+  readonly draw: () => Html;
+}
+
+export function drawing(draw: () => Html): Drawing {
+  return { kind: 'drawing', draw, shownIn: ['html'] };
+}
+
+export type Block = ItemList | FactList | Table | ScriptBlock | Paragraph | Drawing;
 
 /** A section of a report as data. Renderers know the kinds of blocks, and no section. */
 export interface Section extends Placed {
@@ -159,6 +176,7 @@ function isEmpty(block: Block): boolean {
     case 'script':
       return block.sql === '';
     case 'paragraph':
+    case 'drawing':
       return false;
   }
 }
@@ -178,10 +196,7 @@ export function phraseParts(phrase: Phrase): readonly PhrasePart[] {
   return typeof phrase === 'string' ? [phrase] : phrase;
 }
 
-/** Splits what a cell shows from the bar beside it. */
-export function cellParts(cell: Cell): {
-  readonly text: Phrase;
-  readonly bar?: { readonly share: number; readonly before?: boolean };
-} {
-  return typeof cell === 'object' && 'bar' in cell ? cell : { text: cell };
+/** Splits what a cell shows from the bars beside it. */
+export function cellParts(cell: Cell): { readonly text: Phrase; readonly bars: readonly Bar[] } {
+  return typeof cell === 'object' && 'bars' in cell ? cell : { text: cell, bars: [] };
 }

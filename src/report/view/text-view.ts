@@ -73,6 +73,8 @@ function blockLines(block: Block, style: TextStyle): string[] {
     }
     case 'paragraph':
       return flow(style, spansOf(block.text, style), 4, ['  ']);
+    case 'drawing':
+      return [];
   }
 }
 
@@ -88,9 +90,9 @@ function itemLines(item: Item, style: TextStyle, indent = 2): string[] {
       indent + (tag === undefined ? 2 : 4),
       [blanks],
     ),
-    ...notes.flatMap((note) => noteLines(note, style, indent + 4)),
     ...items.slice(0, LISTED).flatMap((each) => itemLines(each, style, indent + 4)),
     ...andMore(style, items.length - LISTED),
+    ...notes.flatMap((note) => noteLines(note, style, indent + 4)),
   ];
 }
 
@@ -113,7 +115,7 @@ function noteLines({ label, text, sql = [] }: Note, style: TextStyle, indent: nu
 }
 
 /** Aligns the columns; the last one is wrapped within itself if it is too wide. */
-function tableLines({ columns, rows, listed = LISTED }: Table, style: TextStyle): string[] {
+function tableLines({ columns, rows, listed = LISTED, more = '' }: Table, style: TextStyle): string[] {
   const shown = rows
     .slice(0, listed)
     .map((cells) => cells.map((cell) => spansOf(cellParts(cell).text, style)));
@@ -135,7 +137,7 @@ function tableLines({ columns, rows, listed = LISTED }: Table, style: TextStyle)
           const text = columns[last]?.align === 'right' ? padded(own, widths[last] ?? 0, columns[last]) : own;
           return flow(style, text, before, ['  ', ...lead]);
         });
-  return [...lines, ...andMore(style, rows.length - listed)];
+  return [...lines, ...andMore(style, rows.length - listed, more === '' ? '' : ` ${more}`)];
 }
 
 function padded(spans: Span[], width: number, column: Table['columns'][number] | undefined): Span[] {
