@@ -11,18 +11,12 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { detectTools } from '../../../src/cli/init/detect-tool.ts';
 import { firstCommand, planInit } from '../../../src/cli/init/init-files.ts';
 import type { ProjectFiles } from '../../../src/cli/init/project-files.ts';
 
 const FIXTURES = fileURLToPath(new URL('../../../fixtures/projects', import.meta.url));
-
-let made: string | undefined;
-afterEach(() => {
-  if (made) rmSync(made, { recursive: true });
-  made = undefined;
-});
 
 function filesIn(folder: string): ProjectFiles {
   const at = (file: string) => path.join(folder, file);
@@ -38,7 +32,8 @@ type Layout = Readonly<Record<string, string>>;
 
 /** A project on disk that has nothing but these files. */
 function filesOf(files: Layout): ProjectFiles {
-  made = mkdtempSync(path.join(tmpdir(), 'safemigrate-init-'));
+  const made = mkdtempSync(path.join(tmpdir(), 'safemigrate-init-'));
+  onTestFinished(() => rmSync(made, { recursive: true }));
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(path.join(made, path.dirname(name)), { recursive: true });
     writeFileSync(path.join(made, name), text);
