@@ -3,8 +3,7 @@ import type { ProductionTime, SchemaChange, StatementSection } from '../model/re
 import { SearchPaths } from '../model/search-paths.ts';
 import type { Action, ActionOf, Name } from '../model/statement-actions.ts';
 import { blocks, LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
-import { displayName } from '../postgres/sql/quote.ts';
-import { lastPart } from './kinds/names.ts';
+import { displayName, lastPart } from '../postgres/sql/quote.ts';
 import { LONGEST_SQL } from './thresholds.ts';
 
 /** One action of a statement. */

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ProfiledShapes } from '../model/profile-model.ts';
 import {
   FIRST_USER_OID,
   IS_TABLE,
@@ -6,9 +7,9 @@ import {
   RELATIONS_AND_SCHEMAS,
 } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { type LockMode, lockModeOf } from '../postgres/lock-modes.ts';
+import { LOCK_MODES, type LockMode, lockModeOf } from '../postgres/lock-modes.ts';
 import { calledBetween, readStatementCounts } from './called-statements.ts';
-import type { SeenTransaction } from './lock-order.ts';
+import type { SeenTransaction } from './seen-transactions.ts';
 import { type CalledStatement, type CountedTraffic, foldShapes, type Shape } from './shapes.ts';
 
 /** Production's traffic without its values. */
@@ -202,4 +203,50 @@ function unexplainedUses(
   return uses
     .filter(([mode, count]) => count > 0 && !called.some(({ locks }) => locks.get(relation) === mode))
     .map(([mode, count]) => ({ locks: new Map([[relation, mode]]), perSecond: (count * 1000) / windowMs }));
+}
+
+/** Returns recorded traffic as a profile holds it: with names, since OIDs are those of one server. */
+export function shapesForProfile(recorded: RecordedTraffic): ProfiledShapes | null {
+  const { shapes, names, windowMs, readings, clients, perSecond } = recorded;
+  if (shapes.length === 0) return null;
+  const nameOf = (oid: number) => names.get(oid) ?? String(oid);
+  return {
+    windowMs,
+    readings,
+    clients,
+    perSecond: rounded(perSecond),
+    kinds: shapes.map(({ steps, perSecond, holdMs, unordered }) => ({
+      steps: steps.map(({ relation, mode, rows }) => ({
+        relation: nameOf(relation),
+        mode,
+        rows: rounded(rows),
+      })),
+      perSecond: rounded(perSecond),
+      holdMs: rounded(holdMs),
+      unordered: unordered.map(([one, other]): [string, string] => [nameOf(one), nameOf(other)]),
+    })),
+  };
+}
+
+/** Returns the traffic of a profile as if it had been recorded here. */
+export function trafficOfProfile(profiled: ProfiledShapes): RecordedTraffic {
+  const { kinds, windowMs, readings, clients, perSecond } = profiled;
+  const all = [...new Set(kinds.flatMap(({ steps }) => steps.map(({ relation }) => relation)))];
+  const names = new Map(all.map((name, index) => [index + 1, name]));
+  const numberOf = (name: string) => all.indexOf(name) + 1;
+  const shapes = kinds.map(({ steps, perSecond, holdMs, unordered }) => ({
+    steps: steps.flatMap(({ relation, mode, rows }) => {
+      const known = LOCK_MODES.find((each) => each === mode);
+      return known === undefined ? [] : [{ relation: numberOf(relation), mode: known, rows }];
+    }),
+    perSecond,
+    holdMs,
+    unordered: unordered.map(([one, other]): [number, number] => [numberOf(one), numberOf(other)]),
+  }));
+  return { shapes, names, windowMs, readings, clients, perSecond, uncounted: null };
+}
+
+/** To four digits: more say nothing. */
+function rounded(value: number): number {
+  return Number(value.toPrecision(4));
 }

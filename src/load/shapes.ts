@@ -1,6 +1,12 @@
 import { LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
-import { type LockOrder, lockOrderOf, type SeenTransaction, sortByLockOrder } from './lock-order.ts';
-import { type Kind, kindsOf } from './transaction-kinds.ts';
+import {
+  type Kind,
+  kindsOf,
+  type LockOrder,
+  lockOrderOf,
+  type SeenTransaction,
+  sortByLockOrder,
+} from './seen-transactions.ts';
 
 /** Counters of the server for the time in which the transactions were watched. */
 export interface CountedTraffic {

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ActivityReader } from '../observe/activity-reader.ts';
-import { WAITERS, type WaiterRow, waitersBehind } from '../observe/waiters.ts';
+import { ActivityReader, WAITERS, type WaiterRow, waitersBehind } from '../observe/activity-reader.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Observed, Statement } from '../proxy/observed.ts';
 

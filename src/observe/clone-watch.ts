@@ -16,6 +16,7 @@ import {
   catalogueFacts,
   readCatalogueBefore,
   readUnindexedForeignKeys,
+  tablesWithoutIdentity,
 } from './catalogue-facts.ts';
 import { type CloneObservations, NOT_OBSERVED } from './clone-observations.ts';
 import { endPrepared, rolledBackCaveats } from './effects/left-prepared.ts';
@@ -24,7 +25,6 @@ import { readProcedures } from './locks-in-bodies.ts';
 import { readOrphans } from './orphans.ts';
 import { allRelations, givenRelations, newAmong, type RelationTree } from './relation-names.ts';
 import { compareRelations, type RelationsData, readRelations, rowsGone } from './relations.ts';
-import { tablesWithoutIdentity } from './replica-identities.ts';
 
 /** What the clone held before the command, and what the command made of it. */
 export interface CloneWatch {

@@ -9,7 +9,7 @@ import type { ConnectionSettings } from '../postgres/connection/connection-setti
 import type { Session } from '../postgres/connection/session.ts';
 import { settingsAtStart } from '../postgres/protocol/startup-settings.ts';
 import { parseText } from '../postgres/sql/parse.ts';
-import { OwnTransactions } from '../proof/own-transactions.ts';
+import { OwnTransactions } from '../proof/shared-changes.ts';
 import type { Gate, Observe, Observed, Observer } from '../proxy/observed.ts';
 import { type ProxyOptions, startProxy, type WireProxy } from '../proxy/proxy.ts';
 import type { Scope } from '../scope.ts';
@@ -18,8 +18,7 @@ import { releasedCaveats, withLocksByRule } from './locks-by-rule.ts';
 import { readBodies, withBodies } from './locks-in-bodies.ts';
 import { namesOf, type RelationTree, tablesOfIndexes } from './relation-names.ts';
 import { withRewrites } from './rewritten-relations.ts';
-import { Sampler } from './sampler.ts';
-import { SlowStatements } from './slow-statements.ts';
+import { Sampler, SlowStatements } from './sampler.ts';
 import { statementFacts } from './statement-facts.ts';
 import {
   SAMPLED_CAVEAT,

@@ -1,10 +1,9 @@
 import { sqlstateOf } from '../errors.ts';
 import type { ConvertedColumn, SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { displayName } from '../postgres/sql/quote.ts';
+import { displayName, nameParts } from '../postgres/sql/quote.ts';
 import { readAlike } from '../schema/type-changes.ts';
-import type { ConvertedTable } from './conversions.ts';
-import { nameParts } from './name-parts.ts';
+import type { ConvertedTable } from './lost-data.ts';
 import {
   allOf,
   type ComparedRow,

@@ -9,11 +9,15 @@ import type { ConnectionSettings } from '../postgres/connection/connection-setti
 import type { Session } from '../postgres/connection/session.ts';
 import { type Retyped, withoutLossOf } from '../schema/retyped.ts';
 import { mayLose, thereAndBack } from '../schema/type-changes.ts';
-import { contentOf, namedParts } from './column-contents.ts';
-import { type ConversionWork, conversionOf, convertedTables } from './conversions.ts';
+import { contentOf, copiedColumns, namedParts } from './column-contents.ts';
 import { compareConverted, isAsBefore, uncompared } from './converted-values.ts';
-import { copiedColumns } from './copied-columns.ts';
-import { type ColumnContent, lostData } from './lost-data.ts';
+import {
+  type ColumnContent,
+  type ConversionWork,
+  conversionOf,
+  convertedTables,
+  lostData,
+} from './lost-data.ts';
 
 export interface DataLossOptions {
   readonly target: Pick<Target, 'settings'>;

@@ -1,4 +1,7 @@
-import type { DataSection, SchemaSection, TransactionSection } from '../model/report.ts';
+import type { DataSection, SchemaSection, StatementSection, TransactionSection } from '../model/report.ts';
+import type { Conversion, Name, StatementFacts } from '../model/statement-actions.ts';
+import { displayName } from '../postgres/sql/quote.ts';
+import type { Retyped } from '../schema/retyped.ts';
 
 type Lost = DataSection['lost'][number];
 
@@ -88,4 +91,83 @@ function deletedRows({ data, transactions }: Losses, dropped: ReadonlySet<string
 function difference({ rowsBefore, rowsAfter, rewritten, exact }: DataSection['tables'][number]): number {
   const isComparable = exact || rowsAfter === 0 || !rewritten;
   return isComparable ? (rowsBefore ?? 0) - (rowsAfter ?? rowsBefore ?? 0) : 0;
+}
+
+export interface ConversionWork {
+  readonly statements: readonly StatementSection[];
+  readonly transactions: readonly TransactionSection[];
+  /** By the index of the statement. */
+  readonly parsed: ReadonlyMap<number, StatementFacts>;
+}
+
+/**
+ * How the values of a column came into its new type: known from the one statement that changed it. Where none was seen to (a
+ * function did it), or several, it may have been anything. The relation goes by the locks, since the search path is not known,
+ * and since a partition changes with what it is a part of.
+ */
+export function conversionOf(
+  { object }: Retyped,
+  { statements, transactions, parsed }: ConversionWork,
+): Conversion {
+  const undone = new Set(
+    transactions.filter(({ outcome }) => outcome === 'rolled back').map(({ transaction }) => transaction),
+  );
+  const lockedIn = new Set<number>();
+  const found: { readonly conversion: Conversion; readonly byName: boolean }[] = [];
+  for (const { index, transaction, error, locks } of statements) {
+    if (error !== null || undone.has(transaction)) continue;
+    const locked = locks?.some(
+      ({ relation, mode }) => mode === 'ACCESS EXCLUSIVE' && object.startsWith(`${relation}.`),
+    );
+    if (locked) lockedIn.add(transaction);
+    if (!lockedIn.has(transaction)) continue;
+    for (const action of parsed.get(index)?.actions ?? [])
+      if (action.does === 'alter type' && object.endsWith(`.${displayName(action.column)}`))
+        found.push({ conversion: action.conversion, byName: isNamed(action.table, action.column, object) });
+  }
+  const named = found.filter(({ byName }) => byName);
+  const [only, ...more] = named.length > 0 ? named : found;
+  return only && more.length === 0 ? only.conversion : 'expression';
+}
+
+/** A table whose values a rewrite may have changed, under its name after the command. */
+export interface ConvertedTable {
+  readonly relation: string;
+  /** Columns with a USING expression; null: code that was not read changed the table, so that it may be any. */
+  readonly columns: ReadonlySet<string> | null;
+  /** Rows that were updated besides: of values that code changed, as many are no conversion. */
+  readonly updated: number;
+}
+
+/**
+ * Lists the tables in which a change of type may have replaced values. Any USING but a plain cast rewrites the table, so that others are
+ * out of question. A table that was refilled was truncated, not converted.
+ */
+export function convertedTables(
+  data: DataSection,
+  { statements, parsed }: Pick<ConversionWork, 'statements' | 'parsed'>,
+): ConvertedTable[] {
+  return data.tables.flatMap(({ relation, rewritten, rowsBefore, rowsAfter }): ConvertedTable[] => {
+    if (!rewritten || rowsBefore === 0 || rowsAfter === 0) return [];
+    const { inserted = 0, updated = 0 } = data.written.find((each) => each.relation === relation) ?? {};
+    if (inserted > 0 && inserted >= (rowsAfter ?? inserted) / 2) return [];
+    const rewriting = statements.filter(({ rewrote }) => rewrote.includes(relation));
+    const isRead = rewriting.every(({ index }) => {
+      const { effect = 'unknown' } = parsed.get(index) ?? {};
+      return effect !== 'unknown' && effect !== 'reads';
+    });
+    if (rewriting.length === 0 || !isRead) return [{ relation, columns: null, updated }];
+    const columns = rewriting.flatMap(({ index }) =>
+      (parsed.get(index)?.actions ?? []).flatMap((action) =>
+        action.does === 'alter type' && action.conversion === 'expression' ? [action.column] : [],
+      ),
+    );
+    return columns.length === 0 ? [] : [{ relation, columns: new Set(columns), updated }];
+  });
+}
+
+function isNamed({ schema, name }: Name, column: string, object: string): boolean {
+  return schema === null
+    ? object.endsWith(`.${displayName(name, column)}`)
+    : object === displayName(schema, name, column);
 }

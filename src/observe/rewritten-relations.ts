@@ -1,6 +1,6 @@
 import type { DataSection, StatementSection } from '../model/report.ts';
 import type { Action, StatementFacts } from '../model/statement-actions.ts';
-import { displayName } from '../postgres/sql/quote.ts';
+import { displayName, lastPart } from '../postgres/sql/quote.ts';
 
 /** What gives a relation a new file without making a second relation for it in the meantime. */
 const IN_PLACE: ReadonlySet<Action['does']> = new Set(['truncate', 'vacuum', 'cluster', 'refresh']);
@@ -93,9 +93,4 @@ function names(sql: string, relation: string): boolean {
   const name = lastPart(relation);
   const words = sql.match(/"(?:[^"]|"")*"|[\p{L}\p{N}_$]+/gu) ?? [];
   return words.some((word) => word === name || word.toLowerCase() === name || word === `"${name}"`);
-}
-
-/** Of `public.orders`, `orders`. */
-function lastPart(relation: string): string {
-  return /(?:"(?:[^"]|"")*"|[^."]+)$/.exec(relation)?.[0] ?? relation;
 }

@@ -3,7 +3,7 @@ import { listed, plural } from '../format.ts';
 import type { SeenCommand, TargetChange, TargetStates } from './attribute-changes.ts';
 import { isServerQuiet, passingDatabases, visitorsOf } from './server-activity.ts';
 import { writtenFiles } from './server-files.ts';
-import { compareShared } from './shared-objects.ts';
+import { compareShared } from './shared-changes.ts';
 
 /**
  * Accounts for what a command could have done to the target's server outside of the target, unless it was confined: in other

@@ -1,7 +1,6 @@
 import type { SchemaChange, TargetConnection, TargetSection } from '../model/report.ts';
 import type { Contacts } from './new-sessions.ts';
-import type { Author, OwnTransactions } from './own-transactions.ts';
-import { compareShared, type SharedChange } from './shared-objects.ts';
+import { type Author, compareShared, type OwnTransactions, type SharedChange } from './shared-changes.ts';
 import { type TargetState, writtenCatalogues } from './target-state.ts';
 
 export type TargetChange = TargetSection['changes'][number];

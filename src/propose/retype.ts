@@ -1,7 +1,6 @@
 import { notNullSteps } from '../hazards/kinds/builds.ts';
-import { withoutLastPart } from '../hazards/kinds/names.ts';
-import type { ColumnBefore, DefinedBefore } from '../observe/columns-before.ts';
-import { displayName, identifier } from '../postgres/sql/quote.ts';
+import type { ColumnBefore, DefinedBefore } from '../observe/tables-before.ts';
+import { displayName, identifier, withoutLastPart } from '../postgres/sql/quote.ts';
 import { isWord, slice, type Token } from '../postgres/sql/tokens.ts';
 import { batches } from './batches.ts';
 import {

@@ -1,6 +1,5 @@
 import type * as Tree from 'libpg-query';
-import type { ColumnBefore } from '../observe/columns-before.ts';
-import type { RelationBefore } from '../observe/relations-before.ts';
+import type { ColumnBefore, RelationBefore } from '../observe/tables-before.ts';
 import { parseText } from '../postgres/sql/parse.ts';
 import { displayName, identifier } from '../postgres/sql/quote.ts';
 import { slice, type Token, tokensOf } from '../postgres/sql/tokens.ts';

@@ -1,8 +1,7 @@
 import { inClone, openInClone } from '../clone/own-sessions.ts';
 import { formatCount, formatDuration, plural } from '../format.ts';
 import { playShapes, type Traffic } from '../load/play-shapes.ts';
-import { trafficOfProfile } from '../load/profiled-shapes.ts';
-import { type RecordedTraffic, recordShapes } from '../load/record-shapes.ts';
+import { type RecordedTraffic, recordShapes, trafficOfProfile } from '../load/record-shapes.ts';
 import { findPgbench, runPgbench } from '../load/run-pgbench.ts';
 import type { TrafficLog } from '../load/traffic-log.ts';
 import type { RecordedTransaction } from '../model/hazard-facts.ts';

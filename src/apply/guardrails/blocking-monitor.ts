@@ -1,7 +1,6 @@
 import { formatDuration, plural } from '../../format.ts';
 import type { DuringSection } from '../../model/report.ts';
-import type { ActivityReader } from '../../observe/activity-reader.ts';
-import { blockedBehind, WAITERS, type Waiter } from '../../observe/waiters.ts';
+import { type ActivityReader, blockedBehind, WAITERS, type Waiter } from '../../observe/activity-reader.ts';
 import type { Observed, Statement } from '../../proxy/observed.ts';
 import type { Guardrails } from '../apply-settings.ts';
 import { Blockers } from './blockers.ts';

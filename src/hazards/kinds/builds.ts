@@ -1,5 +1,5 @@
 import { keyFromIndex } from '../../postgres/sql/key-from-index.ts';
-import { displayName } from '../../postgres/sql/quote.ts';
+import { displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import type { HazardContext, StatementAction } from '../hazard-context.ts';
 import {
   actionsOn,
@@ -9,7 +9,7 @@ import {
   lockFinding,
   sqlAdvice,
 } from '../hazard-definition.ts';
-import { bare, lastPart, sibling, withoutLastPart } from './names.ts';
+import { bare, sibling } from './names.ts';
 
 /** Indexes that are built, rebuilt or dropped while other sessions are blocked. */
 export const BUILDS: readonly HazardRecord[] = [

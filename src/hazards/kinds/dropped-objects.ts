@@ -1,9 +1,8 @@
 import type { DroppedFacts } from '../../model/hazard-facts.ts';
 import type { SchemaChange, StatementSection } from '../../model/report.ts';
-import { displayName } from '../../postgres/sql/quote.ts';
+import { displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { actionsOn } from '../hazard-definition.ts';
-import { lastPart, withoutLastPart } from './names.ts';
 
 /** Drops of the schema comparison, without objects that were re-created under the same name. */
 export function droppedObjects(context: HazardContext, kind: string): SchemaChange[] {

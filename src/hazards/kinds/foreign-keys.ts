@@ -1,8 +1,7 @@
-import { displayName } from '../../postgres/sql/quote.ts';
+import { displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { locksEvidence, relationEvidence } from '../evidence.ts';
 import { actionsOn, type Finding, type HazardRecord, lockFinding, sqlAdvice } from '../hazard-definition.ts';
 import { WARNING } from '../thresholds.ts';
-import { lastPart, withoutLastPart } from './names.ts';
 
 /** Effects of foreign keys on the table at their other end. */
 export const FOREIGN_KEYS: readonly HazardRecord[] = [

@@ -1,12 +1,11 @@
 import { formatDuration, listed } from '../../format.ts';
 import type { StatementSection } from '../../model/report.ts';
 import type { ActionOf } from '../../model/statement-actions.ts';
-import { displayName, literal } from '../../postgres/sql/quote.ts';
+import { displayName, lastPart, literal, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { actionsOn, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { errorOf, subjectOf } from './failures.ts';
-import { lastPart, withoutLastPart } from './names.ts';
 
 /** Objects that are left unfinished. */
 export const LEFTOVERS: readonly HazardRecord[] = [

@@ -1,15 +1,4 @@
-import { displayName } from '../../postgres/sql/quote.ts';
-
-/** Returns `orders` for `public.orders`, quoted as it is shown. */
-export function lastPart(qualified: string): string {
-  if (!qualified.includes('"')) return qualified.slice(qualified.lastIndexOf('.') + 1) || qualified;
-  return /(?:"(?:[^"]|"")*"|[^."]+)$/.exec(qualified)?.[0] ?? qualified;
-}
-
-/** Returns `public.orders` for `public.orders.email`. */
-export function withoutLastPart(qualified: string): string {
-  return qualified.slice(0, Math.max(0, qualified.length - lastPart(qualified).length - 1));
-}
+import { displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 
 /** Returns the last part without quotes, to build other names from it. */
 export function bare(relation: string): string {

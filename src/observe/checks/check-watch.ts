@@ -9,7 +9,7 @@ import type { Audit } from '../../postgres/connection/audit.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import { statementWithoutSecrets } from '../../postgres/sql/statement-secrets.ts';
-import { compareQueries } from './compare-queries.ts';
+import { compareQueries, type QueryTrials, withoutStatistics } from './compare-queries.ts';
 import {
   type ColumnStates,
   type ProductionPlans,
@@ -20,7 +20,6 @@ import type { ApplicationQueries } from './query-source.ts';
 import { maybeRequired, type RefusedWrite, refusedWrites } from './refused-writes.ts';
 import { newConstraints, triedWrites } from './tried-writes.ts';
 import { type QueryTrial, tryQueries } from './try-queries.ts';
-import { type QueryTrials, withoutStatistics } from './until-analyzed.ts';
 import { type CheckResult, compareCheck, runCheck, type UserCheck } from './user-check.ts';
 
 /** What must hold before the command and after it: queries of the application, and the user's own checks. */

@@ -6,9 +6,8 @@ import { USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
-import { type Plan, relationsIn } from './plans.ts';
 import { isWritten, makeSparseRelation, type SparseRelation } from './sparse-relation.ts';
-import { planQueries } from './try-queries.ts';
+import { type Plan, planQueries, relationsIn } from './try-queries.ts';
 
 /** Settings of production by which its planner chooses. */
 export const PLANNER_SETTINGS = [

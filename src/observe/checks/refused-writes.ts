@@ -3,9 +3,8 @@ import type { SchemaSection } from '../../model/report.ts';
 import { IS_TABLE } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { parseText } from '../../postgres/sql/parse.ts';
-import { displayName } from '../../postgres/sql/quote.ts';
+import { displayName, nameParts } from '../../postgres/sql/quote.ts';
 import { itemsOf, nameOf, nodesWithin } from '../../postgres/sql/tree.ts';
-import { nameParts } from '../name-parts.ts';
 
 /** A write that the table refuses since the command: it does not name columns that must have a value, or violates a constraint. */
 export interface RefusedWrite {

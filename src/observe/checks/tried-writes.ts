@@ -4,9 +4,8 @@ import type { SchemaSection } from '../../model/report.ts';
 import { FIRST_USER_OID, IS_TABLE } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { parseText } from '../../postgres/sql/parse.ts';
-import { displayName, identifier } from '../../postgres/sql/quote.ts';
+import { displayName, identifier, nameParts } from '../../postgres/sql/quote.ts';
 import { itemsOf, nameOf, nodesWithin, strings } from '../../postgres/sql/tree.ts';
-import { nameParts } from '../name-parts.ts';
 import type { RefusedWrite } from './refused-writes.ts';
 
 /**

@@ -1,10 +1,9 @@
 import { messageOf, sqlstateOf } from '../../errors.ts';
 import type { BrokenFunction } from '../../model/hazard-facts.ts';
+import type { SchemaSection } from '../../model/report.ts';
 import { ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { displayName, identifier } from '../../postgres/sql/quote.ts';
-import { type GoneName, type GoneNames, partsOf } from './gone-names.ts';
-import { type CheckBody, findPlpgsqlCheck } from './plpgsql-check.ts';
+import { displayName, identifier, nameParts } from '../../postgres/sql/quote.ts';
 import { expressionsOf, type FunctionVariable } from './plpgsql-expressions.ts';
 
 /**
@@ -104,7 +103,9 @@ async function failuresOf(session: Session, { oid, tables }: Row, check: CheckBo
       message,
       // For a field of a record it says the name only in its message.
       at:
-        position === 0 ? partsOf(/"[^"]*"(?=[^"]*$)/.exec(message)?.[0] ?? '') : nameAt(query, position - 1),
+        position === 0
+          ? nameParts(/"[^"]*"(?=[^"]*$)/.exec(message)?.[0] ?? '')
+          : nameAt(query, position - 1),
     }));
   } catch (error) {
     if (sqlstateOf(error) === undefined) throw error;
@@ -178,7 +179,7 @@ async function failureOf(session: Session, sql: string, path: string | undefined
 function nameAt(text: string, from: number): string[] {
   const rest = [...text].slice(from, from + 300).join('');
   const part = '(?:"(?:[^"]|"")*"|[\\w$\\u0080-\\uffff]+)';
-  return partsOf(new RegExp(`^${part}(?:\\.${part})*`).exec(rest)?.[0] ?? '');
+  return nameParts(new RegExp(`^${part}(?:\\.${part})*`).exec(rest)?.[0] ?? '');
 }
 
 /**
@@ -205,4 +206,77 @@ function goneIn({ sqlstate, at }: Failure, gone: GoneNames, path: readonly strin
     default:
       return undefined;
   }
+}
+
+/** One error of a function's body. */
+export interface BodyError {
+  readonly sqlstate: string;
+  readonly message: string;
+  /** The query of the body, and where in it the error is: characters from 1; 0 if the server does not say. */
+  readonly query: string;
+  readonly position: number;
+}
+
+/** Returns the errors of one function in PL/pgSQL, given its OID and the table of a trigger that runs it. Runs nothing of it. */
+export type CheckBody = (oid: number, table: string | undefined) => Promise<BodyError[]>;
+
+const INSTALLED = `
+select n.nspname as schema from pg_catalog.pg_extension e join pg_catalog.pg_namespace n on n.oid = e.extnamespace
+where e.extname = 'plpgsql_check'`;
+
+/** The extension plpgsql_check, which also knows the fields of records; null if the database does not have it. */
+export async function findPlpgsqlCheck(session: Session): Promise<CheckBody | null> {
+  const [row] = await session.query<{ schema: string }>(INSTALLED);
+  if (!row) return null;
+  const sql = `SELECT sqlstate, message, coalesce(query, '') AS query, coalesce("position", 0) AS position
+    FROM ${identifier(row.schema)}.plpgsql_check_function_tb(
+      funcoid => $1::pg_catalog.oid::pg_catalog.regprocedure, relid => coalesce($2::pg_catalog.text::pg_catalog.regclass, 0::pg_catalog.oid::pg_catalog.regclass), fatal_errors => false)
+    WHERE level = 'error'`;
+  return (oid, table) => session.query<BodyError & object>(sql, [oid, table ?? null]);
+}
+
+/** Names that meant something before the command and no longer do. */
+export interface GoneNames {
+  readonly relations: readonly GoneName[];
+  readonly columns: readonly GoneName[];
+  readonly functions: readonly GoneName[];
+  readonly types: readonly GoneName[];
+}
+
+/** As the catalogues hold it, without quotes. */
+export interface GoneName {
+  /** The schema; of a column, its table. */
+  readonly within: string;
+  readonly name: string;
+}
+
+const RELATIONS = ['table', 'view', 'materialized view', 'foreign table'];
+const FUNCTIONS = ['function', 'procedure', 'aggregate'];
+const TYPES = ['type', 'domain', ...RELATIONS];
+
+/** Lists the names of dropped and renamed objects. An object that was made again under its name is not gone. */
+export function goneNames({ changes, renames }: SchemaSection): GoneNames {
+  const made = new Set(changes.filter(({ verb }) => verb === 'create').map(({ object }) => object));
+  const gone = [
+    ...changes.filter(({ verb, object }) => verb === 'drop' && !made.has(object)),
+    ...renames.map(({ kind, from }) => ({ kind, object: from })),
+  ];
+  const named = (kinds: readonly string[]) =>
+    gone.filter(({ kind }) => kinds.includes(kind)).map(({ object }) => goneName(object));
+  return {
+    relations: named(RELATIONS),
+    columns: named(['column']),
+    functions: named(FUNCTIONS),
+    types: named(TYPES),
+  };
+}
+
+export function hasGone(names: GoneNames): boolean {
+  return Object.values(names).some((list: readonly GoneName[]) => list.length > 0);
+}
+
+/** Returns `public` and `f` for `public.f(integer)`. */
+function goneName(object: string): GoneName {
+  const parts = nameParts(object.replace(/\((?:[^"]|"(?:[^"]|"")*")*\)$/s, ''));
+  return { within: parts.at(-2) ?? '', name: parts.at(-1) ?? '' };
 }

@@ -7,8 +7,7 @@ import {
   USER_SCHEMA,
 } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { displayName } from '../../postgres/sql/quote.ts';
-import { nameParts } from '../name-parts.ts';
+import { displayName, nameParts } from '../../postgres/sql/quote.ts';
 
 const KINDS = ['table', 'view', 'materialized view', 'foreign table'];
 

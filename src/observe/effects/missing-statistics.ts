@@ -2,7 +2,7 @@ import type { Unanalyzed } from '../../model/hazard-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import { HAS_FILES } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { displayName } from '../../postgres/sql/quote.ts';
+import { displayName, nameParts } from '../../postgres/sql/quote.ts';
 
 /** Objects whose statistics the command may have taken or not made yet, by their names after the command. */
 export interface StatisticsSuspects {
@@ -72,11 +72,7 @@ export async function unanalyzed(
   session: Session,
   { columns, indexes }: StatisticsSuspects,
 ): Promise<Unanalyzed[]> {
-  const lastNames = (objects: readonly string[]) => [
-    objects.map((object) =>
-      (/(?:"(?:[^"]|"")*"|[^."]+)$/.exec(object)?.[0] ?? '').replace(/^"(.*)"$/s, '$1'),
-    ),
-  ];
+  const lastNames = (objects: readonly string[]) => [objects.map((object) => nameParts(object).at(-1) ?? '')];
   const bare = columns.length === 0 ? [] : await session.query<Row>(COLUMNS, lastNames(columns));
   const built = indexes.length === 0 ? [] : await session.query<Row>(INDEXES, lastNames(indexes));
   return [...bare, ...built]

@@ -1,11 +1,10 @@
-import type { EffectFacts } from '../../model/hazard-facts.ts';
+import type { EffectFacts, PublishedChange } from '../../model/hazard-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { brokenFunctions } from './broken-functions.ts';
-import { goneNames, hasGone } from './gone-names.ts';
+import { displayName, lastPart, nameParts, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { brokenFunctions, goneNames, hasGone } from './broken-functions.ts';
 import { grantsOf, missingGrants, newRelations } from './missing-grants.ts';
 import { mayLackStatistics, unanalyzed } from './missing-statistics.ts';
-import { publishedChanges, subscriberChanges } from './published-tables.ts';
 
 /**
  * Reads from the clone what the command's changes mean for others, and asks only for what the changes suggest. What it writes, it
@@ -23,4 +22,60 @@ export async function readEffects(session: Session, schema: SchemaSection): Prom
     newRelations: made.length > 0 ? await grantsOf(session, made) : [],
     published: sent.length > 0 ? await publishedChanges(session, sent) : [],
   };
+}
+
+/** Changes that a subscriber of the table would have to make first, by the names after the command. */
+export function subscriberChanges({ changes, renames }: SchemaSection): PublishedChange[] {
+  const column = (what: PublishedChange['what']) => (object: string) => ({
+    what,
+    relation: withoutLastPart(object),
+    column: lastPart(object),
+  });
+  const made = new Set(
+    changes.filter(({ verb, kind }) => verb === 'create' && kind === 'table').map(({ object }) => object),
+  );
+  const columns = changes.filter(
+    ({ kind, object }) => kind === 'column' && !made.has(withoutLastPart(object)),
+  );
+  return [
+    ...columns.filter(({ verb }) => verb === 'create').map(({ object }) => column('column added')(object)),
+    ...columns
+      .filter(({ verb, sql }) => verb === 'alter' && / TYPE /.test(sql))
+      .map(({ object }) => column('column retyped')(object)),
+    ...renames.filter(({ kind }) => kind === 'column').map(({ to }) => column('column renamed')(to)),
+    ...renames
+      .filter(({ kind }) => kind === 'table')
+      .map(({ to }) => ({ what: 'table renamed' as const, relation: to, column: null })),
+  ];
+}
+
+// A publication with a list of columns sends no others; since version 15 the view shows which.
+const PUBLISHED = `
+select p.schemaname as schema, p.tablename as table, pg_catalog.array_agg(distinct p.pubname::pg_catalog.text) as publications,
+  pg_catalog.jsonb_agg(pg_catalog.to_jsonb(p) -> 'attnames') as columns
+from pg_catalog.pg_publication_tables p
+where p.tablename = any ($1)
+group by 1, 2`;
+
+interface Row {
+  readonly schema: string;
+  readonly table: string;
+  readonly publications: readonly string[];
+  readonly columns: readonly (readonly string[] | null)[];
+}
+
+/** Keeps those changes that are published, with the names of the publications. */
+export async function publishedChanges(
+  session: Session,
+  changes: readonly PublishedChange[],
+): Promise<PublishedChange[]> {
+  const names = [...new Set(changes.map(({ relation }) => nameParts(relation).at(-1)))];
+  const rows = await session.query<Row>(PUBLISHED, [names]);
+  const published = new Map(rows.map((row) => [displayName(row.schema, row.table), row]));
+  return changes.flatMap((change): PublishedChange[] => {
+    const row = published.get(change.relation);
+    const name = change.column === null ? null : (nameParts(change.column).at(-1) ?? '');
+    if (!row?.columns.some((list) => list === null || name === null || list.includes(name))) return [];
+    return [{ ...change, publications: row.publications }];
+  });
 }

@@ -3,7 +3,7 @@
  * a row of pg_class and `n` its schema in pg_namespace.
  *
  * Deliberately without these fragments are:
- * - the catalogue digest (`proof/catalogues.ts`), which covers all schemas but the temporary ones: a change of `pg_catalog` is a change
+ * - the catalogue digest (`proof/catalogue-digest.ts`), which covers all schemas but the temporary ones: a change of `pg_catalog` is a change
  *   of the target as well;
  * - `load/record-shapes.ts`, `observe/relation-names.ts` and the reading of functions that act on the server, which go by
  *   `FIRST_USER_OID`: a join with pg_namespace costs too much there, or there is no relation to go by;

@@ -18,3 +18,22 @@ const PLAIN = /^[a-z_][a-z0-9_$]*$/;
 export function displayName(...parts: string[]): string {
   return parts.map((part) => (PLAIN.test(part) ? part : identifier(part))).join('.');
 }
+
+/** Splits a qualified name as it is written or shown, into parts as the catalogues hold them. */
+export function nameParts(name: string): string[] {
+  const parts = name.match(/"(?:[^"]|"")*"|[^."]+/g) ?? [];
+  return parts.map((part) =>
+    part.startsWith('"') ? part.slice(1, -1).replaceAll('""', '"') : part.toLowerCase(),
+  );
+}
+
+/** Returns `orders` for `public.orders`, quoted as it is shown. */
+export function lastPart(qualified: string): string {
+  if (!qualified.includes('"')) return qualified.slice(qualified.lastIndexOf('.') + 1) || qualified;
+  return /(?:"(?:[^"]|"")*"|[^."]+)$/.exec(qualified)?.[0] ?? qualified;
+}
+
+/** Returns `public.orders` for `public.orders.email`. */
+export function withoutLastPart(qualified: string): string {
+  return qualified.slice(0, Math.max(0, qualified.length - lastPart(qualified).length - 1));
+}

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { readTraffic } from '../../../src/database/read-traffic.ts';
 import { readCatalogueBefore, readUnindexedForeignKeys } from '../../../src/observe/catalogue-facts.ts';
 import { missingGrants } from '../../../src/observe/effects/missing-grants.ts';
-import { readRelationsBefore } from '../../../src/observe/relations-before.ts';
+import { readRelationsBefore } from '../../../src/observe/tables-before.ts';
 import {
   FIRST_USER_OID,
   QUALIFIED_NAME,

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Server } from '../../../src/local-server/embedded.ts';
-import { compareQueries } from '../../../src/observe/checks/compare-queries.ts';
+import { compareQueries, withoutStatistics } from '../../../src/observe/checks/compare-queries.ts';
 import { type ApplicationQueries, readStatStatements } from '../../../src/observe/checks/query-source.ts';
 import { tryQueries } from '../../../src/observe/checks/try-queries.ts';
-import { withoutStatistics } from '../../../src/observe/checks/until-analyzed.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../../../src/postgres/connection/connection-settings.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RunEvent } from '../../../src/events.ts';
 import { statementSection } from '../../../src/model/statement-model.ts';
-import { Sampler } from '../../../src/observe/sampler.ts';
-import { SlowStatements } from '../../../src/observe/slow-statements.ts';
+import { Sampler, SlowStatements } from '../../../src/observe/sampler.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../../src/postgres/connection/environment.ts';

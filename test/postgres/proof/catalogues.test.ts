@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { cataloguesOf } from '../../../src/proof/catalogues.ts';
+import { cataloguesOf } from '../../../src/proof/catalogue-digest.ts';
 import { withClient } from '../../helpers/client.ts';
 import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
 

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
-import { compareShared, sharedCatalogues } from '../../../src/proof/shared-objects.ts';
+import { compareShared } from '../../../src/proof/shared-changes.ts';
+import { sharedCatalogues } from '../../../src/proof/shared-objects.ts';
 import { withClient } from '../../helpers/database.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 

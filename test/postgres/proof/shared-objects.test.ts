@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { ownedName } from '../../../src/ownership/mark.ts';
 import { newRunId } from '../../../src/ownership/run-id.ts';
 import { identifier } from '../../../src/postgres/sql/quote.ts';
-import { compareShared, sharedCatalogues } from '../../../src/proof/shared-objects.ts';
+import { compareShared } from '../../../src/proof/shared-changes.ts';
+import { sharedCatalogues } from '../../../src/proof/shared-objects.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 

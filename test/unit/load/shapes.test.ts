@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { SeenTransaction } from '../../../src/load/lock-order.ts';
 import { transactionText } from '../../../src/load/play-shapes.ts';
-import { shapesForProfile, trafficOfProfile } from '../../../src/load/profiled-shapes.ts';
-import type { RecordedTraffic } from '../../../src/load/record-shapes.ts';
+import { type RecordedTraffic, shapesForProfile, trafficOfProfile } from '../../../src/load/record-shapes.ts';
+import type { SeenTransaction } from '../../../src/load/seen-transactions.ts';
 import { type CountedTraffic, foldShapes } from '../../../src/load/shapes.ts';
 
 const [A, B] = [16385, 16391];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { StatementSection, TransactionSection } from '../../../src/model/report.ts';
-import { conversionOf } from '../../../src/observe/conversions.ts';
+import { conversionOf } from '../../../src/observe/lost-data.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
 import type { LockMode } from '../../../src/postgres/lock-modes.ts';
 import { statement } from '../../helpers/facts.ts';

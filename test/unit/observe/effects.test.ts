@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { SchemaChange, SchemaSection } from '../../../src/model/report.ts';
-import { goneNames } from '../../../src/observe/effects/gone-names.ts';
+import { goneNames } from '../../../src/observe/effects/broken-functions.ts';
 import { mayLackStatistics } from '../../../src/observe/effects/missing-statistics.ts';
 import { expressionsOf } from '../../../src/observe/effects/plpgsql-expressions.ts';
-import { subscriberChanges } from '../../../src/observe/effects/published-tables.ts';
+import { subscriberChanges } from '../../../src/observe/effects/read-effects.ts';
 
 const change = (line: string, sql = ''): SchemaChange => {
   const [verb, kind = '', object = ''] = line.split(' | ');

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { compareQueries } from '../../../src/observe/checks/compare-queries.ts';
-import { changedNode, type Plan, readPlan } from '../../../src/observe/checks/plans.ts';
-import type { QueryTrial } from '../../../src/observe/checks/try-queries.ts';
+import {
+  changedNode,
+  type Plan,
+  type QueryTrial,
+  readPlan,
+} from '../../../src/observe/checks/try-queries.ts';
 import { beginsAsPreparable } from '../../../src/postgres/sql/classify-statement.ts';
 
 const scan = (type: string, totalCost = 10, more: Partial<Plan> = {}): Plan => ({

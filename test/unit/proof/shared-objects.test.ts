@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { formatMark } from '../../../src/ownership/mark.ts';
 import { markerConnectionLimit, newRunId } from '../../../src/ownership/run-id.ts';
-import { compareShared, type SharedCatalogues } from '../../../src/proof/shared-objects.ts';
+import { compareShared } from '../../../src/proof/shared-changes.ts';
+import type { SharedCatalogues } from '../../../src/proof/shared-objects.ts';
 
 const run = newRunId();
 const plain = { oid: '41158', 'connection limit': '-1', comment: null };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { HazardContext } from '../../../src/hazards/hazard-context.ts';
 import type { Hazard, StatementSection } from '../../../src/model/report.ts';
-import type { RelationBefore } from '../../../src/observe/relations-before.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
+import type { RelationBefore } from '../../../src/observe/tables-before.ts';
 import { keptStatements } from '../../../src/propose/kept-statements.ts';
 import { statementsOfScript, writeScript } from '../../../src/propose/write-script.ts';
 import { facts, relation, statement } from '../../helpers/facts.ts';
