@@ -10,8 +10,7 @@ import type {
 } from '../model/report.ts';
 import { timeWords } from './evidence.ts';
 import { type HeldLock, longestLocks } from './held-locks.ts';
-import { durationFlag, lockFlag, sizeFlag } from './override-flags.ts';
-import { refersTo } from './policy.ts';
+import { durationFlag, lockFlag, refersTo, sizeFlag } from './policy.ts';
 import type { LockLimit, Policy } from './policy-settings.ts';
 
 /** The measurements that budgets limit. */

@@ -1,26 +1,28 @@
-import type { HazardRecord } from './hazard-definition.ts';
+import type { HazardFacts } from '../model/hazard-facts.ts';
+import type { Hazard } from '../model/report.ts';
+import { EXIT_CODE_CHECKS } from './exit-code-checks.ts';
+import { HazardContext } from './hazard-context.ts';
+import type { HazardRecord, HazardTexts } from './hazard-definition.ts';
 import { ACCESS } from './kinds/access.ts';
 import { AFTERMATH } from './kinds/aftermath.ts';
 import { APPLICATION } from './kinds/application.ts';
 import { BEHAVIOUR } from './kinds/behaviour.ts';
-import { BEYOND_DATABASE } from './kinds/beyond.ts';
 import { BUILDS } from './kinds/builds.ts';
 import { CASCADES } from './kinds/cascade.ts';
 import { FAILURES } from './kinds/failures.ts';
 import { FOREIGN_KEYS } from './kinds/foreign-keys.ts';
-import { INTEGRITY } from './kinds/integrity.ts';
-import { LEFTOVERS } from './kinds/leftovers.ts';
-import { LOCKING } from './kinds/locking.ts';
-import { LONG_NAMES } from './kinds/long-names.ts';
+import { INTEGRITY, LEFTOVERS } from './kinds/leftovers.ts';
+import { LOCKING, UNEXPLAINED } from './kinds/locking.ts';
 import { LOSSES } from './kinds/losses.ts';
-import { OBJECTS } from './kinds/named-objects.ts';
+import { LONG_NAMES, OBJECTS } from './kinds/named-objects.ts';
 import { QUERIES } from './kinds/queries.ts';
 import { REPEATABILITY } from './kinds/repeatability.ts';
-import { REPLICATION } from './kinds/replication.ts';
+import { BEYOND_DATABASE, REPLICATION } from './kinds/replication.ts';
 import { REWRITES } from './kinds/rewrites.ts';
 import { SCANS } from './kinds/scans.ts';
 import { TRANSACTIONS } from './kinds/transactions.ts';
-import { UNEXPLAINED } from './kinds/unexplained.ts';
+import { LOAD_HAZARDS } from './load-hazards.ts';
+import { DISK_HAZARDS, TRAFFIC_HAZARDS } from './traffic-hazards.ts';
 
 /** All hazards that are found in the facts: blocking, rewrites, losses, failures, and changes that break running code. */
 export const CATALOGUE: readonly HazardRecord[] = [
@@ -46,4 +48,30 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...BEYOND_DATABASE,
   ...QUERIES,
   ...REPEATABILITY,
+];
+
+const SEVERITIES: readonly Hazard['severity'][] = ['error', 'warning', 'notice'];
+
+/** Finds the hazards of the command for production, the most severe first. None is allowed yet: the policy does that. */
+export function findHazards(facts: HazardFacts): Hazard[] {
+  const context = new HazardContext(facts);
+  return [...CATALOGUE, ...TRAFFIC_HAZARDS]
+    .flatMap(({ code, find }) =>
+      find(context).map((finding): Hazard => ({ code, ...finding, allowed: false })),
+    )
+    .sort(
+      (a, b) =>
+        SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity) ||
+        (a.statement ?? Number.POSITIVE_INFINITY) - (b.statement ?? Number.POSITIVE_INFINITY) ||
+        0,
+    );
+}
+
+/** All hazards that a report may contain: of the catalogue, the target's traffic, the exit code, the disk, and the load. */
+export const KNOWN_HAZARDS: readonly HazardTexts[] = [
+  ...CATALOGUE,
+  ...TRAFFIC_HAZARDS,
+  ...EXIT_CODE_CHECKS,
+  ...DISK_HAZARDS,
+  ...LOAD_HAZARDS,
 ];

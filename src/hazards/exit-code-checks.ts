@@ -10,8 +10,7 @@ import type {
   TransactionSection,
 } from '../model/report.ts';
 import type { HazardTexts } from './hazard-definition.ts';
-import { effectOfStatement } from './statement-effect.ts';
-import { swallowedErrors } from './swallowed-errors.ts';
+import { effectOfStatement, swallowedErrors } from './swallowed-errors.ts';
 
 /** The command's exit code, and what happened in the server. */
 export interface CommandOutcome {

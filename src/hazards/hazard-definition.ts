@@ -57,7 +57,7 @@ function nameOn(action: Action): Name | null {
   return 'table' in action ? action.table : 'view' in action ? action.view : null;
 }
 
-export interface Blocking<Does extends OnRelation> extends HazardTexts {
+interface Blocking<Does extends OnRelation> extends HazardTexts {
   readonly does: Does;
   readonly when?: (found: RelationAction<Does>) => boolean;
   readonly messageOf: (found: RelationAction<Does>) => string;

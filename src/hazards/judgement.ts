@@ -9,14 +9,14 @@ import type {
   SchemaSection,
   StatementSection,
 } from '../model/report.ts';
-import { findDiskHazards } from './disk-hazards.ts';
+import { findHazards } from './catalogue.ts';
 import { findExitCodeHazards } from './exit-code-checks.ts';
-import { findHazards } from './find-hazards.ts';
 import { type ForecastInput, forecast } from './forecast.ts';
 import { findLoadHazards, foretells } from './load-hazards.ts';
 import { applyPolicy } from './policy.ts';
 import type { Policy } from './policy-settings.ts';
 import { atProductionSize } from './production/at-production-size.ts';
+import { findDiskHazards } from './traffic-hazards.ts';
 import { type Findings, judge, type Verdict } from './verdict.ts';
 
 /** Everything that was measured in a rehearsal. */

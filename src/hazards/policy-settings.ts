@@ -1,7 +1,7 @@
 import { LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
 import { fillIn, flag, grouped, type PlanOf } from '../settings.ts';
 import { COUNT, choiceOf, DURATION, listOf, SECONDS, SIZE, SWITCH, type ValueType } from '../value-types.ts';
-import { KNOWN_HAZARDS } from './registry.ts';
+import { KNOWN_HAZARDS } from './catalogue.ts';
 
 /** How long a lock mode may be held; a limit for a relation takes precedence over a general one. */
 export interface LockLimit {

@@ -1,10 +1,11 @@
 import type { HazardFacts } from '../model/hazard-facts.ts';
 import type { StatementSection } from '../model/report.ts';
+import type { StatementEffect, StatementFacts } from '../model/statement-actions.ts';
+import { effectOfTag } from '../postgres/sql/classify-statement.ts';
 import { normalizeSql, plainOf } from '../postgres/sql/normalize.ts';
-import { effectOfStatement } from './statement-effect.ts';
 
 /** The part of a run that shows whether an error was handled. */
-export type ErrorHistory = Pick<HazardFacts, 'statements' | 'transactions' | 'parsed' | 'sessionsOfPsql'>;
+type ErrorHistory = Pick<HazardFacts, 'statements' | 'transactions' | 'parsed' | 'sessionsOfPsql'>;
 
 /**
  * The statements that failed, and that nothing made good. An error is expected if
@@ -123,4 +124,16 @@ class Run {
     const effect = this.#history.parsed.get(index)?.effect;
     return (effect === 'reads' || effect === 'none') && error?.where == null;
   }
+}
+
+/**
+ * What a statement leaves behind. Of what the parser does not see (EXECUTE, a text that it did not accept) the server's
+ * command tag tells.
+ */
+export function effectOfStatement(
+  { index, tag }: Pick<StatementSection, 'index' | 'tag'>,
+  parsed: ReadonlyMap<number, StatementFacts>,
+): StatementEffect {
+  const effect = parsed.get(index)?.effect ?? 'unknown';
+  return effect === 'unknown' ? effectOfTag(tag) : effect;
 }

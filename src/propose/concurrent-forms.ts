@@ -36,7 +36,7 @@ BEGIN
 export const isGuard = (sql: string) => sql.startsWith(GUARD);
 
 /** Drops what a failed attempt has left, so that the build can be tried again. */
-export function dropInvalid(subject: Subject, table: Tree.RangeVar | undefined, index: string): ScriptStep {
+function dropInvalid(subject: Subject, table: Tree.RangeVar | undefined, index: string): ScriptStep {
   const name = `${withoutLastPart(subject.relation(table))}.${identifier(index)}`;
   return step(`${GUARD}${literal(name).trim()}) AND NOT indisvalid) THEN
     DROP INDEX ${name};

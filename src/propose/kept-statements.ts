@@ -7,8 +7,7 @@ import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import { isSystemFunction } from '../postgres/sql/system-functions.ts';
 import { calledFunctions, kindOf, type Node, nameOf, nodesWithin } from '../postgres/sql/tree.ts';
 import { BATCHED_FROM_ROWS } from './batches.ts';
-import { OF_ROWS } from './safer-forms.ts';
-import { Savepoints } from './savepoints.ts';
+import { isOfRows } from './scripted-hazards.ts';
 import { type ReadStatement, readStatement } from './subject.ts';
 
 /** What the command sent, and what is known of it. */
@@ -85,7 +84,7 @@ function codesByStatement(
   for (const { code, statement: index } of hazards) {
     const statement = context.facts.statements.find((each) => each.index === index);
     if (!statement) continue;
-    const others = OF_ROWS.has(code) ? context.inTransactionOf(statement).filter(changesMany) : [statement];
+    const others = isOfRows(code) ? context.inTransactionOf(statement).filter(changesMany) : [statement];
     for (const each of others.length > 0 ? others : [statement]) add(each.index, code);
     // Once its transaction is divided, a lock that an earlier statement took does not cover it any more.
     for (const each of context.inTransactionOf(statement))
@@ -188,4 +187,55 @@ function leavesNothing(node: Node): boolean {
   if (copy && !copy.is_from && copy.filename === undefined) return !writesWithin(node);
   if (!isQuery(node) || writesWithin(node)) return false;
   return calledFunctions(node).every((name) => isSystemFunction(name) && !WRITING.test(name.name));
+}
+
+/** One transaction of the command. */
+export type Unit = readonly [KeptStatement, ...KeptStatement[]];
+
+/**
+ * Groups statements by their transaction, in the order in which the transactions ended: one that ended later saw what the others
+ * had left. @param all what the command sent, with its COMMITs
+ */
+export function unitsOf(statements: readonly KeptStatement[], all: readonly StatementSection[]): Unit[] {
+  const ends = new Map(all.map(({ transaction, index }) => [transaction, index]));
+  const units = new Map<number, [KeptStatement, ...KeptStatement[]]>();
+  for (const each of statements) {
+    const unit = units.get(each.section.transaction);
+    if (unit) unit.push(each);
+    else units.set(each.section.transaction, [each]);
+  }
+  const endOf = ([{ section }]: Unit) => ends.get(section.transaction) ?? section.index;
+  return [...units.values()].sort((one, other) => endOf(one) - endOf(other));
+}
+
+interface Savepoint {
+  readonly name: string;
+  readonly index: number;
+}
+
+/** Which statements were undone by ROLLBACK TO SAVEPOINT. */
+class Savepoints {
+  /** Those that exist, by transaction, the innermost last. */
+  readonly #open = new Map<number, Savepoint[]>();
+  readonly #undone: { readonly transaction: number; readonly after: number; readonly before: number }[] = [];
+
+  /** To be given each statement that succeeded, in the order in which they were sent. */
+  note({ index, transaction }: StatementSection, node: Node): void {
+    const { kind, savepoint_name: name = '' } = fieldsIf(node, 'TransactionStmt') ?? {};
+    const open = this.#open.get(transaction) ?? [];
+    const at = open.findLastIndex((each) => each.name === name);
+    const savepoint = open[at];
+    if (kind === 'TRANS_STMT_SAVEPOINT') this.#open.set(transaction, [...open, { name, index }]);
+    if (!savepoint) return;
+    if (kind === 'TRANS_STMT_RELEASE') this.#open.set(transaction, open.slice(0, at));
+    if (kind !== 'TRANS_STMT_ROLLBACK_TO') return;
+    this.#open.set(transaction, open.slice(0, at + 1));
+    this.#undone.push({ transaction, after: savepoint.index, before: index });
+  }
+
+  undid({ index, transaction }: StatementSection): boolean {
+    return this.#undone.some(
+      (each) => each.transaction === transaction && each.after < index && index < each.before,
+    );
+  }
 }

@@ -1,54 +1,64 @@
+/** How a script takes a hazard away; safer-forms.ts writes it. */
+interface SaferForm {
+  /** What it does, for its comments. */
+  readonly words: string;
+  /** The hazard is one of a transaction as a whole: its statements get one each. */
+  readonly divides?: true;
+  /** The hazard is one of all UPDATEs and DELETEs of a transaction. */
+  readonly ofRows?: true;
+  /** The script does it only if it is asked for more (`--propose-all`). */
+  readonly asked?: true;
+}
+
 const NOT_VALID = 'added NOT VALID, then validated while others write';
 const PROVED = 'proved by a CHECK while others write';
 const RELEASED = 'the lock released before the work';
 
-/** The hazards that a script can take away, by their codes, and how it does. */
-const SCRIPTED = {
-  INDEX_NOT_CONCURRENT: 'built while others write',
-  DROP_INDEX_NOT_CONCURRENT: 'dropped without a queue behind it',
-  REINDEX_NOT_CONCURRENT: 'rebuilt while others write',
-  REFRESH_NOT_CONCURRENT: 'refreshed while others read',
-  TABLESPACE_REWRITES: 'moved while others write',
-  CONSTRAINT_BUILDS_INDEX: 'its index built while others write',
-  PRIMARY_KEY_SETS_NOT_NULL: PROVED,
-  CHECK_SCANS_TABLE: NOT_VALID,
-  FOREIGN_KEY_SCANS_TABLE: NOT_VALID,
-  SET_NOT_NULL_SCANS_TABLE: PROVED,
-  ATTACH_PARTITION_SCANS_TABLE: PROVED,
-  DETACH_PARTITION_NOT_CONCURRENT: 'detached while others read and write',
-  VOLATILE_DEFAULT_REWRITES: 'added empty, then filled in batches',
-  BACKFILL_IN_ONE_TRANSACTION: 'in batches, with a commit after each',
-  BACKFILL_WITH_DDL: 'in batches, after the lock is released',
-  SEVERAL_STRONG_LOCKS: 'one transaction for each lock',
-  WORK_AFTER_STRONG_LOCK: RELEASED,
-  TRIGGER_IN_LONG_TRANSACTION: RELEASED,
-  FOREIGN_KEY_VALIDATED_AT_ONCE: 'validated in a transaction of its own',
-  STATISTICS_MISSING: 'statistics for the planner',
-} as const;
+/** The hazards that a script can take away, by their codes. */
+const FORMS = {
+  INDEX_NOT_CONCURRENT: { words: 'built while others write' },
+  DROP_INDEX_NOT_CONCURRENT: { words: 'dropped without a queue behind it' },
+  REINDEX_NOT_CONCURRENT: { words: 'rebuilt while others write' },
+  REFRESH_NOT_CONCURRENT: { words: 'refreshed while others read' },
+  TABLESPACE_REWRITES: { words: 'moved while others write' },
+  CONSTRAINT_BUILDS_INDEX: { words: 'its index built while others write' },
+  PRIMARY_KEY_SETS_NOT_NULL: { words: PROVED },
+  CHECK_SCANS_TABLE: { words: NOT_VALID },
+  FOREIGN_KEY_SCANS_TABLE: { words: NOT_VALID },
+  SET_NOT_NULL_SCANS_TABLE: { words: PROVED },
+  ATTACH_PARTITION_SCANS_TABLE: { words: PROVED },
+  DETACH_PARTITION_NOT_CONCURRENT: { words: 'detached while others read and write' },
+  VOLATILE_DEFAULT_REWRITES: { words: 'added empty, then filled in batches' },
+  BACKFILL_IN_ONE_TRANSACTION: {
+    words: 'in batches, with a commit after each',
+    divides: true,
+    ofRows: true,
+  },
+  BACKFILL_WITH_DDL: {
+    words: 'in batches, after the lock is released',
+    divides: true,
+    ofRows: true,
+  },
+  SEVERAL_STRONG_LOCKS: { words: 'one transaction for each lock', divides: true },
+  WORK_AFTER_STRONG_LOCK: { words: RELEASED, divides: true },
+  TRIGGER_IN_LONG_TRANSACTION: { words: RELEASED, divides: true },
+  FOREIGN_KEY_VALIDATED_AT_ONCE: { words: 'validated in a transaction of its own', divides: true },
+  STATISTICS_MISSING: { words: 'statistics for the planner' },
+  TYPE_CHANGE_REWRITES: {
+    words: 'a new column, filled in batches, takes the place of the old one, as the last column of its table',
+    asked: true,
+  },
+} satisfies Record<string, SaferForm>;
 
-/** Those that it takes away if it is asked for more (`--propose-all`). */
-const ASKED = {
-  TYPE_CHANGE_REWRITES:
-    'a new column, filled in batches, takes the place of the old one, as the last column of its table',
-} as const;
+export type ScriptedCode = keyof typeof FORMS;
 
-const WORDS: Readonly<Record<string, string>> = { ...SCRIPTED, ...ASKED };
-
-export type ScriptedCode = keyof typeof SCRIPTED | keyof typeof ASKED;
-
-/** @param all also what is only done if it is asked for. */
-export function isScripted(code: string, all = false): code is ScriptedCode {
-  return Object.hasOwn(all ? WORDS : SCRIPTED, code);
-}
-
-/** What a script does about a hazard, for its comments. */
-export function wordsOfForm(code: string): string {
-  return WORDS[code] ?? '';
+function formOf(code: string): SaferForm | undefined {
+  return Object.hasOwn(FORMS, code) ? FORMS[code as ScriptedCode] : undefined;
 }
 
 const WHOLE_TABLE = 'the table can only be rewritten as a whole';
 
-/** Those that block others, and that no script takes away: why. */
+/** Reasons of hazards that block others, and that no script takes away. */
 const STAYING: Readonly<Record<string, string>> = {
   EXCLUSION_CONSTRAINT: 'its index cannot be built while others write',
   GENERATED_COLUMN_REWRITES: 'a stored column is computed for all rows at once',
@@ -60,7 +70,28 @@ const STAYING: Readonly<Record<string, string>> = {
   VACUUM_FULL: WHOLE_TABLE,
 };
 
-/** Why a statement with this hazard is left as it was, whatever is in it; null if that is not so. @param all as for isScripted() */
+/** Tells if a script takes a hazard away. @param all also if it is only done when it is asked for. */
+export function isScripted(code: string, all = false): boolean {
+  const form = formOf(code);
+  return form !== undefined && (all || form.asked !== true);
+}
+
+/** Says what a script does about a hazard, for its comments. */
+export function wordsOfForm(code: string): string {
+  return formOf(code)?.words ?? '';
+}
+
+/** Tells if a hazard is taken away by dividing its transaction. */
+export function isDividing(code: string): boolean {
+  return formOf(code)?.divides === true;
+}
+
+/** Tells if a hazard is one of all UPDATEs and DELETEs of a transaction. */
+export function isOfRows(code: string): boolean {
+  return formOf(code)?.ofRows === true;
+}
+
+/** Returns why a statement with this hazard is left as it was, whatever is in it; null if that is not so. @param all as for isScripted() */
 export function reasonToStay(code: string, all: boolean): string | null {
   if (isScripted(code, true))
     return isScripted(code, all) ? null : `--propose-all writes it: ${wordsOfForm(code)}`;

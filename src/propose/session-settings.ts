@@ -9,7 +9,7 @@ import type { KeptStatement } from './kept-statements.ts';
 const AS_BEGUN = ['RESET SESSION AUTHORIZATION', 'RESET ALL'];
 
 /** A statement that sets something for the rest of a session. */
-export interface SessionSetting {
+interface SessionSetting {
   readonly sql: string;
   readonly setsLockTimeout: boolean;
 }

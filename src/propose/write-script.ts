@@ -1,12 +1,11 @@
 import type { Hazard, StatementSection } from '../model/report.ts';
 import { fieldsIf, inBlock } from '../postgres/sql/classify-statement.ts';
 import type { Node } from '../postgres/sql/tree.ts';
-import type { KeptStatement, Recording } from './kept-statements.ts';
-import { DIVIDING, hasForm, rewriteStatement } from './safer-forms.ts';
-import { wordsOfForm } from './scripted-hazards.ts';
+import { type KeptStatement, keptStatements, type Recording, type Unit, unitsOf } from './kept-statements.ts';
+import { hasForm, rewriteStatement } from './safer-forms.ts';
+import { isDividing, wordsOfForm } from './scripted-hazards.ts';
 import { SessionSettings } from './session-settings.ts';
 import { type Before, isLeft, left, type Rewriting, type ScriptStep, subjectWith } from './subject.ts';
-import { type Unit, unitsOf } from './units.ts';
 
 // From the statements that the command sent, a script that leaves the same schema and the same rows, and blocks others less.
 
@@ -86,7 +85,7 @@ class ScriptWriter implements WrittenScript {
   add(unit: Unit): void {
     this.#enter(unit[0].section);
     const mustStay = unit.some(({ subject: { node } }) => inBlock(node) === 'required' && !isCheckNow(node));
-    const divided = unit.filter(({ subject }) => [...subject.codes].some((code) => DIVIDING.has(code)));
+    const divided = unit.filter(({ subject }) => [...subject.codes].some(isDividing));
     const isDivided = divided.length > 0 && !mustStay;
     const together: KeptStatement[] = [];
     for (const kept of unit) {
@@ -104,7 +103,7 @@ class ScriptWriter implements WrittenScript {
     this.#keep(together);
     if (!isDivided) return;
     for (const { section, subject } of divided) {
-      const codes = [...subject.codes].filter((code) => DIVIDING.has(code) && !hasForm(code));
+      const codes = [...subject.codes].filter((code) => isDividing(code) && !hasForm(code));
       if (codes.length > 0) this.changes.push(changeOf(section, codes));
     }
   }
@@ -231,4 +230,47 @@ export function renderScript(
   ]);
   const texts = [heading.flatMap(comment), [...commands, ENCODING], ...blocks];
   return `${texts.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}
+
+interface VerbatimScript {
+  readonly parts: readonly ScriptPart[];
+  readonly statements: number;
+  readonly transactions: number;
+}
+
+/**
+ * Writes what the command sent as a script of one session: its transactions, and what the migration tool records about itself. Empty if
+ * the command sent nothing that leaves anything.
+ * @throws Error in words for the user if that is not possible
+ */
+export async function writeVerbatim(recording: Recording): Promise<VerbatimScript> {
+  const { facts } = recording.context;
+  const kept = await keptStatements(recording, [], 'verbatim');
+  const starts = new Set(kept.map(({ section }) => recording.sessions.get(section.session)));
+  refuseSeveral('the database', new Set([...starts].map((start) => start?.database)));
+  refuseSeveral('the role', new Set([...starts].map((start) => start?.user)));
+  const sessions = new SessionSettings(recording.sessions, () => true);
+  const parts: ScriptPart[] = [];
+  const units = unitsOf(kept, facts.statements);
+  for (const unit of units) {
+    const [{ section, begin }] = unit;
+    const { reset, settings } = sessions.enter(section.session);
+    const entering = [...reset, ...settings.map(({ sql }) => sql)];
+    if (entering.length > 0) parts.push({ comment: null, statements: entering, begin: null });
+    const isBlock = section.explicit || unit.length > 1;
+    parts.push({
+      comment: null,
+      statements: unit.map(({ subject }) => subject.sql),
+      begin: isBlock ? (begin ?? 'BEGIN') : null,
+    });
+    for (const each of unit) sessions.note(each);
+  }
+  return { parts, statements: kept.length, transactions: units.length };
+}
+
+function refuseSeveral(what: string, values: ReadonlySet<string | undefined>): void {
+  if (values.size > 1)
+    throw new Error(
+      `the sessions of the command differ in ${what} (${[...values].join(', ')}), and a script is one session`,
+    );
 }

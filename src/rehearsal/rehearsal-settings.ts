@@ -4,7 +4,7 @@ import { DEFAULT_URL_VARIABLE } from '../database/url-variable.ts';
 import type { Emit } from '../events.ts';
 import { POLICY_SETTINGS } from '../hazards/policy-settings.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
-import { PROPOSAL_FORMATS } from '../propose/formats/proposal-format.ts';
+import { TOOL_FORMATS } from '../propose/formats/recorded-migration.ts';
 import { flag, grouped, type OptionsOf, unflagged } from '../settings.ts';
 import {
   AGE,
@@ -153,8 +153,8 @@ export const REHEARSAL_SETTINGS = {
         summary: 'write a safer form as SQL, if a second clone proves it',
         common: true,
       }),
-      proposeFormat: unflagged('proposeFormat', choiceOf(...PROPOSAL_FORMATS), {
-        summary: `how --propose writes it: plain, or into a folder, as a migration of ${PROPOSAL_FORMATS.slice(1).join(', ')}`,
+      proposeFormat: unflagged('proposeFormat', choiceOf('plain', ...TOOL_FORMATS), {
+        summary: `how --propose writes it: plain, or into a folder, as a migration of ${TOOL_FORMATS.join(', ')}`,
         notInFile: false,
         default: 'plain',
       }),

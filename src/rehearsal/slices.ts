@@ -1,5 +1,5 @@
+import { writingFunction } from '../boundary/read-server-calls.ts';
 import type { RehearsalGateOptions } from '../boundary/rehearsal-gate.ts';
-import { writingFunction } from '../boundary/writing-function.ts';
 import type { Clone, CloneContext } from '../clone/method.ts';
 import type { Logins, Rewritten } from '../command/rewrite.ts';
 import type { Route } from '../command/route.ts';

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { KNOWN_HAZARDS } from '../../src/hazards/catalogue.ts';
 import type { HazardTexts } from '../../src/hazards/hazard-definition.ts';
-import { KNOWN_HAZARDS } from '../../src/hazards/registry.ts';
 
 /** The block of docs/hazards.md that `npm run docs` writes: a list of the pages. */
 export const HAZARDS_BLOCK = 'hazards';

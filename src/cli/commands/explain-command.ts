@@ -1,6 +1,6 @@
 import { SafemigrateError } from '../../errors.ts';
+import { KNOWN_HAZARDS } from '../../hazards/catalogue.ts';
 import type { HazardTexts } from '../../hazards/hazard-definition.ts';
-import { KNOWN_HAZARDS } from '../../hazards/registry.ts';
 import { flow, type TextStyle, tone } from '../../report/text-layout.ts';
 import { styleOf } from '../style.ts';
 import { textTable } from '../text-table.ts';

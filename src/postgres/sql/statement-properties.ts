@@ -73,8 +73,6 @@ type Decided<Fields, Value> = Value | ((fields: Fields) => Value);
 export interface StatementProperties<Fields> {
   /** In PostgreSQL's words, for people. */
   readonly name: string;
-  /** The first major version that has it, if an older one than 18 is supported that has not. */
-  readonly since?: number;
   /** The words that its text may begin with; by default the first of the name. */
   readonly words?: readonly string[];
   readonly effect: Decided<Fields, StatementEffect>;

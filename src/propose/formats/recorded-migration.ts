@@ -4,18 +4,27 @@ import { isBookkeeping } from '../../model/migration-tables.ts';
 import { fieldsIf } from '../../postgres/sql/classify-statement.ts';
 import { constantOf, itemsOf, type Node, nodesWithin, walkTree } from '../../postgres/sql/tree.ts';
 import type { KeptStatement } from '../kept-statements.ts';
-import type { ToolFormat } from './proposal-format.ts';
-import type { RecordedMigration } from './safer-migration.ts';
 
 /** Where a tool records the name of a migration, or the time that its journal gives to one. */
-const RECORDS: Readonly<Record<ToolFormat, readonly [table: string, column: string]>> = {
+const RECORDS = {
   prisma: ['_prisma_migrations', 'migration_name'],
   drizzle: ['__drizzle_migrations', 'created_at'],
   flyway: ['flyway_schema_history', 'script'],
   alembic: ['alembic_version', 'version_num'],
   django: ['django_migrations', 'name'],
   rails: ['schema_migrations', 'version'],
-};
+} as const;
+
+/** Tools in whose format a safer form can be written. */
+export type ToolFormat = keyof typeof RECORDS;
+export const TOOL_FORMATS = Object.keys(RECORDS) as ToolFormat[];
+
+/** The migration of the command, by what its tool recorded. */
+export interface RecordedMigration {
+  readonly name: string;
+  /** The one before it, for a tool that records that. */
+  readonly previous: string | null;
+}
 
 /** A migration of the command, and what its tool sent for it but for what it records about itself. */
 export interface MigrationStatements {

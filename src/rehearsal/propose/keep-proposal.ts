@@ -3,9 +3,11 @@ import path from 'node:path';
 import type { Hazard } from '../../model/report.ts';
 import { nameTarget } from '../../ownership/folder-records.ts';
 import { migrationFiles } from '../../propose/formats/migration-files.ts';
-import type { ToolFormat } from '../../propose/formats/proposal-format.ts';
-import type { MigrationStatements } from '../../propose/formats/recorded-migration.ts';
-import type { RecordedMigration } from '../../propose/formats/safer-migration.ts';
+import type {
+  MigrationStatements,
+  RecordedMigration,
+  ToolFormat,
+} from '../../propose/formats/recorded-migration.ts';
 import type { Recording } from '../../propose/kept-statements.ts';
 import type { Before } from '../../propose/subject.ts';
 import {

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { inClone } from '../../clone/own-sessions.ts';
 import { UNWATCHED } from '../../command/sandbox/command-sandbox.ts';
 import { inPhase } from '../../events.ts';
-import { findHazards } from '../../hazards/find-hazards.ts';
+import { findHazards } from '../../hazards/catalogue.ts';
 import { neededBytes } from '../../hazards/forecast.ts';
 import { HazardContext } from '../../hazards/hazard-context.ts';
 import { isUnmeasured, measured, measuredOrReason } from '../../measured.ts';

@@ -1,4 +1,4 @@
-import { findHazards } from '../../hazards/find-hazards.ts';
+import { findHazards } from '../../hazards/catalogue.ts';
 import { atProductionSize } from '../../hazards/production/at-production-size.ts';
 import type { HazardFacts } from '../../model/hazard-facts.ts';
 import type { Profile } from '../../model/profile-model.ts';

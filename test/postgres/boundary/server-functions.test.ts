@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SERVER_FUNCTIONS } from '../../../src/boundary/server-functions.ts';
+import { SERVER_FUNCTIONS } from '../../../src/boundary/server-calls.ts';
 import { withClient } from '../../helpers/database.ts';
 import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { explanation, listOfHazards, recordOf } from '../../../src/cli/commands/explain-command.ts';
-import { KNOWN_HAZARDS } from '../../../src/hazards/registry.ts';
+import { KNOWN_HAZARDS } from '../../../src/hazards/catalogue.ts';
 import { displayWidth } from '../../../src/report/width.ts';
 
 describe('explain', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { findHazards } from '../../../src/hazards/find-hazards.ts';
+import { findHazards } from '../../../src/hazards/catalogue.ts';
 import type { DroppedFacts, HazardFacts } from '../../../src/model/hazard-facts.ts';
 import type { Hazard, SchemaChange, SchemaSection } from '../../../src/model/report.ts';
 import type { Action, ActionOf, StatementFacts } from '../../../src/model/statement-actions.ts';

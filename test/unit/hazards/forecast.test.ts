@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { TargetTraffic } from '../../../src/database/traffic.ts';
-import { findDiskHazards } from '../../../src/hazards/disk-hazards.ts';
 import { type ForecastInput, forecast } from '../../../src/hazards/forecast.ts';
+import { findDiskHazards } from '../../../src/hazards/traffic-hazards.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const GB = 2 ** 30;

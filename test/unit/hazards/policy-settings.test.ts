@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { flagSource } from '../../../src/cli/options/config.ts';
 import { readValues } from '../../../src/cli/options/read-values.ts';
 import { RUN_SETTINGS } from '../../../src/cli/options/run-table.ts';
-import { lockFlag } from '../../../src/hazards/override-flags.ts';
+import { lockFlag } from '../../../src/hazards/policy.ts';
 import { parseAllowance, parseLockLimit } from '../../../src/hazards/policy-settings.ts';
 
 const read = (values: Record<string, unknown>) =>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { productionGrants } from '../../../src/hazards/production/production-grants.ts';
+import { productionGrants } from '../../../src/hazards/production/at-production-size.ts';
 import { NO_EFFECTS } from '../../../src/model/hazard-facts.ts';
 import type { ProfiledAccess } from '../../../src/model/profile-model.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Judgement, RehearsalEvidence } from '../../../src/hazards/judgement.ts';
 import { extrapolate } from '../../../src/hazards/production/extrapolate.ts';
-import { speedOfBuild } from '../../../src/hazards/production/parallel-build.ts';
+import { speedOfBuild } from '../../../src/hazards/production/sizes.ts';
 import type { Profile } from '../../../src/model/profile-model.ts';
 import { asking, facts, relation, statement } from '../../helpers/facts.ts';
 import { judgementOf } from '../../helpers/judgement-of.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { findHazards } from '../../../src/hazards/find-hazards.ts';
+import { findHazards } from '../../../src/hazards/catalogue.ts';
 import type { HazardFacts, RelationFacts } from '../../../src/model/hazard-facts.ts';
 import type { SchemaSection } from '../../../src/model/report.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';

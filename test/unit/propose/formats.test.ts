@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { migrationFiles } from '../../../src/propose/formats/migration-files.ts';
-import type { ToolFormat } from '../../../src/propose/formats/proposal-format.ts';
-import type { SaferMigration } from '../../../src/propose/formats/safer-migration.ts';
+import { migrationFiles, type SaferMigration } from '../../../src/propose/formats/migration-files.ts';
+import type { ToolFormat } from '../../../src/propose/formats/recorded-migration.ts';
 import { LOCK_TIMEOUT, NO_LOCK_TIMEOUT, type ScriptPart } from '../../../src/propose/write-script.ts';
 
 const part = (comment: string | null, ...statements: string[]): ScriptPart => ({

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { HazardContext } from '../../../src/hazards/hazard-context.ts';
 import type { StatementSection } from '../../../src/model/report.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
-import { writeVerbatim } from '../../../src/propose/verbatim-script.ts';
-import { statementsOfScript } from '../../../src/propose/write-script.ts';
+import { statementsOfScript, writeVerbatim } from '../../../src/propose/write-script.ts';
 import { facts, statement } from '../../helpers/facts.ts';
 
 type Sent = readonly [session: number, transaction: number, sql: string];

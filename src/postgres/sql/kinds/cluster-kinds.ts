@@ -117,7 +117,7 @@ export const CLUSTER_KINDS = {
     },
   },
   AlterDatabaseSetStmt: ofDatabase('ALTER DATABASE … SET'),
-  AlterDatabaseRefreshCollStmt: { ...ofDatabase('ALTER DATABASE'), since: 15 },
+  AlterDatabaseRefreshCollStmt: ofDatabase('ALTER DATABASE'),
 
   // The server.
   CreateTableSpaceStmt: {

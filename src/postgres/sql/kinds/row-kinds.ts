@@ -29,7 +29,7 @@ export const ROW_KINDS = {
   InsertStmt: { ...dml, name: 'INSERT', words: ['INSERT', 'WITH'], actions: changing('insert') },
   UpdateStmt: { ...dml, name: 'UPDATE', words: ['UPDATE', 'WITH'], actions: changing('update') },
   DeleteStmt: { ...dml, name: 'DELETE', words: ['DELETE', 'WITH'], actions: changing('delete') },
-  MergeStmt: { ...dml, name: 'MERGE', since: 15, words: ['MERGE', 'WITH'], actions: changing('merge') },
+  MergeStmt: { ...dml, name: 'MERGE', words: ['MERGE', 'WITH'], actions: changing('merge') },
   CopyStmt: {
     ...query,
     name: 'COPY',

@@ -21,7 +21,6 @@ const NAMES = { target: 'shop', clone: 'copy' };
 /** A row for the statement that PostgreSQL 19 has. */
 const REPACK: StatementProperties<{ relation?: Tree.RangeVar; concurrent?: boolean }> = {
   name: 'REPACK',
-  since: 19,
   effect: 'storage',
   reach: 'database',
   inBlock: ({ concurrent }) => (concurrent ? 'refused' : 'same'),
