@@ -1,6 +1,6 @@
 import type { ApplySection, Caveat, Report, StatementSection } from '../model/report.ts';
 import { beginsAsData } from '../postgres/sql/classify-statement.ts';
-import type { Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
+import type { Rehearsal } from '../rehearsal/receipts/receipt.ts';
 import type { Cleanup } from '../scope.ts';
 import type { ApplyPlan } from './apply-plan.ts';
 import type { Guardrails } from './apply-settings.ts';

@@ -1,8 +1,12 @@
 import { inPhase } from '../events.ts';
 import type { Report } from '../model/report.ts';
 import { type CatalogueDigest, catalogueDigest, compareDigests } from '../proof/catalogue-digest.ts';
-import { receiptObjections, schemaReason } from '../rehearsal/receipts/receipt.ts';
-import { identityOf, type Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
+import {
+  identityOf,
+  type Rehearsal,
+  receiptObjections,
+  schemaReason,
+} from '../rehearsal/receipts/receipt.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { ApplyPlan } from './apply-plan.ts';
 import type { EnteredTarget } from './enter-target.ts';

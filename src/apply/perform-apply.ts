@@ -1,11 +1,9 @@
 import type { Report } from '../model/report.ts';
 import type { ChangeLock } from '../ownership/change-lock.ts';
-import { redactIfAsked } from '../rehearsal/assemble-report.ts';
-import { inTurn } from '../rehearsal/in-turn.ts';
-import { type Rehearsal, readRehearsal } from '../rehearsal/receipts/receipt-file.ts';
+import { redactIfAsked } from '../rehearsal/judge-rehearsal.ts';
+import { type Rehearsal, readRehearsal } from '../rehearsal/receipts/receipt.ts';
 import { rehearseAndRemember } from '../rehearsal/rehearse.ts';
-import { openSchemaReader } from '../rehearsal/schema-reader.ts';
-import { type Lifetime, withScope } from '../rehearsal/with-scope.ts';
+import { inTurn, type Lifetime, openSchemaReader, withScope } from '../rehearsal/with-scope.ts';
 import type { ApplyPlan } from './apply-plan.ts';
 import { type ApplyResult, objectionToApply, refusedApply, withApply } from './apply-section.ts';
 import { changesSince, compareWithRehearsal } from './compare-with-rehearsal.ts';

@@ -5,12 +5,11 @@ import type { SchemaSection } from '../model/report.ts';
 import { type Contents, readContents } from '../observe/checks/contents.ts';
 import { claimRun, lostControl } from '../ownership/control-session.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { gateScripts } from './gate-scripts.ts';
-import { openGate } from './open-gate.ts';
+import { gateScripts, openGate } from './open-gate.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
 import type { CloneSetup } from './run-on-clone.ts';
-import { openSchemaReader } from './schema-reader.ts';
+import { openSchemaReader } from './with-scope.ts';
 
 /** Makes a second clone by the same method. It belongs to a run of its own, since names and folders are those of a run. */
 export async function cloneAgain(setup: CloneSetup, prepared: RehearsalContext): Promise<CloneSetup> {

@@ -11,12 +11,11 @@ import { writtenUnchecked } from '../observe/orphans.ts';
 import { readTargetState } from '../proof/target-state.ts';
 import type { AfterCommand, BeforeCommand } from './extra-run.ts';
 import { readContentsBefore } from './further-runs.ts';
-import { gateScripts } from './gate-scripts.ts';
-import { actsUnseen, openGate } from './open-gate.ts';
+import { actsUnseen, gateScripts, openGate } from './open-gate.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
-import { type CloneRun, type CloneSetup, openWire } from './run-on-clone.ts';
-import { openSandboxFor, uninterrupted } from './slices.ts';
+import { type CloneRun, type CloneSetup, openSandboxFor, openWire } from './run-on-clone.ts';
+import { uninterrupted } from './target-steps.ts';
 import type { Lifetime } from './with-scope.ts';
 
 /** Makes the clone by the method that was chosen, and prepares it as --after-clone says. */

@@ -9,17 +9,19 @@ import { describeTarget } from '../database/target-section.ts';
 import { reachJudgement } from '../hazards/judgement.ts';
 import type { CommandSection, Report } from '../model/report.ts';
 import type { DataLoss } from '../observe/data-loss.ts';
+import { redactReport } from '../observe/redact-report.ts';
 import type { RunId } from '../ownership/run-id.ts';
+import { toolVersion } from '../package.ts';
 import { schemaWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import type { TargetComparison } from '../proof/compare-target.ts';
 import type { TargetState } from '../proof/target-state.ts';
+import type { Cleanup } from '../scope.ts';
 import type { AfterCommand, ExtraResults, FirstRun } from './extra-run.ts';
 import { recordedTransactions } from './load-traffic.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
 import type { ProvenProfile } from './profile/profile-file.ts';
-import type { ReceiptIdentity } from './receipts/receipt.ts';
-import { identityOf } from './receipts/receipt-file.ts';
+import { identityOf, type ReceiptIdentity } from './receipts/receipt.ts';
 import type { CloneRun } from './run-on-clone.ts';
 
 /** The report but for what is known at its very end, and what an apply or a swap needs to know of the rehearsal. */
@@ -141,4 +143,41 @@ function commandSection(
   };
   const leftRunning = runs.flatMap((run) => run.result.leftRunning);
   return describeCommand(words, rewritten, result, { ...reach, isolation, leftRunning }, seen.statements);
+}
+
+/** What an apply or a swap needs to know of the rehearsal before it. */
+export interface Remembered {
+  readonly report: Report;
+  /** The target as it was before the rehearsal. */
+  readonly before: TargetState;
+  readonly identity: ReceiptIdentity;
+}
+
+/** Puts the report together, at the end of the run. */
+export function assembleReport(
+  { run, before, identity, ...sections }: RehearsalSections,
+  cleanup: Cleanup,
+  startedAt: Date,
+): Remembered {
+  const report: Report = {
+    version: 1,
+    run: {
+      id: run,
+      startedAt: startedAt.toISOString(),
+      finishedAt: new Date().toISOString(),
+      mode: 'rehearse',
+      tool: { name: 'safemigrate', version: toolVersion() },
+    },
+    ...sections,
+    // Sections of the other modes.
+    apply: null,
+    swap: null,
+    cleanup,
+  };
+  return { report, before, identity };
+}
+
+/** Returns the report as its reader gets it: comparisons need the values, so redaction is the last step. */
+export async function redactIfAsked(report: Report, { redact }: RehearsalPlan): Promise<Report> {
+  return redact ? redactReport(report) : report;
 }

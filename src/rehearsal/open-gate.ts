@@ -4,16 +4,19 @@ import {
   type RunningObjects,
   readServerCalls,
   unknownAmong,
+  writingFunction,
 } from '../boundary/read-server-calls.ts';
 import { RehearsalGate, type RehearsalGateOptions } from '../boundary/rehearsal-gate.ts';
 import type { Names } from '../boundary/statement-scope.ts';
+import { type Script, shortenedScript } from '../clone/after-clone.ts';
 import type { Clone, CloneContext } from '../clone/method.ts';
 import { inClone, openInClone } from '../clone/own-sessions.ts';
+import { SafemigrateError } from '../errors.ts';
 import type { ActingObject } from '../model/hazard-facts.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { type ParsedStatement, parseText } from '../postgres/sql/parse.ts';
 import type { Scope } from '../scope.ts';
 import type { ProxyPlan } from './plan.ts';
-import { guardOptions } from './slices.ts';
 
 /**
  * Opens the gate for a command on the clone. In the target's server it reads first what in the clone acts on that server.
@@ -73,4 +76,48 @@ function namesIn({ target }: CloneContext, { database }: Clone): Names {
 function readInClone(context: CloneContext, clone: Clone, known?: Learned): Promise<RunningObjects> {
   const names = namesIn(context, clone);
   return inClone({ clone, context }, (session) => readServerCalls(session, names, known));
+}
+
+/**
+ * Keeps the scripts of --after-clone within the clone, as the command is kept. None has run yet.
+ * @returns them as they are to be run: what named the target names the clone.
+ * @throws SafemigrateError `CLONE` for the first statement that would take effect beyond the clone.
+ */
+export async function gateScripts(
+  scripts: readonly Script[],
+  gate: RehearsalGate,
+  target: string,
+): Promise<Script[]> {
+  const gated: Script[] = [];
+  for (const { name, sql: given } of scripts) {
+    const statements = await parseText(Buffer.from(given));
+    const sql = (await gate.translate(given, statements ?? [])) ?? given;
+    const sent: readonly (ParsedStatement | null)[] = (await parseText(Buffer.from(sql))) ?? [null];
+    for (const parsed of sent) {
+      const answer = await gate.before({ session: 0, user: '', database: target, sql, parsed });
+      if (answer === 'run') continue;
+      throw new SafemigrateError('CLONE', `--after-clone ${shortenedScript(name)}: ${answer.message}.`, {
+        hint: `The target was not touched, and the command was not run. ${answer.hint ?? ''}`.trim(),
+      });
+    }
+    gated.push({ name, sql });
+  }
+  return gated;
+}
+
+function guardOptions(
+  { target, control }: CloneContext,
+  clone: Clone,
+  { allowClusterStatements }: ProxyPlan,
+): RehearsalGateOptions {
+  return {
+    names: { target: target.database.name, clone: clone.database },
+    isolation: clone.isolation,
+    sandboxed: clone.containment === 'sandbox',
+    allow: allowClusterStatements,
+    marking: clone.marking,
+    writingFunction: (names) => writingFunction(control, names),
+    databases: clone.made,
+    ...(clone.leftOut ? { leftOut: clone.leftOut } : {}),
+  };
 }

@@ -1,18 +1,21 @@
 import type { Report } from '../model/report.ts';
 import { accountedFor, untouched } from '../proof/lost-connection.ts';
-import { assembleReport, type Remembered, redactIfAsked } from './assemble-report.ts';
 import { makeClone, readAfter, readBefore } from './clone-steps.ts';
 import { runFurther } from './further-runs.ts';
-import { judgeRehearsal, type RehearsalSections } from './judge-rehearsal.ts';
+import {
+  assembleReport,
+  judgeRehearsal,
+  type RehearsalSections,
+  type Remembered,
+  redactIfAsked,
+} from './judge-rehearsal.ts';
 import type { RehearsalPlan } from './plan.ts';
 import { prepare } from './prepare.ts';
-import { keepReceipt } from './receipts/receipt-file.ts';
+import { keepReceipt } from './receipts/receipt.ts';
 import { type OpenGuarded, runMigration } from './run-on-clone.ts';
-import { openSchemaReader } from './schema-reader.ts';
 import { withSizesCaveat } from './sizes-caveat.ts';
-import { uninterrupted } from './slices.ts';
-import { compareWithTarget, measureLoss } from './target-steps.ts';
-import { type Lifetime, withScope } from './with-scope.ts';
+import { compareWithTarget, measureLoss, uninterrupted } from './target-steps.ts';
+import { type Lifetime, openSchemaReader, withScope } from './with-scope.ts';
 
 // One rehearsal, in the order of its steps:
 //

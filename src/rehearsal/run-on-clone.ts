@@ -3,19 +3,24 @@ import type { RehearsalGate } from '../boundary/rehearsal-gate.ts';
 import type { Clone, CloneContext } from '../clone/method.ts';
 import { placeConfigCopies } from '../command/config-files.ts';
 import { type CommandInput, type Logins, type Rewritten, rewriteCommand } from '../command/rewrite.ts';
-import type { CommandResult } from '../command/run-command.ts';
+import type { Route } from '../command/route.ts';
+import { type CommandResult, hasTerminal, type RunOptions } from '../command/run-command.ts';
 import type { CommandSandbox } from '../command/sandbox/command-sandbox.ts';
-import type { OpenSandbox } from '../command/sandbox/sandboxed-command.ts';
+import { keptEnvironment } from '../command/sandbox/restricted-words.ts';
+import { coverWords, restoringWords } from '../command/sandbox/sandbox-words.ts';
+import { type OpenSandbox, openSandbox } from '../command/sandbox/sandboxed-command.ts';
+import { restrictedWords } from '../command/sandbox/try-sandbox.ts';
 import { inPhase } from '../events.ts';
 import type { DuringSection, StatementSection } from '../model/report.ts';
 import { type CommandWatch, type CommandWatchOptions, watchCommand } from '../observe/command-watch.ts';
 import { runWatched } from '../proof/contact.ts';
 import type { Contacts } from '../proof/new-sessions.ts';
-import type { Observer } from '../proxy/observed.ts';
+import type { Gate, Observer } from '../proxy/observed.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
+import type { Scope } from '../scope.ts';
+import type { Stop } from '../stop.ts';
 import { openAccessGate, openGate } from './open-gate.ts';
-import type { CommandPlan, RehearsalPlan } from './plan.ts';
-import { inSandbox, openSandboxFor, toRun, wireOptions } from './slices.ts';
+import type { CommandPlan, ProxyPlan, RehearsalPlan } from './plan.ts';
 import type { Lifetime } from './with-scope.ts';
 
 /** A command, and where it knows the target from. */
@@ -64,7 +69,7 @@ export type OpenGuarded = (
   run: { readonly statements: readonly StatementSection[]; readonly observer: Observer },
 ) => Promise<GuardedWire>;
 
-interface RunOptions {
+interface WireOptions {
   readonly gate?: RehearsalGate;
   readonly inside?: OpenSandbox | null;
   /** Default: the plan's, but that standard output is that of the first run alone. */
@@ -80,7 +85,7 @@ interface RunOptions {
 export async function openWire(
   setup: CloneSetup,
   { logins }: LocatedCommand,
-  { observer, ...opened }: { readonly observer?: Observer } & RunOptions = {},
+  { observer, ...opened }: { readonly observer?: Observer } & WireOptions = {},
 ): Promise<OpenWire> {
   const { way, options } = await openWay(setup, logins, opened);
   const wire = await watchCommand(setup.life.scope, observer ? { ...options, observer } : options);
@@ -91,7 +96,7 @@ export async function openWire(
 export async function openWay(
   { life: { scope }, plan: { proxy, command }, context, clone, sandbox }: CloneSetup,
   logins: Logins,
-  opened: RunOptions = {},
+  opened: WireOptions = {},
 ): Promise<{ way: Omit<OpenWire, 'wire'>; options: CommandWatchOptions }> {
   const gate = opened.gate ?? (await openGate(context, clone, proxy));
   const accessGate = await openAccessGate(scope, context, clone, gate);
@@ -119,4 +124,76 @@ export async function runThroughWire(
   await wire.end();
   await accessGate?.finish();
   return { ...open, rewritten, ...ran };
+}
+
+/** The options of the proxy between one run of a command and the clone. */
+export function wireOptions(
+  context: CloneContext,
+  clone: Clone,
+  { logins }: Logins,
+  guard: Gate,
+  { observe, listen }: Pick<ProxyPlan, 'observe' | 'listen'>,
+  sandbox: OpenSandbox | null,
+): CommandWatchOptions {
+  const { emit, options } = context;
+  return {
+    logins,
+    clone: clone.connect,
+    sharesRoles: clone.sharesRoles,
+    cloneOid: clone.oid,
+    serverVersionNum: context.target.server.versionNum,
+    guard,
+    observe,
+    listen,
+    listener: sandbox?.listener,
+    otherDatabase: (name) => name === 'postgres' || clone.made.has(name) || options.databases.includes(name),
+    connect: clone.server.open,
+    emit,
+  };
+}
+
+/** The options of one run of a command, whose words lead to the proxy. */
+export function toRun(
+  { argv, env }: Rewritten,
+  { signal }: Stop,
+  { folder, stdout, timeoutMs, interrupts }: CommandPlan,
+  routes: readonly Route[],
+): RunOptions {
+  const marker = routes[0]?.entry.password;
+  return { argv, env, folder, stdout, terminal: hasTerminal(), timeoutMs, interrupts, signal, marker };
+}
+
+/** Adds the sandbox that was opened for the run, or restricts the run and covers the sockets. */
+export function inSandbox(
+  run: RunOptions,
+  sandbox: CommandSandbox,
+  opened: OpenSandbox | null,
+  routes: readonly Route[],
+): RunOptions {
+  if (opened || sandbox.kind === 'sandboxed') return { ...run, start: opened?.start };
+  const restricted = sandbox.kind === 'restricted' ? restrict(run, sandbox, routes) : run;
+  const covering = sandbox.covered.length === 0 ? undefined : coverWords(sandbox.covered);
+  if (!covering) return restricted;
+  return { ...restricted, argv: [...covering, ...restoringWords(run.env), ...restricted.argv] };
+}
+
+function restrict(
+  run: RunOptions,
+  { by, allow }: Extract<CommandSandbox, { kind: 'restricted' }>,
+  routes: readonly Route[],
+): RunOptions {
+  const proxy = routes.flatMap(({ entry }) => entry.hosts).map(({ port }) => port);
+  const words = restrictedWords(by, [...new Set(proxy), ...allow.relays.map(({ port }) => port)]);
+  const env = by === 'landlock' ? keptEnvironment(run.env) : run.env;
+  return { ...run, argv: [...words, ...run.argv], env };
+}
+
+/** Opens the sandbox of one run, if the command gets one. */
+export async function openSandboxFor(
+  scope: Scope,
+  sandbox: CommandSandbox,
+  { stdout }: CommandPlan,
+): Promise<OpenSandbox | null> {
+  if (sandbox.kind !== 'sandboxed') return null;
+  return openSandbox(scope, sandbox, { stdout, terminal: hasTerminal() });
 }

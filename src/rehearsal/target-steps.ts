@@ -1,5 +1,5 @@
 import { exposureOf } from '../clone/clone-section.ts';
-import type { Clone } from '../clone/method.ts';
+import type { Clone, CloneContext } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
 import { type CommandSandbox, describeIsolation } from '../command/sandbox/command-sandbox.ts';
 import type { StatementSection } from '../model/report.ts';
@@ -8,17 +8,26 @@ import type { SeenCommand } from '../proof/attribute-changes.ts';
 import { compareTarget, type TargetComparison } from '../proof/compare-target.ts';
 import { type Contacts, joinContacts } from '../proof/new-sessions.ts';
 import { isOwnHost } from '../proof/session-origin.ts';
-import type { TargetState } from '../proof/target-state.ts';
+import type { TargetState, WatchOptions } from '../proof/target-state.ts';
 import type { AfterCommand, ExtraResults, FirstRun } from './extra-run.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { CloneRun, CloneSetup } from './run-on-clone.ts';
-import { sharesServer, uninterrupted } from './slices.ts';
 
 /** They run code that no statement shows, or make some. One that failed has no tag, and one that was not read may be any. */
 const OF_CODE = /^(DO|CALL|(CREATE|ALTER) (FUNCTION|PROCEDURE|ROUTINE|AGGREGATE|EXTENSION|LANGUAGE))$/;
 
 function mayRunCode({ tag, note }: StatementSection): boolean {
   return tag === null || note !== undefined || OF_CODE.test(tag);
+}
+
+/** Tells whether the clone is in the target's server, so that what the command does to the one it does to the other. */
+function sharesServer({ rehearsal }: CloneContext, { isolation }: Clone): boolean {
+  return isolation === 'same-cluster' && !rehearsal;
+}
+
+/** Reads the target without the signal that ends the run: the command may have done harm, whatever happened since. */
+export function uninterrupted({ target, control, run, audit }: CloneContext): WatchOptions {
+  return { target, control, run, audit };
 }
 
 /** In a sandbox without exceptions, on a server of its own that has no way out either. */

@@ -1,8 +1,12 @@
+import { locateTarget } from '../database/locate.ts';
 import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
+import { type ChangeLock, withChangeLock } from '../ownership/change-lock.ts';
+import { readEnvironment } from '../postgres/connection/environment.ts';
+import { openSchemaWatch, type SchemaWatch } from '../schema/schema-watch.ts';
 import { type Cleanup, Scope } from '../scope.ts';
 import { Stop } from '../stop.ts';
-import type { RunPlan } from './plan.ts';
+import type { RehearsalPlan, RunPlan } from './plan.ts';
 
 /** What a run acquires, and what ends it early. */
 export interface Lifetime {
@@ -43,4 +47,30 @@ export async function withScope<T>(
     throw cause;
   }
   return { result, cleanup: await release() };
+}
+
+/**
+ * Does the work while no other apply or swap of this target can.
+ * @throws SafemigrateError `USAGE` if there is no target; `REFUSED`, naming the session that holds the lock; what the work throws.
+ */
+export async function inTurn<T>(
+  { target, command, audit, signal }: RehearsalPlan,
+  purpose: 'apply' | 'swap',
+  work: (lock: ChangeLock) => Promise<T>,
+): Promise<T> {
+  if (target.from !== null)
+    throw new SafemigrateError('USAGE', `--${purpose} and --dump cannot be given together.`, {
+      hint: `--dump rehearses on a dump: there is no target to ${purpose}. Nothing was touched.`,
+    });
+  const { settings } = locateTarget(target, readEnvironment(command.env, command.folder));
+  return withChangeLock(settings, { purpose, audit, signal }, work);
+}
+
+/** Opens what reads schemas; its thread loads while the server is inspected. */
+export function openSchemaReader(scope: Scope, { audit }: RunPlan): Promise<SchemaWatch> {
+  return scope.own(
+    'schema reader',
+    () => openSchemaWatch(audit),
+    async (schema) => schema?.close(),
+  );
 }

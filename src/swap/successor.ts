@@ -14,7 +14,7 @@ import { runWatched } from '../proof/contact.ts';
 import { openGate } from '../rehearsal/open-gate.ts';
 import type { CommandPlan } from '../rehearsal/plan.ts';
 import type { RehearsalContext } from '../rehearsal/prepare.ts';
-import { inSandbox, openSandboxFor, toRun, wireOptions } from '../rehearsal/slices.ts';
+import { inSandbox, openSandboxFor, toRun, wireOptions } from '../rehearsal/run-on-clone.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { type ClusterProperties, differingProperties, readClusterProperties } from './cluster-properties.ts';

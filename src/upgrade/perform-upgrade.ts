@@ -1,15 +1,14 @@
 import { inPhase } from '../events.ts';
 import type { UpgradeReport } from '../model/upgrade-model.ts';
 import { toolVersion } from '../package.ts';
-import { openSchemaReader } from '../rehearsal/schema-reader.ts';
-import { type Lifetime, withScope } from '../rehearsal/with-scope.ts';
+import { type Lifetime, openSchemaReader, withScope } from '../rehearsal/with-scope.ts';
 import { askOldVersion } from './ask-application.ts';
-import { checkUpgrade, type UpgradeCheck } from './check-upgrade.ts';
 import { judgeUpgrade } from './judge-upgrade.ts';
 import { type Clusters, makeNewCluster } from './new-cluster.ts';
 import { findObstacles, type RuleRows, readRuleRows } from './obstacles/find-obstacles.ts';
 import { librariesIn } from './obstacles/installed-parts.ts';
 import { makeOldCluster, type OldCluster } from './old-cluster.ts';
+import { checkUpgrade, type UpgradeCheck } from './pg-upgrade.ts';
 import { type PreparedUpgrade, prepareUpgrade } from './prepare-upgrade.ts';
 import { type TriedMode, tryMode } from './try-mode.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';

@@ -1,6 +1,7 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
 import { inClone } from '../clone/own-sessions.ts';
 import { commandWithoutSecrets } from '../command/command-secrets.ts';
+import { SafemigrateError } from '../errors.ts';
 import type { Caveat } from '../model/report.ts';
 import type { PostUpgradeCommand } from '../model/upgrade-model.ts';
 import type { CommandWatch, SeenStatements } from '../observe/command-watch.ts';
@@ -8,13 +9,13 @@ import { allRelations, givenRelations, type RelationTree } from '../observe/rela
 import { compareRelations, type RelationsData, readRelations } from '../observe/relations.ts';
 import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { readTargetState } from '../proof/target-state.ts';
-import { openWire, runThroughWire } from '../rehearsal/run-on-clone.ts';
-import { uninterrupted } from '../rehearsal/slices.ts';
+import { compareTarget } from '../proof/compare-target.ts';
+import { readTargetState, type TargetState } from '../proof/target-state.ts';
+import { type CloneRun, type CloneSetup, openWire, runThroughWire } from '../rehearsal/run-on-clone.ts';
+import { seenCommand, uninterrupted } from '../rehearsal/target-steps.ts';
 import type { Lifetime } from '../rehearsal/with-scope.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { PreparedUpgrade } from './prepare-upgrade.ts';
-import { proveUntouched } from './target-untouched.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
 
 /** Result of the command; null if there is none. */
@@ -81,4 +82,38 @@ async function statementsOf(
     shared: false,
   });
   return wire.statements({ tree: new Map([...tree, ...now]), made, data: rewritten.section });
+}
+
+/**
+ * Finds out whether the command that belongs to the upgrade left the target alone.
+ * @param target the context in which the target is of its own version. @param start its state right before the command.
+ * @returns the reasons why that is not proved, if it is not.
+ * @throws SafemigrateError `TARGET_CHANGED` if the command connected to the target, or if it changed.
+ */
+export async function proveUntouched(
+  setup: CloneSetup,
+  target: CloneContext,
+  start: TargetState,
+  run: CloneRun,
+): Promise<readonly Caveat[]> {
+  const [contact] = run.targetConnections;
+  if (contact)
+    throw new SafemigrateError(
+      'TARGET_CHANGED',
+      `The command connected to the target itself, as ${contact.user ?? 'an unknown role'}: it may have changed it.`,
+      { hint: 'Look at the target. The command has to take its URL from the environment.' },
+    );
+  const compared = await compareTarget(uninterrupted(target), {
+    before: start,
+    start,
+    command: seenCommand(setup, [run]),
+    describeTarget: async () => [],
+  });
+  if (compared.unchanged === false) {
+    const list = compared.changes.map(({ what, evidence }) => `  ${what} (${evidence})`).join('\n');
+    throw new SafemigrateError('TARGET_CHANGED', `The target changed while the command ran:\n${list}`, {
+      hint: 'Look at the target.',
+    });
+  }
+  return [...run.caveats, ...compared.caveats];
 }

@@ -1,4 +1,4 @@
-import { OBSTACLE_RULES } from '../../src/upgrade/obstacles/obstacle-rules.ts';
+import { OBSTACLE_RULES } from '../../src/upgrade/obstacles/find-obstacles.ts';
 
 export const OBSTACLES_PAGE = 'docs/upgrade.md';
 export const OBSTACLES_BLOCK = 'obstacles';

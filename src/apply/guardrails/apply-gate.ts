@@ -1,16 +1,17 @@
+import { formatBytes, formatDuration } from '../../format.ts';
 import type { ActivityReader } from '../../observe/activity-reader.ts';
 import type { PostgresError } from '../../postgres/protocol/messages.ts';
-import { concurrentFailure } from '../../postgres/sql/classify-statement.ts';
+import { concurrentFailure, fieldsIf, settingsNamedBy } from '../../postgres/sql/classify-statement.ts';
+import type { Node } from '../../postgres/sql/tree.ts';
 import type { Gate, GateAnswer, Intent, StatementAttempt } from '../../proxy/observed.ts';
-import type { Guardrails } from '../apply-settings.ts';
+import type { Guardrails, Lag } from '../apply-settings.ts';
+import { pause } from '../retry/backoff.ts';
 import type { InvalidIndexes } from '../retry/invalid-indexes.ts';
 import type { Retries } from '../retry/statement-retries.ts';
 import type { BlockingMonitor } from './blocking-monitor.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
 import type { ManualControl } from './manual-control.ts';
 import type { Compared, RunComparison } from './run-comparison.ts';
-import { awaitStandbys } from './standbys.ts';
-import { settingBy } from './timeouts.ts';
 
 export interface GateParts {
   readonly comparison: RunComparison;
@@ -113,4 +114,52 @@ function notRehearsed(what: string): PostgresError {
     message: `safemigrate runs only rehearsed statements on the target: ${what}`,
     hint: 'The target may have changed, or the command is not deterministic. --on-divergence warn permits the statement.',
   };
+}
+
+const TIMEOUTS = ['lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout'] as const;
+
+/** Returns the timeout that a statement sets: by SET, or by set_config(), whose value is not looked up. */
+export function settingBy(node: Node, sql: string): { setting: string; value: string | null } | undefined {
+  const settings = settingsNamedBy(node);
+  const setting = TIMEOUTS.find((timeout) => settings.includes(timeout));
+  if (setting === undefined) return undefined;
+  if (!fieldsIf(node, 'VariableSetStmt')) return { setting, value: null };
+  return { setting, value: /(?:=|\bto\b)\s*(.+?)\s*;?$/is.exec(sql)?.[1] ?? null };
+}
+
+const LAG = `
+SELECT coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)), 0)::float8 AS bytes,
+       coalesce(max(extract(epoch FROM replay_lag)), 0)::float8 * 1000 AS ms
+  FROM pg_stat_replication WHERE state IN ('streaming', 'catchup')`;
+const CHECK_EVERY_MS = 500;
+
+interface Row {
+  bytes: number;
+  ms: number;
+}
+
+/** Waits until no standby's lag exceeds the limit. If the lag cannot be read, it does not wait. */
+export async function awaitStandbys(
+  activity: ActivityReader,
+  limit: Lag,
+  events: GuardrailEvents,
+  signal: AbortSignal,
+): Promise<void> {
+  const begun = performance.now();
+  for (let said = false; !signal.aborted; said = true) {
+    const [lag] = (await activity.ask<Row>(LAG, [])) ?? [];
+    if (!lag || !exceeds(lag, limit)) {
+      if (said) events.lagged(performance.now() - begun);
+      return;
+    }
+    if (!said)
+      events.say(
+        `a standby is ${formatBytes(lag.bytes)} and ${formatDuration(lag.ms)} behind: the next transaction waits for it (--limit lag)`,
+      );
+    await pause(CHECK_EVERY_MS, signal);
+  }
+}
+
+function exceeds({ bytes, ms }: Row, limit: Lag): boolean {
+  return 'bytes' in limit ? bytes > limit.bytes : ms > limit.durationMs;
 }

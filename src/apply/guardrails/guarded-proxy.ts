@@ -2,6 +2,7 @@ import type { CommandLogin } from '../../command/rewrite.ts';
 import type { Target } from '../../database/target.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import type { Emit } from '../../events.ts';
+import { formatDuration } from '../../format.ts';
 import type { DuringSection } from '../../model/report.ts';
 import { ActivityReader } from '../../observe/activity-reader.ts';
 import { type CommandWatch, type CommandWatchOptions, watchCommand } from '../../observe/command-watch.ts';
@@ -11,8 +12,9 @@ import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { endsWithin } from '../../postgres/ends-within.ts';
 import { withSettings } from '../../postgres/protocol/startup-settings.ts';
-import type { Gate, Observer } from '../../proxy/observed.ts';
-import type { Rehearsed } from '../../rehearsal/receipts/rehearsed.ts';
+import { shapeHash } from '../../postgres/sql/statement-hashes.ts';
+import type { Gate, Observed, Observer } from '../../proxy/observed.ts';
+import type { Rehearsed, RehearsedStatement } from '../../rehearsal/receipts/rehearsed.ts';
 import type { Scope } from '../../scope.ts';
 import type { Guardrails } from '../apply-settings.ts';
 import { InvalidIndexes } from '../retry/invalid-indexes.ts';
@@ -22,7 +24,6 @@ import { BlockingMonitor } from './blocking-monitor.ts';
 import { listenForOrders } from './control.ts';
 import { GuardrailEvents } from './guardrail-events.ts';
 import { ManualControl } from './manual-control.ts';
-import { ProgressTracker } from './progress-tracker.ts';
 import { RunComparison } from './run-comparison.ts';
 
 /** How long to wait for the answers to our own queries. */
@@ -198,4 +199,40 @@ function settingsOf({ lockTimeoutMs, statementTimeoutMs, idleTimeoutMs }: Guardr
   if (statementTimeoutMs > 0) settings.statement_timeout = String(statementTimeoutMs);
   if (idleTimeoutMs > 0) settings.idle_in_transaction_session_timeout = String(idleTimeoutMs);
   return settings;
+}
+
+/** Statements that were faster in the rehearsal are not announced. */
+const ANNOUNCED_FROM_MS = 1_000;
+
+/** Announces each statement that was slow in the rehearsal, with its position and its duration there. */
+export class ProgressTracker {
+  readonly #events: GuardrailEvents;
+  readonly #slow = new Map<string, RehearsedStatement[]>();
+  readonly #of: number;
+  /** Statement ids, so that a retried statement is announced once. */
+  readonly #seen = new Set<number>();
+
+  constructor({ statements }: Rehearsed, events: GuardrailEvents) {
+    this.#events = events;
+    this.#of = statements.length;
+    for (const statement of statements) {
+      if (statement.durationMs < ANNOUNCED_FROM_MS) continue;
+      const alike = this.#slow.get(statement.shape);
+      if (alike) alike.push(statement);
+      else this.#slow.set(statement.shape, [statement]);
+    }
+  }
+
+  observe(event: Observed): void {
+    if (event.type !== 'begin' || this.#slow.size === 0) return;
+    const { id, sql } = event.statement;
+    if (this.#seen.has(id)) return;
+    this.#seen.add(id);
+    const rehearsed = this.#slow.get(shapeHash(sql))?.shift();
+    if (!rehearsed) return;
+    const { index, durationMs } = rehearsed;
+    this.#events.say(
+      `statement ${index} of ${this.#of}, ${formatDuration(durationMs)} in the rehearsal: ${this.#events.named(sql)}`,
+    );
+  }
 }

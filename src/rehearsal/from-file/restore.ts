@@ -8,8 +8,7 @@ import type { ClientPrograms } from '../../local-server/client-programs.ts';
 import { clientEnvironment, databaseArgument } from '../../postgres/connection/client-environment.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
-import type { DumpFile } from './dump-file.ts';
-import { linesToRun } from './dump-text.ts';
+import { type DumpFile, linesToRun } from './dump-file.ts';
 
 /** @throws SafemigrateError `CONFIGURATION` where psql is needed and missing, `CLONE` with the first error. */
 export async function runDump(

@@ -23,14 +23,13 @@ import {
 } from '../../propose/write-script.ts';
 import { cloneAgain, contentsOf } from '../clone-again.ts';
 import type { ExtraRun } from '../extra-run.ts';
-import { measureUnderLoad } from '../measure-under-load.ts';
 import { openGate } from '../open-gate.ts';
 import type { RehearsalContext } from '../prepare.ts';
 import { type CloneRun, type CloneSetup, openWire } from '../run-on-clone.ts';
-import { openSchemaReader } from '../schema-reader.ts';
+import { measureUnderLoad } from '../run-under-load.ts';
+import { openSchemaReader } from '../with-scope.ts';
 import { keepProposal, proposedMigrations, withFileNames } from './keep-proposal.ts';
-import { hazardFactsOf, prove, type Run } from './prove-script.ts';
-import { runScript, type ScriptRun } from './run-script.ts';
+import { hazardFactsOf, prove, type Run, runScript, type ScriptRun } from './prove-script.ts';
 
 // The safer form (--propose), in the order of its steps:
 //

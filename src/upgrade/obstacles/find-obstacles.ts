@@ -4,9 +4,12 @@ import type { UpgradeObstacle } from '../../model/upgrade-model.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import type { OldFacts, RunningServer } from '../old-cluster.ts';
+import { APPLICATION_EFFECTS } from './application-effects.ts';
+import { CHANGED_SETTINGS } from './changed-settings.ts';
+import { INSTALLED_PARTS } from './installed-parts.ts';
+import { LOST_STATE } from './lost-state.ts';
 import type { Found, ObstacleRule, UpgradeFacts } from './obstacle-rule.ts';
-import { OBSTACLE_RULES } from './obstacle-rules.ts';
-import { REFUSED_OTHERWISE } from './refused-objects.ts';
+import { REFUSED_OBJECTS, REFUSED_OTHERWISE } from './refused-objects.ts';
 
 /** Rows that the rules' queries returned, by the code of the rule, and caveats for those that failed. */
 export interface RuleRows {
@@ -93,3 +96,16 @@ function applyRules(facts: UpgradeFacts): UpgradeObstacle[] {
     ];
   });
 }
+
+const ALL = [
+  ...REFUSED_OBJECTS,
+  ...INSTALLED_PARTS,
+  ...APPLICATION_EFFECTS,
+  ...LOST_STATE,
+  ...CHANGED_SETTINGS,
+];
+
+/** Every obstacle that is known, the gravest first. */
+export const OBSTACLE_RULES: readonly ObstacleRule[] = (['error', 'warning', 'notice'] as const).flatMap(
+  (severity) => ALL.filter((rule) => rule.severity === severity),
+);

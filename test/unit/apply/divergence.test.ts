@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { diverges } from '../../../src/apply/guardrails/divergence.ts';
+import { diverges } from '../../../src/apply/guardrails/run-comparison.ts';
 import { blockedBehind } from '../../../src/observe/activity-reader.ts';
 import { parseText } from '../../../src/postgres/sql/parse.ts';
 import { rehearsedOf } from '../../../src/rehearsal/receipts/rehearsed.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { diverges } from '../../../src/apply/guardrails/divergence.ts';
+import { diverges } from '../../../src/apply/guardrails/run-comparison.ts';
 import { StatementLog } from '../../../src/observe/statements.ts';
 import type { Statement } from '../../../src/proxy/observed.ts';
 import { rehearsedOf } from '../../../src/rehearsal/receipts/rehearsed.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { linesToRun, readDumpText } from '../../../src/rehearsal/from-file/dump-text.ts';
+import { linesToRun, readDumpText } from '../../../src/rehearsal/from-file/dump-file.ts';
 
 async function* lines(text: string): AsyncGenerator<string> {
   yield* Buffer.from(text).toString('latin1').split('\n');

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { SchemaChange } from '../../../src/model/report.ts';
-import { withoutExplained } from '../../../src/upgrade/explained-changes.ts';
+import { withoutExplained } from '../../../src/upgrade/ask-application.ts';
 
 const ALL = 'DELETE, INSERT, MAINTAIN, REFERENCES, SELECT, TRIGGER, TRUNCATE, UPDATE';
 const change = (verb: SchemaChange['verb'], kind: string, object: string, sql = ''): SchemaChange => ({

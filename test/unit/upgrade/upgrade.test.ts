@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { UpgradeMode } from '../../../src/model/upgrade-mode.ts';
 import type { ModeSection, UpgradeObstacle } from '../../../src/model/upgrade-model.ts';
-import { judgeUpgrade } from '../../../src/upgrade/judge-upgrade.ts';
+import { judgeUpgrade, recommend } from '../../../src/upgrade/judge-upgrade.ts';
 import { initdbOptions } from '../../../src/upgrade/new-cluster.ts';
 import { findObstacles } from '../../../src/upgrade/obstacles/find-obstacles.ts';
 import type { UpgradeFacts } from '../../../src/upgrade/obstacles/obstacle-rule.ts';
 import { longestSteps } from '../../../src/upgrade/pg-upgrade.ts';
-import { recommend } from '../../../src/upgrade/recommend.ts';
 import { complaintIn, endOf } from '../../../src/upgrade/sandboxed-programs.ts';
 import { endOfFirstStage } from '../../../src/upgrade/use-upgraded.ts';
 
