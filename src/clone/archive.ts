@@ -2,7 +2,7 @@ import { chown, readdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import path from 'node:path';
 import { codeOf, SafemigrateError } from '../errors.ts';
 import { usableInstallation } from '../local-server/installation.ts';
-import { makeFolder } from '../ownership/folder-mark.ts';
+import { makeFolder } from '../ownership/folder-records.ts';
 import type { Scope } from '../scope.ts';
 import { type BaseBackup, readBaseBackup } from './archive/base-backup.ts';
 import { type MissingWal, restoreCommandFor, supplyWal } from './archive/supply-wal.ts';

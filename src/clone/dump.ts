@@ -1,6 +1,6 @@
 import { SafemigrateError } from '../errors.ts';
 import type { ClientPrograms } from '../local-server/client-programs.ts';
-import { makeWorkFolder } from '../local-server/work-folder.ts';
+import { makeWorkFolder } from '../local-server/folder-cleaner.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { droppingStatement } from '../ownership/drop.ts';
 import { nameTarget } from '../ownership/folder-records.ts';

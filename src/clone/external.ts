@@ -11,8 +11,8 @@ import {
   externalVariables,
   writeExternal,
 } from '../ownership/external-clones.ts';
-import { ourStamp } from '../ownership/folder-records.ts';
 import { MadeDatabases } from '../ownership/made-databases.ts';
+import { ourStamp } from '../ownership/process-stamp.ts';
 import { runShell } from '../ownership/shell-command.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { withoutPassword } from '../postgres/connection/connection-text.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type Compare, compareByText } from '../database/same-target.ts';
 import { SafemigrateError } from '../errors.ts';
-import { makeWorkFolder } from '../local-server/work-folder.ts';
+import { makeWorkFolder } from '../local-server/folder-cleaner.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import { newestClientPrograms } from '../local-server/client-programs.ts';
-import { makeWorkFolder } from '../local-server/work-folder.ts';
+import { makeWorkFolder } from '../local-server/folder-cleaner.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { connectionValues, VARIABLES } from '../postgres/connection/connection-url.ts';
 import type { Session } from '../postgres/connection/session.ts';

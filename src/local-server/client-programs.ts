@@ -26,12 +26,6 @@ export interface ClientPrograms {
   readonly version: string;
 }
 
-/** Why no fitting programs are here, and what would help. */
-export interface Absent {
-  readonly reason: string;
-  readonly enable: string;
-}
-
 export interface WantedPrograms {
   /** All of them in one folder; the first one is asked for its version. */
   readonly programs: readonly [ClientProgram, ...ClientProgram[]];
@@ -43,7 +37,7 @@ export interface WantedPrograms {
 
 const run = promisify(execFile);
 
-/** Where packages put them, a folder for each version. */
+/** The folders of packages, a folder for each version. */
 const BESIDE_EACH_OTHER: readonly (readonly [parent: string, rest: string])[] = [
   ['/usr/lib/postgresql', 'bin'],
   ['/usr', 'bin'],
@@ -55,11 +49,12 @@ const VERSIONED = /^(\d+|pgsql-\d+|postgresql@\d+|libpq)$/;
 /**
  * The client programs that fit best: those of PGBIN if they will do, else those of the nearest version that is not too
  * old, in the folders of packages and in PATH. Nothing of them comes with safemigrate.
+ * @returns the reason if there are none, and what would help.
  */
 export async function findClientPrograms(
   wanted: WantedPrograms,
   environment: NodeJS.ProcessEnv = process.env,
-): Promise<ClientPrograms | Absent> {
+): Promise<ClientPrograms | ReturnType<typeof absence>> {
   const { atLeast, atMost = Number.POSITIVE_INFINITY } = wanted;
   const fits = ({ major }: ClientPrograms) => major >= atLeast && major <= atMost;
   const preferred = await preferredPrograms(wanted.programs, environment);
@@ -130,7 +125,7 @@ async function programsIn(
   }
 }
 
-function absence({ programs, atLeast, atMost }: WantedPrograms, found: readonly ClientPrograms[]): Absent {
+function absence({ programs, atLeast, atMost }: WantedPrograms, found: readonly ClientPrograms[]) {
   const names = programs.join(' and ');
   const fitting = atMost === undefined ? `${atLeast} or newer` : `${atLeast} to ${atMost}`;
   const [newest] = [...found].sort((one, other) => other.major - one.major);

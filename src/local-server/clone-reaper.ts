@@ -5,6 +5,7 @@ import { Socket } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { SafemigrateError } from '../errors.ts';
+import { doubtOfFolder, entryFile, type FolderEntry, removeEntry } from '../ownership/folder-records.ts';
 import { shippedFile } from '../package.ts';
 
 /**
@@ -13,27 +14,22 @@ import { shippedFile } from '../package.ts';
  */
 const SCRIPT = readFileSync(shippedFile('local-server/reaper.sh'), 'utf8');
 
-export interface ReaperOrder {
-  /** Resolved: without symbolic links. Need not exist yet. */
-  readonly folder: string;
-  /** Run in `<folder>/mark.json`. */
-  readonly run: string;
-  /** The file that tells `safemigrate list` of it, removed at the end. */
-  readonly entry: string;
-  /** Removed with it, wherever it is. */
-  readonly socketFolder: string;
-  /** 0: at once. */
-  readonly ttlMs: number;
-  readonly floorBytes: number;
+/**
+ * The folder, without symbolic links, which need not exist yet; its run, by which the record is found that is removed at the end;
+ * the folder of the socket, which is removed as well; and a shell command that releases what removing the folder does not.
+ */
+export interface ReaperOrder extends Pick<FolderEntry, 'folder' | 'run' | 'socketFolder' | 'release'> {
+  /** Time until its end. Default: it ends at once. */
+  readonly ttlMs?: number;
+  /** Free space below which it ends. Default: none. */
+  readonly floorBytes?: number;
   /** A folder whose file system's free space is watched. Default: the parent of the folder. */
   readonly space?: string;
-  /** A shell command that gives back what removing the folder does not. */
-  readonly release: string | null;
   /** It only ends the server, and leaves the folder. */
   readonly stopsOnly?: boolean;
 }
 
-/** Why it ended the server: `owner` where the owner wanted it or died. */
+/** The reason for the end of the server: `owner` if the owner wanted it or died. */
 export type Ending =
   | { readonly reason: 'owner' | 'asked' | 'time' | 'gone' }
   | { readonly reason: 'space'; readonly freeBytes: number }
@@ -57,14 +53,14 @@ export interface CloneReaper {
 
 /** @throws SafemigrateError `SERVER` where no process can be started. */
 export async function startCloneReaper(order: ReaperOrder): Promise<CloneReaper> {
-  const { folder, run, entry, socketFolder, ttlMs, floorBytes, release, stopsOnly } = order;
+  const { folder, run, socketFolder, ttlMs = 0, floorBytes = 0, release, stopsOnly } = order;
   const space = order.space ?? path.dirname(folder);
   const deadline = ttlMs <= 0 ? 0 : Math.ceil((Date.now() + ttlMs) / 1000);
   const floor = Math.ceil(floorBytes / 1024);
   const words = [
     folder,
     run,
-    entry,
+    entryFile(run),
     socketFolder,
     deadline,
     floor,
@@ -118,4 +114,35 @@ function parseEnding(line: string): Ending {
   const [reason = '', value] = line.split(' ');
   if (reason === 'space') return { reason, freeBytes: Number(value) * 1024 };
   return { reason: (['owner', 'asked', 'time', 'gone'] as const).find((word) => word === reason) ?? 'lost' };
+}
+
+/**
+ * Stops the server in a recorded folder and removes the folder, if both are what the entry says; the caller knows that
+ * they are no longer needed. An entry without a folder is dropped.
+ * @throws SafemigrateError `NOT_OURS` where the folder is not provably the run's; `CLONE` when it is still there.
+ */
+export async function endFolder(entry: FolderEntry): Promise<void> {
+  const { run, folder, socketFolder, release } = entry;
+  const doubt = await doubtOf(entry);
+  if (doubt) {
+    throw new SafemigrateError('NOT_OURS', `${folder} was not removed: ${doubt}.`, {
+      hint: `Look at it yourself; then remove it and ${entryFile(run)}.`,
+    });
+  }
+  // The one that ends what runs and removes what is there is the watchdog; this one's time is up from the start.
+  const watchdog = await startCloneReaper({ folder, run, socketFolder, release });
+  if ((await watchdog.end('gone')) !== 'gone') {
+    throw new SafemigrateError('CLONE', `${folder} could not be removed.`, {
+      hint: `Remove it yourself: rm -rf ${folder}; then \`safemigrate clean\`.`,
+    });
+  }
+  await removeEntry(run);
+}
+
+async function doubtOf({ run, folder, socketFolder }: FolderEntry): Promise<string | null> {
+  const name = `safemigrate_${run}`;
+  if (path.basename(folder) !== name) return `its name is not ${name}`;
+  if (socketFolder !== path.join(folder, 'socket') && path.basename(socketFolder) !== name)
+    return `${socketFolder} is not named ${name}`;
+  return doubtOfFolder(folder, run);
 }

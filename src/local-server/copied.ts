@@ -52,7 +52,7 @@ const POLL_MS = 2;
 
 /**
  * Starts a server on a copied data directory, and waits until it has recovered. It outlives this process: a watchdog
- * (watchdog.ts) must know its folder already.
+ * (clone-reaper.ts) must know its folder already.
  * @throws SafemigrateError `CLONE` with the end of its log; `INTERRUPTED`.
  */
 export async function startCopied(options: CopiedOptions): Promise<CopiedServer> {
@@ -77,24 +77,23 @@ export async function startCopied(options: CopiedOptions): Promise<CopiedServer>
   // The next program in this folder writes its own.
   const pid = Number(await readFile(path.join(folder, 'server.pid'), 'utf8'));
   server.unref();
-  return { ended, stop: () => stop(server, { pid, data, exited }) };
+  return { ended, stop: () => stop(server, exited, pid, data) };
 }
 
 function settingWords(settings: Settings): string[] {
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }
 
-interface Running {
-  readonly pid: number;
-  readonly data: string;
-  readonly exited: Promise<unknown>;
-}
-
 /**
  * Sends SIGINT, PostgreSQL's fast shutdown. The server's user can write the file that its number was read from: only a process that
  * works in the data directory is signalled.
  */
-async function stop(server: ChildProcess, { pid, data, exited }: Running): Promise<void> {
+async function stop(
+  server: ChildProcess,
+  exited: Promise<unknown>,
+  pid: number,
+  data: string,
+): Promise<void> {
   const runs = () => server.exitCode === null && server.signalCode === null;
   server.ref();
   if (runs()) {

@@ -1,13 +1,16 @@
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { promisify } from 'node:util';
-import { messageOf, SafemigrateError } from '../errors.ts';
-import { doubtOfFolder, type Owner } from '../ownership/folder-mark.ts';
-import { entryFile, type FolderEntry, type StartOrder } from '../ownership/folder-records.ts';
+import * as z from 'zod/mini';
+import { codeOf, messageOf, SafemigrateError } from '../errors.ts';
+import { doubtOfFolder, type FolderEntry, type Owner, type StartOrder } from '../ownership/folder-records.ts';
+import { livenessOf, ourStamp, processStampSchema } from '../ownership/process-stamp.ts';
 import { shippedFile } from '../package.ts';
 import { startCloneReaper } from './clone-reaper.ts';
 import { type CopiedServer, startCopied } from './copied.ts';
-import { lockReset } from './reset-lock.ts';
 
 const execute = promisify(execFile);
 
@@ -69,16 +72,7 @@ export async function resetClone(entry: FolderEntry, signal: AbortSignal): Promi
 
 /** The reaper knows how to end a server and what it has started. */
 async function endServer({ folder, run, socketFolder }: FolderEntry): Promise<void> {
-  const reaper = await startCloneReaper({
-    folder,
-    run,
-    socketFolder,
-    entry: entryFile(run),
-    ttlMs: 0,
-    floorBytes: 0,
-    release: null,
-    stopsOnly: true,
-  });
+  const reaper = await startCloneReaper({ folder, run, socketFolder, release: null, stopsOnly: true });
   if ((await reaper.end('gone')) !== 'gone')
     throw new SafemigrateError('CLONE', `The server in ${folder} could not be ended.`);
 }
@@ -99,5 +93,74 @@ async function shell(owner: Owner | undefined, words: string[]): Promise<void> {
       hint: 'A clone that can be reset must lie on a file system whose files can share blocks (XFS, btrfs, ZFS).',
       cause: error,
     });
+  }
+}
+
+/**
+ * Takes the lock of the clone in this folder: a file with the stamp of the process that holds it. That of a dead process is taken
+ * over. @returns what gives it back.
+ * @throws SafemigrateError `CLONE` if another process has it.
+ */
+export async function lockReset(folder: string): Promise<() => Promise<void>> {
+  return take(path.join(folder, 'reset.lock'), folder);
+}
+
+async function take(file: string, folder: string): Promise<() => Promise<void>> {
+  const own = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;
+  await writeFile(own, JSON.stringify(await ourStamp()), { flag: 'wx' });
+  try {
+    if (!(await isLinked(own, file))) await takeOver(own, file, folder);
+  } finally {
+    await rm(own, { force: true });
+  }
+  return () => rm(file, { force: true });
+}
+
+/** Replaces the lock of a dead process. Only who has the lock for that does it, or two could replace one after the other. */
+async function takeOver(own: string, file: string, folder: string): Promise<void> {
+  await refuseLiving(file, folder);
+  const release = await take(`${file}.next`, folder);
+  try {
+    if (await refuseLiving(file, folder)) await rename(own, file);
+    // Somebody else has replaced it before, and given it back.
+    else if (!(await isLinked(own, file))) throw busy(folder, 'another process');
+  } finally {
+    await release();
+  }
+}
+
+async function isLinked(own: string, file: string): Promise<boolean> {
+  try {
+    await link(own, file);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+/** Returns whether there is the lock of a dead process. */
+async function refuseLiving(file: string, folder: string): Promise<boolean> {
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (text === undefined) return false;
+  const stamp = z.safeParse(processStampSchema, parsed(text)).data;
+  if (!stamp || (await livenessOf(stamp)) === 'dead') return true;
+  throw busy(folder, `the process ${stamp.pid}`);
+}
+
+function busy(folder: string, holder: string): SafemigrateError {
+  return new SafemigrateError('CLONE', `The clone in ${folder} is being reset by ${holder}.`, {
+    hint: 'Nothing was changed. Wait for it to end.',
+  });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }

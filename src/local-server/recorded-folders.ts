@@ -1,12 +1,13 @@
 import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { messageOf } from '../errors.ts';
+import { type Cleaning, cleanEach } from '../ownership/drop.ts';
 import { type FolderEntry, readEntries } from '../ownership/folder-records.ts';
 import { type Liveness, livenessOf } from '../ownership/process-stamp.ts';
+import type { UnreadableFile } from '../ownership/state-files.ts';
 import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
-import { endFolder } from './remove-folder.ts';
+import { endFolder } from './clone-reaper.ts';
 
-/** A folder that a run has made on this machine, as this user's state folder tells of it. */
+/** A folder that a run has made on this machine, as this user's state folder records it. */
 export interface RecordedFolder {
   readonly entry: FolderEntry;
   /**
@@ -18,14 +19,12 @@ export interface RecordedFolder {
   readonly present: boolean;
 }
 
-export interface UnreadableEntry {
-  readonly file: string;
-  readonly unreadable: string;
-}
-
-export async function recordedFolders(): Promise<(RecordedFolder | UnreadableEntry)[]> {
-  const entries = await readEntries();
-  return Promise.all(entries.map((entry) => ('unreadable' in entry ? entry : judge(entry))));
+export async function recordedFolders(): Promise<(RecordedFolder | UnreadableFile)[]> {
+  return Promise.all(
+    (await readEntries()).map((entry): Promise<RecordedFolder> | UnreadableFile =>
+      'holds' in entry ? judge(entry) : entry,
+    ),
+  );
 }
 
 /** Space that it takes beyond what it shares, in bytes; null if that cannot be determined. */
@@ -51,43 +50,29 @@ function stateOf({ kept }: FolderEntry, owner: Liveness, watchdog: Liveness): Re
   return watchdog;
 }
 
-export interface FolderCleaning {
-  readonly removed: string[];
-  readonly left: { folder: string; reason: string }[];
-  readonly failed: { folder: string; reason: string }[];
-}
-
 /**
  * Ends and removes those whose run and watchdog are dead, and drops entries of folders that are gone. The clone of a restored dump
  * lies in the dump's folder: it comes first, so that its server is ended before its files are gone.
  */
-export async function cleanFolders(options: { kept: boolean }): Promise<FolderCleaning> {
-  const result: FolderCleaning = { removed: [], left: [], failed: [] };
-  for (const found of (await recordedFolders()).sort(innerFirst)) {
-    if ('unreadable' in found) {
-      if (await dropIfNeverWritten(found.file)) continue;
-      result.left.push({ folder: found.file, reason: `it cannot be read: ${found.unreadable}` });
-      continue;
-    }
-    const { folder } = found.entry;
-    const reason = reasonToLeave(found, options);
-    if (reason !== null) {
-      result.left.push({ folder, reason });
-      continue;
-    }
-    try {
-      await endFolder(found.entry);
-      if (found.present) result.removed.push(folder);
-    } catch (error) {
-      result.failed.push({ folder, reason: messageOf(error) });
-    }
-  }
-  return result;
+export async function cleanFolders({ kept }: { kept: boolean }): Promise<Cleaning> {
+  const found: (RecordedFolder | UnreadableFile)[] = [];
+  for (const each of await recordedFolders())
+    if ('entry' in each || !(await dropIfNeverWritten(each.file))) found.push(each);
+  const depthOf = (each: RecordedFolder | UnreadableFile) => nameOf(each).split(path.sep).length;
+  return cleanEach(
+    found.sort((one, other) => depthOf(other) - depthOf(one)),
+    nameOf,
+    (each) => reasonToLeave(each, kept),
+    async (each) => {
+      if (!('entry' in each)) return false;
+      await endFolder(each.entry);
+      return each.present;
+    },
+  );
 }
 
-function innerFirst(one: RecordedFolder | UnreadableEntry, other: RecordedFolder | UnreadableEntry): number {
-  const depth = (each: typeof one) => ('entry' in each ? each.entry.folder.split(path.sep).length : 0);
-  return depth(other) - depth(one);
+function nameOf(found: RecordedFolder | UnreadableFile): string {
+  return 'entry' in found ? found.entry.folder : found.file;
 }
 
 /** An entry comes before the folder: one whose writing was cut off in the middle stands for nothing. */
@@ -102,11 +87,12 @@ async function dropIfNeverWritten(file: string): Promise<boolean> {
 
 const BEING_WRITTEN_MS = 60_000;
 
-function reasonToLeave({ state, present }: RecordedFolder, options: { kept: boolean }): string | null {
+function reasonToLeave(found: RecordedFolder | UnreadableFile, clearsKept: boolean): string | null {
+  if ('unreadable' in found) return `it cannot be read: ${found.unreadable}`;
+  const { state, present } = found;
   if (state === 'alive') return 'its run is still alive';
   if (!present) return null;
   if (state === 'unknown') return 'whether its run is alive cannot be seen from here';
-  if (state === 'kept' && !options.kept)
-    return 'it was kept on request; `safemigrate clean --kept` removes it';
+  if (state === 'kept' && !clearsKept) return 'it was kept on request; `safemigrate clean --kept` removes it';
   return null;
 }

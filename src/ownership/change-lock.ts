@@ -37,13 +37,6 @@ SELECT l.pid, a.usename AS "user", a.application_name AS application, a.backend_
    AND l.objid = ($1::pg_catalog.int8 & 4294967295)::pg_catalog.oid`;
 const TAKE = 'SELECT pg_catalog.pg_try_advisory_lock($1::pg_catalog.int8) AS taken';
 
-interface Holder {
-  readonly pid: number;
-  readonly user: string | null;
-  readonly application: string | null;
-  readonly since: string | null;
-}
-
 /**
  * Does the work while this run alone may change the target. The work begins without the lock if the only database for it is the
  * target itself, where a session would be in the way of the clone, or if there is none: then takeInside() takes it, once the
@@ -87,7 +80,12 @@ async function takeLock(session: Session, target: string): Promise<void> {
   const key = keyOf(target);
   const [row] = await session.query<{ taken: boolean }>(TAKE, [key]);
   if (row?.taken) return;
-  const [holder] = await session.query<Holder>(HOLDER, [key]);
+  const [holder] = await session.query<{
+    pid: number;
+    user: string | null;
+    application: string | null;
+    since: string | null;
+  }>(HOLDER, [key]);
   const who = holder
     ? `: process ${holder.pid} of ${holder.user ?? 'another role'} (${holder.application ?? 'no application name'}), ` +
       `since ${holder.since ?? 'an unknown time'}`

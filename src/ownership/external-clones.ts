@@ -1,10 +1,11 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import { messageOf, SafemigrateError } from '../errors.ts';
+import { SafemigrateError } from '../errors.ts';
 import { withoutPassword } from '../postgres/connection/connection-text.ts';
-import { absolutePath, processStampSchema } from './folder-records.ts';
-import { livenessOf } from './process-stamp.ts';
+import { type Cleaning, cleanEach } from './drop.ts';
+import { absolutePath } from './folder-records.ts';
+import { livenessOf, processStampSchema } from './process-stamp.ts';
 import { type RunId, runIdSchema } from './run-id.ts';
 import { runShell } from './shell-command.ts';
 import { readStateFiles, stateFolder, type UnreadableFile, writeStateFile } from './state-files.ts';
@@ -84,41 +85,27 @@ export async function externalClones(): Promise<(ExternalClone | UnreadableFile)
   );
 }
 
-export interface ExternalCleaning {
-  readonly removed: string[];
-  readonly left: { name: string; reason: string }[];
-  readonly failed: { name: string; reason: string }[];
-}
-
 /** Removes the clones of dead runs; kept ones only if `kept` is set. */
-export async function cleanExternals(options: { kept: boolean }): Promise<ExternalCleaning> {
-  const result: ExternalCleaning = { removed: [], left: [], failed: [] };
-  for (const found of await externalClones()) {
-    if ('unreadable' in found) {
-      result.left.push({ name: found.file, reason: `it cannot be read: ${found.unreadable}` });
-      continue;
-    }
-    const { target, run } = found.entry;
-    const name = `external clone of ${target.database}, run ${run}`;
-    const reason = reasonToLeave(found, options);
-    if (reason !== null) {
-      result.left.push({ name, reason });
-      continue;
-    }
-    try {
-      await destroyExternal(found.entry);
-      result.removed.push(name);
-    } catch (error) {
-      result.failed.push({ name, reason: messageOf(error) });
-    }
-  }
-  return result;
+export async function cleanExternals({ kept }: { kept: boolean }): Promise<Cleaning> {
+  return cleanEach(
+    await externalClones(),
+    (found) =>
+      'entry' in found
+        ? `external clone of ${found.entry.target.database}, run ${found.entry.run}`
+        : found.file,
+    (found) => reasonToLeave(found, kept),
+    async (found) => {
+      if ('entry' in found) await destroyExternal(found.entry);
+      return true;
+    },
+  );
 }
 
-function reasonToLeave({ state }: ExternalClone, options: { kept: boolean }): string | null {
+function reasonToLeave(found: ExternalClone | UnreadableFile, clearsKept: boolean): string | null {
+  if ('unreadable' in found) return `it cannot be read: ${found.unreadable}`;
+  const { state } = found;
   if (state === 'alive') return 'its run is still alive';
   if (state === 'unknown') return 'it is not known here whether its run is alive';
-  if (state === 'kept' && !options.kept)
-    return 'it was kept on request; `safemigrate clean --kept` removes it';
+  if (state === 'kept' && !clearsKept) return 'it was kept on request; `safemigrate clean --kept` removes it';
   return null;
 }

@@ -4,7 +4,7 @@ import { parseRunId, RUN_ID_LENGTH, type RunId, runIdSchema } from './run-id.ts'
 const oid = z.int().check(z.positive());
 
 /**
- * Mark that safemigrate writes on the databases it makes (COMMENT ON DATABASE; for folders see folder-mark.ts), so that a later
+ * Mark that safemigrate writes on the databases it makes (COMMENT ON DATABASE; for folders see folder-records.ts), so that a later
  * process can determine whose they are, whether their owner lives, and whether this really is the thing that was marked:
  * a copy of a cluster carries production's marks inside it, so a mark names the identity of its thing.
  */
@@ -28,9 +28,9 @@ const mark = z.object({
   comment: z.exactOptional(z.string()),
   /** For a kept original: OID of the database that has its name now. */
   successor: z.exactOptional(oid),
-  /** For a kept original: rows written in its successor before that took the name (swap/writes.ts). */
+  /** For a kept original: rows written in its successor before that took the name (swap/database-state.ts). */
   writes: z.exactOptional(z.string()),
-  /** For a kept original: digests of its successor's properties when that took the name (swap/cluster-properties.ts). */
+  /** For a kept original: digests of its successor's properties when that took the name (swap/database-state.ts). */
   properties: z.exactOptional(z.readonly(z.record(z.string(), z.string()))),
   /** Time of the last reset of the server's counters. */
   countedSince: z.exactOptional(z.string()),

@@ -2,19 +2,22 @@ import { execFile } from 'node:child_process';
 import { readFile, readlink } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { promisify } from 'node:util';
+import * as z from 'zod/mini';
 
 const run = promisify(execFile);
 
 /** Identifies a process for later: process ids are reused, but not together with the start time. */
-export interface ProcessStamp {
-  readonly pid: number;
+export const processStampSchema = z.object({
+  pid: z.int().check(z.positive()),
   /** Start time in the system's format, only compared. */
-  readonly started: string;
+  started: z.string(),
   /** Boot of the machine and its pid namespace (containers have their own). */
-  readonly machine: string;
-  readonly boot: string;
-  readonly world: string;
-}
+  machine: z.string(),
+  boot: z.string(),
+  world: z.string(),
+});
+
+export type ProcessStamp = Readonly<z.infer<typeof processStampSchema>>;
 
 /** `unknown`: the process was in a pid namespace that this process cannot see. */
 export type Liveness = 'alive' | 'dead' | 'unknown';
@@ -24,6 +27,13 @@ export async function stampOf(pid: number): Promise<ProcessStamp | undefined> {
   const started = await startOf(pid);
   if (started === undefined) return undefined;
   return { pid, started, ...(await here()) };
+}
+
+/** Describes this process as the owner of what it creates. */
+export async function ourStamp(): Promise<ProcessStamp> {
+  const stamp = await stampOf(process.pid);
+  if (stamp === undefined) throw new Error('a process that runs is found by its number');
+  return stamp;
 }
 
 export async function livenessOf(stamp: ProcessStamp): Promise<Liveness> {

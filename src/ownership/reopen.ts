@@ -1,16 +1,13 @@
 import { type InspectOptions, type Visit, visitTarget } from '../database/inspect.ts';
 import { onPrimary } from '../database/server-identity.ts';
-import { SafemigrateError } from '../errors.ts';
+import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { withSession } from '../postgres/session-helpers.ts';
+import { identifier, literal } from '../postgres/sql/quote.ts';
 import { openMaintenanceSession } from './control-session.ts';
-import { openDatabase } from './database-access.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
 import type { RunId } from './run-id.ts';
-
-/** Time limit for the lock on the database's row. */
-const LOCK_MS = 5_000;
 
 /**
  * Reopens the targets that a dead run has closed for a swap, and restores their comments. Such a target was not renamed, and is
@@ -23,7 +20,7 @@ export async function reopenTargets(session: Session): Promise<OwnedDatabase[]> 
     ({ ownershipStatus, owning }) => ownershipStatus === 'closed' && owning === 'dead',
   );
   for (const { name, mark } of closed)
-    await openDatabase(session, { database: name, comment: mark?.comment ?? null, timeoutMs: LOCK_MS });
+    await inTransaction(session, openingStatements(name, mark?.comment ?? null));
   return closed;
 }
 
@@ -62,4 +59,44 @@ export function whoMayWait({ mark }: Pick<OwnedDatabase, 'mark'>): string {
   const consoles = mark?.pgbouncer ?? [];
   if (consoles.length === 0) return '';
   return `; PgBouncer at ${consoles.join(', ')} may be paused: \`safemigrate clean --pgbouncer URL\` resumes it`;
+}
+
+/** Lists the statements that reopen a database which was closed for a swap, and restore its comment. They can be repeated. */
+export function openingStatements(database: string, comment: string | null): string[] {
+  return [
+    `ALTER DATABASE ${identifier(database)} ALLOW_CONNECTIONS true`,
+    `COMMENT ON DATABASE ${identifier(database)} IS ${comment === null ? 'NULL' : literal(comment)}`,
+  ];
+}
+
+/** Time limit for the lock on a database's row, and for its sessions to end. */
+export const LOCK_TIMEOUT_MS = 5_000;
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/**
+ * Runs the statements in one transaction with a lock timeout: another open transaction that commented on the database, or changed
+ * its settings, holds the lock on its row.
+ * @throws SafemigrateError `STALL` if the lock was not granted in time; nothing is changed then.
+ */
+export async function inTransaction(
+  session: Session,
+  statements: readonly string[],
+  beforeCommit: () => Promise<void> = async () => {},
+  timeoutMs: number = LOCK_TIMEOUT_MS,
+): Promise<void> {
+  await session.query('BEGIN');
+  try {
+    await session.query(`SET LOCAL lock_timeout = ${Math.ceil(timeoutMs)}`);
+    for (const statement of statements) await session.query(statement);
+    await beforeCommit();
+    await session.query('COMMIT');
+  } catch (error) {
+    // The first error counts: after a lost connection this one fails as well.
+    await session.query('ROLLBACK').catch(() => {});
+    if (sqlstateOf(error) !== LOCK_NOT_AVAILABLE) throw error;
+    throw new SafemigrateError('STALL', 'Another transaction holds the lock on the database itself.', {
+      cause: error,
+      hint: 'It has run COMMENT ON DATABASE or ALTER DATABASE and is still open. This step changed nothing.',
+    });
+  }
 }

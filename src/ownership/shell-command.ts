@@ -12,25 +12,22 @@ export interface ShellOrder {
   readonly signal?: AbortSignal;
 }
 
-export interface ShellResult {
-  readonly stdout: string;
-  /** null for success, else the failure with the end of its standard error. */
-  readonly failure: string | null;
-}
-
 const GRACE_MS = 5_000;
 const MAX_OUTPUT = 1_000_000;
 /** A background process may keep its output open forever. */
 const DRAIN_MS = 500;
 
-/** Runs a command of the user by `sh -c` and waits for its end; its output is not shown. */
+/**
+ * Runs a command of the user by `sh -c` and waits for its end; its output is not shown.
+ * @returns as `failure` null for success, else the failure with the end of its standard error.
+ */
 export async function runShell({
   command,
   folder,
   variables,
   timeoutMs,
   signal,
-}: ShellOrder): Promise<ShellResult> {
+}: ShellOrder): Promise<{ stdout: string; failure: string | null }> {
   const child = spawn('/bin/sh', ['-c', command], {
     cwd: folder,
     detached: true,

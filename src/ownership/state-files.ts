@@ -13,16 +13,16 @@ export function stateFolder(environment: NodeJS.ProcessEnv = process.env): strin
 }
 
 /**
- * Appends a state as one line; the last complete line counts, so a kill leaves the former state and no other file.
- * @param flush whether it must survive a loss of power.
+ * Appends a state as one line, which survives a loss of power; the last complete line counts, so a kill leaves the former state and
+ * no other file.
  * @throws SafemigrateError `CONFIGURATION`
  */
-export async function writeStateFile(file: string, content: unknown, flush = true): Promise<void> {
+export async function writeStateFile(file: string, content: unknown): Promise<void> {
   try {
     await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
     const foreign = await foreignFolder(path.dirname(file));
     if (foreign !== undefined) throw new Error(foreign);
-    await appendFile(file, `${JSON.stringify(content)}\n`, { mode: 0o600, flush });
+    await appendFile(file, `${JSON.stringify(content)}\n`, { mode: 0o600, flush: true });
   } catch (error) {
     throw new SafemigrateError('CONFIGURATION', `${file} cannot be written: ${messageOf(error)}`, {
       cause: error,

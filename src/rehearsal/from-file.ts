@@ -6,7 +6,7 @@ import { type Emit, inPhase } from '../events.ts';
 import { embeddedBinaries, type ServerVersion } from '../local-server/binaries.ts';
 import { newestClientPrograms } from '../local-server/client-programs.ts';
 import { type Server, startServer } from '../local-server/embedded.ts';
-import { makeWorkFolder } from '../local-server/work-folder.ts';
+import { makeWorkFolder } from '../local-server/folder-cleaner.ts';
 import type { Caveat } from '../model/report.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';

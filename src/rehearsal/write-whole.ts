@@ -1,6 +1,6 @@
 import { link, mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { makeWorkFolder } from '../local-server/work-folder.ts';
+import { makeWorkFolder } from '../local-server/folder-cleaner.ts';
 
 const OWN_FILE = { flag: 'wx', mode: 0o600 } as const;
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import { plural } from '../format.ts';
-import { inTransaction } from '../ownership/database-access.ts';
+import { inTransaction, LOCK_TIMEOUT_MS } from '../ownership/reopen.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 
@@ -21,31 +21,27 @@ export interface Fence {
   readonly ended: number;
 }
 
-export interface FenceOptions {
-  readonly database: string;
-  readonly oid: number;
-  /**
-   * Mark that COMMENT ON DATABASE holds while the database is fenced, so that whoever finds it knows its owner. Absent if the
-   * database carries a mark of ours already.
-   */
-  readonly mark?: string;
-  /** Time limit for the lock on the database's row, and for its sessions to end. */
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal;
-}
-
 /**
  * Closes the database to new connections and terminates its sessions. If it throws, the database may be closed: the caller
  * reopens it, by an undo that it registered before.
+ * @param mark for COMMENT ON DATABASE while the database is fenced, so that its owner can be found. Null if the database has a
+ * mark of ours already.
+ * @param timeoutMs limit for the lock on the database's row, and for its sessions to end.
  * @throws SafemigrateError `SESSIONS` if sessions stay, `PRIVILEGE`, `STALL` if the lock was not granted in time.
  */
-export async function closeDatabase(session: Session, options: FenceOptions): Promise<Fence> {
-  const { database, oid, mark, timeoutMs } = options;
-  await inTransaction(session, timeoutMs, [
-    ...(mark === undefined ? [] : [`COMMENT ON DATABASE ${identifier(database)} IS ${literal(mark)}`]),
+export async function closeDatabase(
+  session: Session,
+  { database, oid }: Pick<Fence, 'database' | 'oid'>,
+  mark: string | null,
+  signal: AbortSignal,
+  timeoutMs: number = LOCK_TIMEOUT_MS,
+): Promise<Fence> {
+  const statements = [
+    ...(mark === null ? [] : [`COMMENT ON DATABASE ${identifier(database)} IS ${literal(mark)}`]),
     `ALTER DATABASE ${identifier(database)} ALLOW_CONNECTIONS false`,
-  ]);
-  const ended = await terminateSessions(session, options);
+  ];
+  await inTransaction(session, statements, undefined, timeoutMs);
+  const ended = await terminateSessions(session, { database, oid }, timeoutMs, signal);
   const row = await readRow(session, oid);
   if (!row || row.open || row.name !== database) throw reopened(database);
   return { database, oid, xmin: row.xmin, ended };
@@ -66,10 +62,7 @@ export function reopened(database: string): SafemigrateError {
 const ROW = `
 SELECT datname AS name, datallowconn AS open, xmin::text FROM pg_database WHERE oid = $1`;
 
-async function readRow(
-  session: Session,
-  oid: number,
-): Promise<{ name: string; open: boolean; xmin: string } | undefined> {
+async function readRow(session: Session, oid: number) {
   const [row] = await session.query<{ name: string; open: boolean; xmin: string }>(ROW, [oid]);
   return row;
 }
@@ -80,7 +73,7 @@ async function readRow(
  * and the server itself ends it for CREATE DATABASE and RENAME.
  */
 const PRESENT = `
-SELECT p.pid, a.usesysid IS NOT NULL AS logged_in
+SELECT p.pid, a.usesysid IS NOT NULL AS "loggedIn"
   FROM (SELECT pid FROM pg_stat_activity WHERE datid = $1::oid
          UNION
         SELECT pid FROM pg_locks
@@ -96,14 +89,16 @@ const POLL_MS = 10;
 /** The barrier. @returns the number of sessions that were terminated. */
 async function terminateSessions(
   session: Session,
-  { database, oid, timeoutMs, signal }: FenceOptions,
+  { database, oid }: Pick<Fence, 'database' | 'oid'>,
+  timeoutMs: number,
+  signal: AbortSignal,
 ): Promise<number> {
   const deadline = performance.now() + timeoutMs;
   const ended = new Set<number>();
   for (;;) {
     signal.throwIfAborted();
     await session.query(CLEAR_SNAPSHOT);
-    const present = await session.query<Present>(PRESENT, [oid]);
+    const present = await session.query<{ pid: number; loggedIn: boolean }>(PRESENT, [oid]);
     if (present.length === 0) return ended.size;
     if (performance.now() > deadline)
       throw new SafemigrateError(
@@ -113,24 +108,25 @@ async function terminateSessions(
           hint: `It will be reopened. Their process IDs: ${present.map(({ pid }) => pid).join(', ')}.`,
         },
       );
-    for (const each of present) if (await terminate(session, each, database)) ended.add(each.pid);
+    for (const { pid, loggedIn } of present)
+      if (await terminate(session, pid, loggedIn, database)) ended.add(pid);
     await delay(POLL_MS);
   }
 }
 
-interface Present {
-  pid: number;
-  logged_in: boolean;
-}
-
 /** A backend without a user may still be starting: the next round shows whose it is, or that it is autovacuum. */
-async function terminate(session: Session, { pid, logged_in }: Present, database: string): Promise<boolean> {
+async function terminate(
+  session: Session,
+  pid: number,
+  loggedIn: boolean,
+  database: string,
+): Promise<boolean> {
   try {
     await session.query(TERMINATE, [pid]);
     return true;
   } catch (error) {
     if (sqlstateOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
-    if (!logged_in) return false;
+    if (!loggedIn) return false;
     throw new SafemigrateError('PRIVILEGE', `This role may not terminate a session on ${database}.`, {
       cause: error,
       hint: 'It will be reopened. Terminating sessions of others requires pg_signal_backend; those of superusers, a superuser.',

@@ -2,29 +2,28 @@ import { readServerIdentity } from '../database/server-identity.ts';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import { formatDuration } from '../format.ts';
 import type { SwapSection } from '../model/report.ts';
-import { openingStatements } from '../ownership/database-access.ts';
 import { formatMark, type Mark, ownedName } from '../ownership/mark.ts';
-import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import { openingStatements } from '../ownership/reopen.ts';
+
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';
-import { propertyDigests, readClusterProperties } from './cluster-properties.ts';
-import { commitRename } from './commit-rename.ts';
+import type { DatabaseWrites } from './database-state.ts';
+import { propertyDigests, readClusterProperties } from './database-state.ts';
 import { closeDatabase, type Fence } from './fence.ts';
-import { nameConsole, type PausedPooler, pausePooler } from './pgbouncer.ts';
-import { type ReopenAgent, startReopenAgent } from './reopen-agent.ts';
-import { type ClosedTarget, LOCK_TIMEOUT_MS, reopenTarget } from './reopen-target.ts';
+import { nameConsole, pausePooler } from './pgbouncer.ts';
+import { commitRename, type SwapSubject } from './rename.ts';
+import { startReopenAgent } from './reopen-agent.ts';
+import { type ClosedTarget, reopenTarget } from './reopen-target.ts';
 import type { WindowPlan } from './swap-plan.ts';
 import { stillClosedFailure, swapFailure } from './swap-section.ts';
-import type { SwapSubject } from './swap-subject.ts';
-import type { DatabaseWrites } from './writes.ts';
 
 /** The database that takes the target's place: closed, without sessions, verified. */
 export interface Successor {
   readonly fence: Fence;
   /** Its comment once it has the target's name. */
   readonly comment: string | null;
-  /** Rows written in it so far (swap/writes.ts). */
+  /** Rows written in it so far (database-state.ts). */
   readonly written: DatabaseWrites;
 }
 
@@ -55,14 +54,13 @@ export async function openWindow(
   const consoles = plan.pgbouncer.map((url) => parseSettings(url, environment));
   const [row] = await control.query<{ comment: string | null }>(COMMENT, [oid]);
   const comment = row?.comment ?? null;
-  const byHand = `${openingStatements(name, comment).join('; ')};`;
+  const server = await readServerIdentity(control);
+  const closed: ClosedTarget = { settings, database: { name, oid }, comment, consoles, server, run, audit };
   emit({
     type: 'notice',
-    message: `if this process dies, \`safemigrate clean\` reopens ${name}, or: ${byHand}`,
+    message: `if this process dies, \`safemigrate clean\` reopens ${name}, or: ${byHand(closed)}`,
   });
-  const server = await readServerIdentity(control);
-  const closed: ClosedTarget = { settings, database: { name, oid }, comment, server, run, audit };
-  const window = new MaintenanceWindow(subject, scope, plan, { closed, consoles, byHand });
+  const window = new MaintenanceWindow(subject, scope, plan, closed);
   await window.startAgent();
   // Done before clients are held, so its duration does not matter.
   if (target.role.mayCheckpoint) await window.step('checkpoint', () => control.query('CHECKPOINT'));
@@ -70,22 +68,21 @@ export async function openWindow(
   return window;
 }
 
-interface WindowParts {
-  readonly closed: ClosedTarget;
-  /** Consoles of the PgBouncers whose clients wait while the target is closed. */
-  readonly consoles: readonly ConnectionSettings[];
-  /** The statements with which a person reopens the target. */
-  readonly byHand: string;
+/** Formats the statements with which a person reopens the target. */
+function byHand({ database, comment }: ClosedTarget): string {
+  return `${openingStatements(database.name, comment).join('; ')};`;
 }
 
 export class MaintenanceWindow {
   readonly #subject: SwapSubject;
   readonly #scope: Scope;
   readonly #plan: WindowPlan;
-  readonly #parts: WindowParts;
+
+  readonly #closed: ClosedTarget;
   readonly #steps: SwapSection['steps'] = [];
-  readonly #poolers: PausedPooler[] = [];
-  #agent: ReopenAgent | undefined;
+  /** Functions that let the clients of a paused PgBouncer go on. */
+  readonly #resuming: (() => Promise<void>)[] = [];
+  #dismissAgent: (() => Promise<void>) | undefined;
   #state: 'open' | 'closed' | 'swapped' = 'open';
   #closedAt = 0;
   #timeLimit: NodeJS.Timeout | undefined;
@@ -93,16 +90,16 @@ export class MaintenanceWindow {
   /** Advice for a person after a failover. */
   #failover: string | undefined;
 
-  constructor(subject: SwapSubject, scope: Scope, plan: WindowPlan, parts: WindowParts) {
+  constructor(subject: SwapSubject, scope: Scope, plan: WindowPlan, closed: ClosedTarget) {
     this.#subject = subject;
     this.#scope = scope;
     this.#plan = plan;
-    this.#parts = parts;
+    this.#closed = closed;
   }
 
   /** The target's own comment. */
   get comment(): string | null {
-    return this.#parts.closed.comment;
+    return this.#closed.comment;
   }
 
   /** Runs a step and records its duration for the report. */
@@ -114,40 +111,30 @@ export class MaintenanceWindow {
   }
 
   async startAgent(): Promise<void> {
-    const { settings, run, lockDatabaseOid } = this.#subject;
-    const { closed, consoles } = this.#parts;
-    this.#agent = await this.#scope.own(
+    const { lockDatabaseOid } = this.#subject;
+    const { settings, database, server, run, consoles } = this.#closed;
+    const order = { settings, database: database.name, server, run, consoles, lockDatabaseOid };
+    this.#dismissAgent = await this.#scope.own(
       'reopen agent',
-      () =>
-        startReopenAgent({
-          settings,
-          database: closed.database.name,
-          server: closed.server,
-          run,
-          lockDatabaseOid,
-          pgbouncer: consoles,
-          port: this.#port,
-        }),
+      () => startReopenAgent({ ...order, port: this.#port }),
       // If the target is still closed, the agent outlives us and keeps trying to reopen it.
-      async (agent) => (this.#state === 'closed' ? undefined : agent?.dismiss()),
+      async (dismiss) => (this.#state === 'closed' ? undefined : dismiss?.()),
     );
   }
 
   async pausePoolers(): Promise<void> {
-    const pooled = { database: this.#parts.closed.database.name, port: this.#port };
-    for (const console of this.#parts.consoles) {
+    const pooled = { database: this.#closed.database.name, port: this.#port };
+    for (const console of this.#closed.consoles) {
       const pause = () => this.step('pause', () => pausePooler(console, pooled));
-      this.#poolers.push(
-        await this.#scope.own('pause of PgBouncer', pause, async (paused) => paused?.resume()),
-      );
+      this.#resuming.push(await this.#scope.own('pause of PgBouncer', pause, async (resume) => resume?.()));
     }
   }
 
   /** Closes the target and ends its sessions. */
   async close(): Promise<Fence> {
     const { control, signal, fail } = this.#subject;
-    const { closed, consoles } = this.#parts;
-    const { name, oid } = closed.database;
+    const { consoles, database } = this.#closed;
+    const { name, oid } = database;
     this.#closedAt = performance.now();
     if (Number.isFinite(this.#plan.maxClosedMs))
       this.#timeLimit = setTimeout(() => fail(this.#closedTooLong()), this.#plan.maxClosedMs);
@@ -160,9 +147,7 @@ export class MaintenanceWindow {
       `fence of ${name}`,
       () => {
         this.#state = 'closed';
-        return this.step('close', () =>
-          closeDatabase(control, { database: name, oid, mark, timeoutMs: LOCK_TIMEOUT_MS, signal }),
-        );
+        return this.step('close', () => closeDatabase(control, { database: name, oid }, mark, signal));
       },
       () => this.#reopen(),
     );
@@ -173,7 +158,7 @@ export class MaintenanceWindow {
   /** Gives the successor the target's name, and lets the clients in. There is nothing to undo after its COMMIT. */
   async rename(original: Fence, successor: Successor): Promise<SwapSection> {
     const { target, run, signal } = this.#subject;
-    const { closed } = this.#parts;
+    const closed = this.#closed;
     const { name, oid } = target.database;
     // From here on only a person can end the run.
     clearTimeout(this.#timeLimit);
@@ -201,13 +186,12 @@ export class MaintenanceWindow {
         keptAs,
         originalMark,
         comment: successor.comment,
-        timeoutMs: LOCK_TIMEOUT_MS,
       }),
     );
     this.#state = 'swapped';
     const stallMs = performance.now() - this.#closedAt;
     await this.#resumePoolers();
-    await this.#agent?.dismiss();
+    await this.#dismissAgent?.();
     return { ...this.#facts(stallMs), outcome: 'swapped', reasons: [], original: keptAs, keepUntil };
   }
 
@@ -218,10 +202,10 @@ export class MaintenanceWindow {
    */
   async undo(error: unknown): Promise<SwapSection> {
     clearTimeout(this.#timeLimit);
-    const { closed, byHand } = this.#parts;
+    const closed = this.#closed;
     // First of all: the removal of what was made in the meantime must not keep clients waiting.
     await this.#reopen().catch((cause: unknown) => {
-      throw stillClosedFailure(closed.database.name, byHand, error, cause);
+      throw stillClosedFailure(closed.database.name, byHand(closed), error, cause);
     });
     await this.#resumePoolers();
     const endsRun =
@@ -239,13 +223,13 @@ export class MaintenanceWindow {
 
   async #reopen(): Promise<void> {
     if (this.#state !== 'closed') return;
-    this.#failover = await reopenTarget(this.#parts.closed);
+    this.#failover = await reopenTarget(this.#closed);
     this.#state = 'open';
   }
 
   /** All at once. What fails here is tried again, and reported, when the scope is released. */
   async #resumePoolers(): Promise<void> {
-    await Promise.allSettled(this.#poolers.map((pooler) => pooler.resume()));
+    await Promise.allSettled(this.#resuming.map((resume) => resume()));
   }
 
   #facts(stallMs: number): Pick<SwapSection, 'stallMs' | 'sessionsEnded' | 'steps'> {

@@ -10,18 +10,24 @@ import { visitOrReopen } from '../ownership/reopen.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { withSession } from '../postgres/session-helpers.ts';
 import { type Lifetime, withScope } from '../rehearsal/with-scope.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import { propertyDigests, readClusterProperties } from './cluster-properties.ts';
+import {
+  type DatabaseWrites,
+  propertyDigests,
+  readClusterProperties,
+  rowsOfAnalyze,
+  rowsWritten,
+  waitForCounters,
+} from './database-state.ts';
 import { closeDatabase } from './fence.ts';
 import { openWindow, type Successor } from './maintenance-window.ts';
 import { obstacleReasons } from './preflight.ts';
-import { LOCK_TIMEOUT_MS } from './reopen-target.ts';
+import type { SwapSubject } from './rename.ts';
 import type { RollbackPlan } from './swap-plan.ts';
 import { refusedSwap, swapFailure } from './swap-section.ts';
-import type { SwapSubject } from './swap-subject.ts';
-import { type DatabaseWrites, rowsOfAnalyze, rowsWritten, waitForCounters } from './writes.ts';
 
 /**
  * Swaps the kept original back. The newer database is kept beside it, under a name of its own.
@@ -59,15 +65,11 @@ async function exchangeBack(
   if (reasons.length > 0) return { ...refusedSwap(reasons), target: name };
   if (!(await plan.confirm(name, original.name)))
     return { ...refusedSwap(['it was not confirmed']), target: name };
-  const inside = await openSession(target.settings, {
-    run,
-    audit,
-    signal,
-    purpose: 'counters',
-    readOnly: true,
+  const counters = { run, audit, signal, purpose: 'counters', readOnly: true };
+  const ofAnalyze = await withSession(openSession(target.settings, counters), (inside) => {
+    lock.requireHeld();
+    return rowsOfAnalyze(inside);
   });
-  lock.requireHeld();
-  const ofAnalyze = await rowsOfAnalyze(inside).finally(() => inside.close());
   const window = await openWindow(subject, scope, plan.window, readEnvironment(plan.env, plan.folder));
   try {
     const newer = await window.close();
@@ -108,7 +110,7 @@ async function sealOriginal(
   { control, signal }: SwapSubject,
   { name: database, oid, mark }: OwnedDatabase,
 ): Promise<Successor> {
-  const fence = await closeDatabase(control, { database, oid, timeoutMs: LOCK_TIMEOUT_MS, signal });
+  const fence = await closeDatabase(control, { database, oid }, null, signal);
   const written = await rowsWritten(control, oid, 0n);
   return { fence, comment: mark?.comment ?? null, written };
 }

@@ -6,7 +6,7 @@ import { redactIfAsked } from '../rehearsal/judge-rehearsal.ts';
 import { prepare } from '../rehearsal/prepare.ts';
 import { rehearseAndRemember } from '../rehearsal/rehearse.ts';
 import { inTurn, type Lifetime, withScope } from '../rehearsal/with-scope.ts';
-import { readClusterProperties } from './cluster-properties.ts';
+import { readClusterProperties } from './database-state.ts';
 import { openWindow } from './maintenance-window.ts';
 import { objectionToSwap, swapObjections } from './preflight.ts';
 import {

@@ -4,25 +4,10 @@ import type { ConnectionSettings } from '../postgres/connection/connection-setti
 import { endsWithin } from '../postgres/ends-within.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 
-/** A PgBouncer whose clients wait, instead of failing, while the target is exchanged. */
-export interface PausedPooler {
-  /** The database names under which it offers the target. */
-  readonly aliases: readonly string[];
-  /** Sends RESUME for each alias that is paused. */
-  resume(): Promise<void>;
-}
-
 /** PAUSE waits for open transactions, and in session pooling for idle clients, without a time limit of its own. */
 const PAUSE_MS = 2_000;
 const CONNECT_MS = 5_000;
 const DISCONNECT_MS = 1_000;
-
-interface Alias {
-  readonly name: string;
-  readonly database: string;
-  readonly port: string | number | null;
-  readonly paused: string | number;
-}
 
 /** The target as a PgBouncer's configuration names it; the host may have another name there. */
 export interface PooledTarget {
@@ -30,25 +15,33 @@ export interface PooledTarget {
   readonly port: number;
 }
 
-async function aliasesOf(client: Client, target: PooledTarget): Promise<Alias[]> {
-  const { rows } = await client.query<Alias>('SHOW DATABASES');
+async function aliasesOf(client: Client, target: PooledTarget) {
+  const { rows } = await client.query<{
+    name: string;
+    database: string;
+    port: string | number | null;
+    paused: string | number;
+  }>('SHOW DATABASES');
   return rows.filter(
     ({ database, port }) => database === target.database && (port === null || Number(port) === target.port),
   );
 }
 
 /**
- * Pauses every alias of the target. If one cannot be paused, it resumes the others.
+ * Pauses every alias of the target, so that clients wait, instead of failing, while it is exchanged. If one cannot be paused, it
+ * resumes the others.
  * @param admin settings of the admin console (database `pgbouncer`).
+ * @returns a function that sends RESUME for each alias that is paused.
  * @throws SafemigrateError `CONNECTION`; `REFUSED` if the clients did not pause in time.
  */
-export async function pausePooler(admin: ConnectionSettings, target: PooledTarget): Promise<PausedPooler> {
+export async function pausePooler(
+  admin: ConnectionSettings,
+  target: PooledTarget,
+): Promise<() => Promise<void>> {
   const aliases = await withConsole(admin, async (client) =>
     (await aliasesOf(client, target)).map(({ name }) => name),
   );
-  const resume = async () => {
-    await resumePooler(admin, target);
-  };
+  const resume = async () => void (await resumePooler(admin, target));
   if (aliases.length === 0)
     throw new SafemigrateError(
       'REFUSED',
@@ -63,7 +56,7 @@ export async function pausePooler(admin: ConnectionSettings, target: PooledTarge
     await resume();
     throw error;
   }
-  return { aliases, resume };
+  return resume;
 }
 
 /**

@@ -43,14 +43,8 @@ export async function obstacleReasons(
   target: Pick<Target, 'database' | 'role'>,
   { allowStandbys }: Pick<SwapPlan, 'allowStandbys'>,
 ): Promise<string[]> {
-  const obstacles = await swapObstacles(session, target, { allowStandbys });
+  const obstacles = await swapObstacles(session, target, allowStandbys);
   return obstacles.map(({ reason, wayOut }) => `${reason}: ${wayOut}`);
-}
-
-/** Why a database cannot be swapped now, and what would help. */
-export interface SwapObstacle {
-  readonly reason: string;
-  readonly wayOut: string;
 }
 
 interface Row {
@@ -86,17 +80,17 @@ SELECT (SELECT count(*) FROM pg_prepared_xacts WHERE database = $2) AS prepared,
 const MAINTENANCE = new Set(['postgres', 'template0', 'template1']);
 
 /**
- * Finds everything about the server and the role that prevents a swap. Changes nothing.
+ * Finds everything about the server and the role that prevents a swap, each with what would help. Changes nothing.
  * @param session in another database of the target's server.
  */
 export async function swapObstacles(
   session: Session,
   { database, role }: Pick<Target, 'database' | 'role'>,
-  { allowStandbys }: { readonly allowStandbys: boolean },
-): Promise<SwapObstacle[]> {
+  allowStandbys: boolean,
+) {
   const [row] = await session.query<Row>(CONDITIONS, [database.oid, database.name]);
   if (!row) throw new Error(`no database with OID ${database.oid}`);
-  const found: SwapObstacle[] = [];
+  const found: { reason: string; wayOut: string }[] = [];
   const addIf = (holds: boolean, reason: string, wayOut: string) => {
     if (holds) found.push({ reason, wayOut });
   };

@@ -1,9 +1,21 @@
+import type { CloneContext } from '../clone/method.ts';
 import { changedBetween, readServerIdentity, type ServerIdentity } from '../database/server-identity.ts';
 import { SafemigrateError } from '../errors.ts';
-import { inTransaction } from '../ownership/database-access.ts';
+import { openMaintenanceSession } from '../ownership/control-session.ts';
+import { runIsAlive } from '../ownership/owned.ts';
+import { inTransaction } from '../ownership/reopen.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { waitUntil, withSession } from '../postgres/session-helpers.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 import { type Fence, reopened, stillClosed } from './fence.ts';
+import { type ClosedTarget, sessionOnPrimary } from './reopen-target.ts';
+
+/** The run, the database to exchange, and the session that holds the run's lock in another database. */
+export type SwapSubject = Omit<CloneContext, 'options' | 'rehearsal' | 'source'> & {
+  /** With every host that the user named: after a failover the target is on another one. */
+  readonly settings: ConnectionSettings;
+};
 
 export interface DatabaseRename {
   /** Identity of the server before the target was closed. */
@@ -18,7 +30,6 @@ export interface DatabaseRename {
   readonly originalMark: string;
   /** The target's own comment, for the successor. */
   readonly comment: string | null;
-  readonly timeoutMs: number;
 }
 
 /**
@@ -31,23 +42,19 @@ export interface DatabaseRename {
  * @throws SafemigrateError `REFUSED` if one of these checks fails; nothing is renamed then.
  */
 export async function renameInto(session: Session, witness: Session, rename: DatabaseRename): Promise<void> {
-  const { server, original, successor, timeoutMs } = rename;
-  await inTransaction(session, timeoutMs, renamingStatements(rename), async () => {
+  const { server, original, successor } = rename;
+  await inTransaction(session, renamingStatements(rename), async () => {
     for (const each of [session, witness]) {
       const changed = changedBetween(server, await readServerIdentity(each));
-      if (changed !== undefined) throw elsewhere(changed);
+      if (changed !== undefined) throw new SafemigrateError('REFUSED', `Nothing was renamed: ${changed}.`);
     }
     for (const fence of [original, successor])
       if (!(await stillClosed(witness, fence))) throw reopened(fence.database);
   });
 }
 
-function elsewhere(changed: string): SafemigrateError {
-  return new SafemigrateError('REFUSED', `Nothing was renamed: ${changed}.`);
-}
-
 /** Lists the statements of the rename. A session cannot rename its own database, so they are sent from another one. */
-export function renamingStatements({
+function renamingStatements({
   original,
   successor,
   keptAs,
@@ -78,4 +85,40 @@ export async function wasRenamed(
   throw new SafemigrateError('TARGET_CHANGED', `Neither database has the name ${original.database} now.`, {
     hint: `The original is ${first ?? 'gone'}, the migrated one is ${second ?? 'gone'}: somebody renamed them. Check both.`,
   });
+}
+
+/** Time that the backend of a lost connection may take to end. */
+const BACKEND_EXIT_MS = 60_000;
+const POLL_MS = 50;
+
+/**
+ * Renames, and finds out what a COMMIT has done whose answer was lost, with the connection or to a cancel that came too late.
+ * @throws what kept the COMMIT from being done: nothing is renamed then.
+ */
+export async function commitRename(
+  subject: SwapSubject,
+  closed: ClosedTarget,
+  rename: DatabaseRename,
+): Promise<void> {
+  const { control, target, run, audit } = subject;
+  const witness = await openMaintenanceSession(target, { run, audit, purpose: 'witness' });
+  try {
+    await renameInto(control, witness, rename);
+  } catch (error) {
+    const refused = error instanceof SafemigrateError && ['REFUSED', 'STALL'].includes(error.code);
+    if (refused) throw error;
+    const committed = await withSession(sessionOnPrimary(closed, 'witness'), async (session) => {
+      if (error instanceof SafemigrateError && error.code === 'LOST') await backendEnds(session, subject);
+      return wasRenamed(session, rename);
+    });
+    if (!committed) throw error;
+  } finally {
+    await witness.close();
+  }
+}
+
+/** The backend may still wait in the COMMIT for a synchronous standby; its advisory lock shows that it lives. */
+async function backendEnds(session: Session, { run, lockDatabaseOid }: SwapSubject): Promise<void> {
+  const hasEnded = async () => !(await runIsAlive(session, run, lockDatabaseOid));
+  await waitUntil(hasEnded, { everyMs: POLL_MS, timeoutMs: BACKEND_EXIT_MS });
 }

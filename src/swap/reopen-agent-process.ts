@@ -3,6 +3,7 @@ import { isAnotherSystem, onPrimary, readServerIdentity } from '../database/serv
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { runIsAlive } from '../ownership/owned.ts';
 import { reopenTargets } from '../ownership/reopen.ts';
+import { withSession } from '../postgres/session-helpers.ts';
 import { resumePooler } from './pgbouncer.ts';
 import type { ReopenOrder } from './reopen-agent.ts';
 
@@ -55,29 +56,18 @@ function reportReady(): void {
  * committing the statement that closes the target.
  * @returns whether nothing of the dead run is closed or paused any more.
  */
-async function reopen({
-  settings,
-  database,
-  server,
-  run,
-  lockDatabaseOid,
-  pgbouncer,
-  port,
-}: ReopenOrder): Promise<boolean> {
+async function reopen({ settings, database, server, run, ...order }: ReopenOrder): Promise<boolean> {
   try {
     const place = { settings: onPrimary(settings), database: { name: database } };
-    const session = await openMaintenanceSession(place, { purpose: 'guard' });
-    try {
+    return await withSession(openMaintenanceSession(place, { purpose: 'guard' }), async (session) => {
       if (isAnotherSystem(server, await readServerIdentity(session))) return false;
-      if (await runIsAlive(session, run, lockDatabaseOid)) return false;
+      if (await runIsAlive(session, run, order.lockDatabaseOid)) return false;
       await reopenTargets(session);
       const [row] = await session.query<{ open: boolean }>(OPEN, [database]);
       if (row?.open === false) return false;
-      for (const console of pgbouncer) await resumePooler(console, { database, port });
+      for (const console of order.consoles) await resumePooler(console, { database, port: order.port });
       return true;
-    } finally {
-      await session.close();
-    }
+    });
   } catch {
     // Whatever failed, the server may be restarting: the caller tries again.
     return false;

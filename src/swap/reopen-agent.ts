@@ -1,29 +1,16 @@
 import { spawn } from 'node:child_process';
 import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import type { ServerIdentity } from '../database/server-identity.ts';
 import { SafemigrateError } from '../errors.ts';
-import type { RunId } from '../ownership/run-id.ts';
 import { builtFile } from '../package.ts';
-import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import type { ClosedTarget } from './reopen-target.ts';
 
 /** Order that the agent reads from its standard input, as one line of JSON: a password appears in no argument and no file. */
-export interface ReopenOrder {
-  readonly settings: ConnectionSettings;
+export interface ReopenOrder extends Pick<ClosedTarget, 'settings' | 'server' | 'run' | 'consoles'> {
   readonly database: string;
-  /** The server on which the target is closed. */
-  readonly server: ServerIdentity;
-  readonly run: RunId;
   readonly lockDatabaseOid: number;
-  /** Consoles of the PgBouncers whose clients may be waiting. */
-  readonly pgbouncer: readonly ConnectionSettings[];
-  /** The server's port in their configuration. */
+  /** The server's port in the configuration of the PgBouncers. */
   readonly port: number;
-}
-
-export interface ReopenAgent {
-  /** Ends the agent: the target was reopened or swapped. */
-  dismiss(): Promise<void>;
 }
 
 const DISMISSED = 'done\n';
@@ -31,9 +18,11 @@ const READY_MS = 10_000;
 
 /**
  * Starts a process that reopens the target if we die, however that happens: its standard input ends then. It is started before
- * the target is closed. @throws SafemigrateError `REFUSED` if it cannot be started.
+ * the target is closed.
+ * @returns a function that ends the agent, once the target was reopened or swapped.
+ * @throws SafemigrateError `REFUSED` if it cannot be started.
  */
-export async function startReopenAgent(order: ReopenOrder): Promise<ReopenAgent> {
+export async function startReopenAgent(order: ReopenOrder): Promise<() => Promise<void>> {
   const agent = spawn(process.execPath, [fileURLToPath(builtFile('swap/reopen-agent-process.js'))], {
     cwd: '/',
     detached: true,
@@ -62,19 +51,15 @@ export async function startReopenAgent(order: ReopenOrder): Promise<ReopenAgent>
     throw new SafemigrateError(
       'REFUSED',
       'The process that reopens the target if this one dies cannot be started.',
-      {
-        hint: 'Nothing was touched.',
-      },
+      { hint: 'Nothing was touched.' },
     );
   }
   agent.unref();
   // Node's types do not say that a child's pipe is a Socket.
   if (stdin instanceof Socket) stdin.unref();
-  return {
-    async dismiss() {
-      agent.ref();
-      stdin.end(DISMISSED);
-      await ended;
-    },
+  return async () => {
+    agent.ref();
+    stdin.end(DISMISSED);
+    await ended;
   };
 }

@@ -8,16 +8,14 @@ import {
 } from '../database/server-identity.ts';
 import { SafemigrateError } from '../errors.ts';
 import { openMaintenanceSessionPatiently } from '../ownership/control-session.ts';
-import { openDatabase } from '../ownership/database-access.ts';
-import { reopenTargets } from '../ownership/reopen.ts';
+import { inTransaction, openingStatements, reopenTargets } from '../ownership/reopen.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { withSession } from '../postgres/session-helpers.ts';
 
-/** Time limit for the lock on a database's row, and for sessions to end. */
-export const LOCK_TIMEOUT_MS = 5_000;
-/** How long a server may take to restart, or another one to take over. */
+/** Time that a server may take to restart, or another one to take over. */
 const RESTART_MS = 60_000;
 
 /** The facts that are needed to reopen a target which this run has closed. */
@@ -27,6 +25,8 @@ export interface ClosedTarget {
   readonly database: { readonly name: string; readonly oid: number };
   /** The target's own comment. */
   readonly comment: string | null;
+  /** Consoles of the PgBouncers whose clients wait in the meantime. */
+  readonly consoles: readonly ConnectionSettings[];
   /** The server on which it was closed. */
   readonly server: ServerIdentity;
   readonly run: RunId;
@@ -41,22 +41,21 @@ export interface ClosedTarget {
  */
 export async function reopenTarget(closed: ClosedTarget): Promise<string | undefined> {
   const { database, comment, server } = closed;
-  const session = await sessionOnPrimary(closed, 'reopen');
-  try {
+  return withSession(sessionOnPrimary(closed, 'reopen'), async (session) => {
     const now = await readServerIdentity(session);
     if (changedBetween(server, now) !== undefined) await reopenTargets(session);
     else
-      await openDatabase(session, { database: database.name, comment, timeoutMs: LOCK_TIMEOUT_MS }).catch(
-        async (error) => {
-          // What kept us from reopening it has probably kept us from closing it, too.
-          if (!(await isOpen(session, database))) throw error;
-        },
+      await inTransaction(session, openingStatements(database.name, comment)).catch(async (error) => {
+        // What kept us from reopening it has probably kept us from closing it, too.
+        if (!(await isOpen(session, database))) throw error;
+      });
+    if (!(await isOpen(session, database)))
+      throw new SafemigrateError(
+        'TARGET_CHANGED',
+        `the server that answers now has no ${database.name} that is open or could be reopened`,
       );
-    if (!(await isOpen(session, database))) throw notThere(database.name);
     return movedBetween(server, now) && afterFailover(database.name, session);
-  } finally {
-    await session.close();
-  }
+  });
 }
 
 /**
@@ -81,13 +80,6 @@ const OPEN = 'SELECT datallowconn AS open FROM pg_database WHERE oid = $1 AND da
 async function isOpen(session: Session, { oid, name }: ClosedTarget['database']): Promise<boolean> {
   const [row] = await session.query<{ open: boolean }>(OPEN, [oid, name]);
   return row?.open ?? false;
-}
-
-function notThere(name: string): SafemigrateError {
-  return new SafemigrateError(
-    'TARGET_CHANGED',
-    `the server that answers now has no ${name} that is open or could be reopened`,
-  );
 }
 
 function afterFailover(name: string, { address: { host, port } }: Session): string {

@@ -4,12 +4,14 @@ import { NO_LIMIT_MS } from '../clone/template/stall.ts';
 import { placeConfigCopies } from '../command/config-files.ts';
 import { rewriteCommand } from '../command/rewrite.ts';
 import { preparedTransactions } from '../database/activity.ts';
-import { SafemigrateError } from '../errors.ts';
+import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { plural } from '../format.ts';
 import { watchCommand } from '../observe/command-watch.ts';
 import { dropOwnedDatabase } from '../ownership/drop.ts';
 import { openSession } from '../postgres/connection/connect.ts';
+import { formatUrl } from '../postgres/connection/connection-url.ts';
+import { parseText } from '../postgres/sql/parse.ts';
 import { runWatched } from '../proof/contact.ts';
 import { openGate } from '../rehearsal/open-gate.ts';
 import type { CommandPlan } from '../rehearsal/plan.ts';
@@ -17,14 +19,19 @@ import type { RehearsalContext } from '../rehearsal/prepare.ts';
 import { inSandbox, openSandboxFor, toRun, wireOptions } from '../rehearsal/run-on-clone.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import { type ClusterProperties, differingProperties, readClusterProperties } from './cluster-properties.ts';
+import {
+  type ClusterProperties,
+  differingProperties,
+  readClusterProperties,
+  rowsOfAnalyze,
+  rowsWritten,
+  waitForCounters,
+} from './database-state.ts';
 import { closeDatabase } from './fence.ts';
 import type { Successor } from './maintenance-window.ts';
-import { LOCK_TIMEOUT_MS } from './reopen-target.ts';
+
 import type { SwapPlan } from './swap-plan.ts';
 import { swapFailure } from './swap-section.ts';
-import { verifyByQueryOrCommand } from './verify.ts';
-import { rowsOfAnalyze, rowsWritten, waitForCounters } from './writes.ts';
 
 /**
  * How the successor is cloned: from the target itself, wherever the rehearsal took place. The closed target has no sessions to
@@ -90,16 +97,63 @@ export async function migrateClone(
     );
 }
 
-/** Asks the user's --verify. @throws SafemigrateError `REFUSED` if it rejects the migrated clone. */
+// The query resolves names and has time as in the user's own sessions.
+const OWN_SETTINGS = 'RESET search_path; SET statement_timeout = 0';
+
+/**
+ * Verifies the migrated clone by the user's --verify: SQL, which must return rows, each with a first value that is neither null
+ * nor false, or a shell command, which gets the clone as DATABASE_URL and must exit with 0.
+ * @throws SafemigrateError `REFUSED` if the verification fails.
+ */
 export async function verifyClone(
   { context }: RehearsalContext,
   clone: Clone,
   verify: string,
-  { env, folder }: CommandPlan,
+  command: CommandPlan,
 ): Promise<void> {
-  const open = () => openInClone({ clone, context }, { purpose: 'verify' });
-  const { signal } = context;
-  await verifyByQueryOrCommand(verify, { settings: clone.connect, open }, { env, folder, signal });
+  if ((await parseText(Buffer.from(verify))) === null)
+    return verifyByCommand(verify, clone, command, context.signal);
+  const session = await openInClone({ clone, context }, { purpose: 'verify' });
+  try {
+    await session.query(OWN_SETTINGS);
+    const rows = await session.query(verify);
+    const wrong = rows.filter((row) => [null, false, undefined].includes(Object.values(row)[0] as null));
+    if (rows.length === 0 || wrong.length > 0)
+      throw rejected(rows.length === 0 ? 'it returned no row' : 'it returned false or null');
+  } catch (error) {
+    const sqlstate = sqlstateOf(error);
+    throw sqlstate === undefined ? error : rejected(`${messageOf(error)} (SQLSTATE ${sqlstate})`);
+  } finally {
+    await session.close();
+  }
+}
+
+async function verifyByCommand(
+  verify: string,
+  { connect }: Clone,
+  { env, folder }: CommandPlan,
+  signal: AbortSignal,
+): Promise<void> {
+  const { execa } = await import('execa');
+  const result = await execa('sh', ['-c', verify], {
+    cwd: folder,
+    env: { ...env, DATABASE_URL: formatUrl(connect) },
+    extendEnv: false,
+    stdin: 'ignore',
+    stdout: 2,
+    stderr: 'inherit',
+    reject: false,
+    cancelSignal: signal,
+  });
+  signal.throwIfAborted();
+  if (result.exitCode !== 0)
+    throw rejected(`it ended with ${result.signal ?? `exit code ${result.exitCode}`}`);
+}
+
+function rejected(why: string): SafemigrateError {
+  return new SafemigrateError('REFUSED', `--verify rejected the migrated clone: ${why}.`, {
+    hint: 'Everything was undone: the target is open and unchanged.',
+  });
 }
 
 /**
@@ -123,7 +177,7 @@ export async function sealClone(
     openSession(target.settings, { database: name, run, audit, purpose: 'cleanup' });
   for (const name of clone.made.names)
     await dropOwnedDatabase(control, { name, run, oid: undefined, role: 'made', ownRun: true, enter });
-  const fence = await closeDatabase(control, { database, oid, timeoutMs: LOCK_TIMEOUT_MS, signal });
+  const fence = await closeDatabase(control, { database, oid }, null, signal);
   const targetNow = await readClusterProperties(control, target.database.oid);
   const changed = differingProperties(targetBefore, targetNow);
   if (changed.length > 0)

@@ -6,7 +6,7 @@ import { SafemigrateError } from '../errors.ts';
 import { formatBytes } from '../format.ts';
 import type { UpgradeMode } from '../model/upgrade-mode.ts';
 import type { ModeSection, PostUpgradeCommand } from '../model/upgrade-model.ts';
-import { makeFolder } from '../ownership/folder-mark.ts';
+import { makeFolder } from '../ownership/folder-records.ts';
 import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
 import type { Lifetime } from '../rehearsal/with-scope.ts';
 import type { Clusters } from './new-cluster.ts';

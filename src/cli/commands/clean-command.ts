@@ -2,8 +2,8 @@ import { removeEmptyCgroups } from '../../command/command-cgroup.ts';
 import { onPrimary } from '../../database/server-identity.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import { cleanFolders } from '../../local-server/recorded-folders.ts';
-import { type CleanOptions, clean } from '../../ownership/clean-orphans.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
+import { type Cleaning, type CleanOptions, clean } from '../../ownership/drop.ts';
 import { cleanExternals } from '../../ownership/external-clones.ts';
 import { whoMayWait } from '../../ownership/reopen.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
@@ -35,8 +35,8 @@ export async function cleanCommand(flags: Record<string, unknown>, signal: Abort
   const kept = options.kept ?? false;
   const cgroups = removeEmptyCgroups().map((words) => ({ what: 'removed' as const, words }));
   const outcomes: Outcome[] = [
-    ...(await foldersCleaned(kept)),
-    ...(await externalsCleaned(kept)),
+    ...outcomesOf(await cleanFolders({ kept }), 'removed'),
+    ...outcomesOf(await cleanExternals({ kept }), 'removed'),
     ...cgroups,
   ];
   outcomes.forEach(print);
@@ -51,22 +51,11 @@ export async function cleanCommand(flags: Record<string, unknown>, signal: Abort
   return outcomes.some(({ what }) => what === 'failed') ? EXIT.cannotRehearse : EXIT.passed;
 }
 
-async function foldersCleaned(kept: boolean): Promise<Outcome[]> {
-  const { removed, left, failed } = await cleanFolders({ kept });
+function outcomesOf({ removed, left, failed }: Cleaning, word: 'removed' | 'dropped'): Outcome[] {
   return [
-    ...removed.map((folder) => ({ what: 'removed' as const, words: folder })),
-    ...left.map(({ folder, reason }) => ({ what: 'left' as const, words: `${folder}: ${reason}` })),
-    ...failed.map(({ folder, reason }) => ({ what: 'failed' as const, words: `${folder}: ${reason}` })),
-  ];
-}
-
-async function externalsCleaned(kept: boolean): Promise<Outcome[]> {
-  const { removed, left, failed } = await cleanExternals({ kept });
-  const words = ({ name, reason }: { name: string; reason: string }) => `${name}: ${reason}`;
-  return [
-    ...removed.map((name) => ({ what: 'removed' as const, words: name })),
-    ...left.map((each) => ({ what: 'left' as const, words: words(each) })),
-    ...failed.map((each) => ({ what: 'failed' as const, words: words(each) })),
+    ...removed.map((name) => ({ what: word, words: name })),
+    ...left.map(({ name, reason }) => ({ what: 'left' as const, words: `${name}: ${reason}` })),
+    ...failed.map(({ name, reason }) => ({ what: 'failed' as const, words: `${name}: ${reason}` })),
   ];
 }
 
@@ -106,16 +95,13 @@ async function databasesCleaned(
   options: CleanOptions,
   resumes: boolean,
 ): Promise<Outcome[]> {
-  const { reopened, dropped, left, failed } = await clean(session, options);
-  const words = ({ database, reason }: (typeof left)[number]) => `${database.name}: ${reason}`;
+  const { reopened, ...cleaning } = await clean(session, options);
   return [
     ...reopened.map((database) => ({
       what: 'opened' as const,
       words: `${database.name}, which the swap of a dead run had closed${resumes ? '' : whoMayWait(database)}`,
     })),
-    ...dropped.map(({ name }) => ({ what: 'dropped' as const, words: name })),
-    ...left.map((each) => ({ what: 'left' as const, words: words(each) })),
-    ...failed.map((each) => ({ what: 'failed' as const, words: words(each) })),
+    ...outcomesOf(cleaning, 'dropped'),
   ];
 }
 

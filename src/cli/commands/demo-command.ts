@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { rehearse } from '../../index.ts';
 import { startServer } from '../../local-server/embedded.ts';
-import { makeWorkFolder } from '../../local-server/work-folder.ts';
+import { makeWorkFolder } from '../../local-server/folder-cleaner.ts';
 import type { Report } from '../../model/report.ts';
 import { builtFile } from '../../package.ts';
 import { hazardsText } from '../../report/text/hazards-text.ts';

@@ -1,11 +1,6 @@
 import { type InspectedApply, inspectInterruptedApplies } from '../../apply/interrupted-applies.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
-import {
-  folderBytes,
-  type RecordedFolder,
-  recordedFolders,
-  type UnreadableEntry,
-} from '../../local-server/recorded-folders.ts';
+import { folderBytes, type RecordedFolder, recordedFolders } from '../../local-server/recorded-folders.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import { type ExternalClone, externalClones } from '../../ownership/external-clones.ts';
 import { type OwnedDatabase, ownedDatabases } from '../../ownership/owned.ts';
@@ -39,9 +34,9 @@ export async function listCommand(flags: Record<string, unknown>, signal: AbortS
 export const NOTHING_HERE =
   'Nothing of safemigrate is on this machine. For what is on a server, name a database there with --url.\n';
 
-type Listed = (RecordedFolder & { bytes: number | null }) | UnreadableEntry;
+type Listed = (RecordedFolder & { bytes: number | null }) | UnreadableFile;
 
-function withBytes(found: (RecordedFolder | UnreadableEntry)[]): Promise<Listed[]> {
+function withBytes(found: (RecordedFolder | UnreadableFile)[]): Promise<Listed[]> {
   return Promise.all(
     found.map(async (each) => ('unreadable' in each ? each : { ...each, bytes: await folderBytes(each) })),
   );

@@ -17,7 +17,7 @@ import { readEnvironment } from '../../postgres/connection/environment.ts';
 import { ignore, type RehearsalPlan } from '../../rehearsal/plan.ts';
 import { otherServers } from '../../rehearsal/rehearsal-server.ts';
 import { withScope } from '../../rehearsal/with-scope.ts';
-import { type SwapObstacle, swapObstacles } from '../../swap/preflight.ts';
+import { swapObstacles } from '../../swap/preflight.ts';
 
 export interface Diagnosis {
   readonly target: Target;
@@ -37,7 +37,7 @@ export interface Diagnosis {
   /** What keeps a command from the target here, by default. */
   readonly sandbox: Sandboxing;
   /** What stands against `--swap`. */
-  readonly swapObstacles: readonly SwapObstacle[];
+  readonly swapObstacles: Awaited<ReturnType<typeof swapObstacles>>;
 }
 
 /** Finds out what works for this target, what does not, and what would help. Changes nothing. */
@@ -73,7 +73,7 @@ export async function diagnose(plan: RehearsalPlan): Promise<Diagnosis> {
         maintenanceDatabase: claim.control.database,
         differences: await readDifferences(inTarget, target.server.versionNum),
         sandbox: await trySandbox(target.settings),
-        swapObstacles: await swapObstacles(claim.control, target, { allowStandbys: false }),
+        swapObstacles: await swapObstacles(claim.control, target, false),
         advice: fileSystemAdvice(
           (await inspectFileSystems(claim.control, target)).types,
           target.server.versionNum,

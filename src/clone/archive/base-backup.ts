@@ -3,7 +3,7 @@ import path from 'node:path';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import { embeddedBinaries, type ServerVersion } from '../../local-server/binaries.ts';
 import { needsReplica } from '../../local-server/installation.ts';
-import type { Owner } from '../../ownership/folder-mark.ts';
+import type { Owner } from '../../ownership/folder-records.ts';
 import type { RunId } from '../../ownership/run-id.ts';
 import type { PointInTime } from '../clone-settings.ts';
 import { findPlace, refuseWithoutSpace } from '../cluster/choose-folder.ts';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { messageOf } from '../../errors.ts';
-import type { Owner } from '../../ownership/folder-mark.ts';
+import type { Owner } from '../../ownership/folder-records.ts';
 
 const execute = promisify(execFile);
 

@@ -3,7 +3,7 @@ import { chown, mkdir, readdir, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { messageOf, SafemigrateError } from '../../errors.ts';
-import type { Owner } from '../../ownership/folder-mark.ts';
+import type { Owner } from '../../ownership/folder-records.ts';
 import type { RunId } from '../../ownership/run-id.ts';
 import type { Layout } from './cluster-layout.ts';
 import { isEmptied, isExcluded } from './excluded.ts';

@@ -3,7 +3,7 @@ import type { Target } from '../../database/target.ts';
 import { SafemigrateError } from '../../errors.ts';
 import { embeddedBinaries, type ServerVersion } from '../../local-server/binaries.ts';
 import { startServer } from '../../local-server/embedded.ts';
-import { makeWorkFolder } from '../../local-server/work-folder.ts';
+import { makeWorkFolder } from '../../local-server/folder-cleaner.ts';
 import type { Caveat } from '../../model/report.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import { nameTarget } from '../../ownership/folder-records.ts';

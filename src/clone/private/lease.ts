@@ -3,20 +3,24 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../../errors.ts';
 import { formatBytes, formatCount } from '../../format.ts';
-import { type CloneReaper, type Ending, startCloneReaper } from '../../local-server/clone-reaper.ts';
+import {
+  type CloneReaper,
+  type Ending,
+  endFolder,
+  startCloneReaper,
+} from '../../local-server/clone-reaper.ts';
 import type { CopiedServer } from '../../local-server/copied.ts';
-import { endFolder } from '../../local-server/remove-folder.ts';
-import { makeFolder, markFolder } from '../../ownership/folder-mark.ts';
 import {
   entryFile,
   type FolderEntry,
+  makeFolder,
+  markFolder,
   nameTarget,
-  ourStamp,
   removeEntry,
   type StartOrder,
   writeEntry,
 } from '../../ownership/folder-records.ts';
-import { stampOf } from '../../ownership/process-stamp.ts';
+import { ourStamp, stampOf } from '../../ownership/process-stamp.ts';
 import type { Scope } from '../../scope.ts';
 import type { CloneContext } from '../method.ts';
 import type { FolderLocation } from './folder-location.ts';
@@ -76,7 +80,6 @@ export async function takeLease(
         socketFolder,
         floorBytes,
         release: release ?? null,
-        entry: entryFile(run),
         ttlMs: options.ttlMs,
         space: space ?? path.dirname(folder),
       }),
@@ -89,8 +92,7 @@ export async function takeLease(
     },
   );
   entry = { ...entry, watchdog: (await stampOf(watchdog.pid)) ?? null };
-  // A loss of power ends the watchdog as well: to flush its number would take 3 ms for nothing.
-  await writeEntry(entry, false);
+  await writeEntry(entry);
   await makeFolder(folder, owner);
   await markFolder(folder, run, owner);
   await makeFolder(socketFolder, owner);

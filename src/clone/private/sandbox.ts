@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import type { Caveat } from '../../model/report.ts';
-import type { Owner } from '../../ownership/folder-mark.ts';
+import type { Owner } from '../../ownership/folder-records.ts';
 import { shippedFile } from '../../package.ts';
 
 const run = promisify(execFile);

@@ -2,7 +2,7 @@ import { chownSync, readdirSync, readlinkSync, realpathSync, rmSync, statSync, w
 import { readdir, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
-import type { Owner } from '../../ownership/folder-mark.ts';
+import type { Owner } from '../../ownership/folder-records.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { waitUntil } from '../../postgres/session-helpers.ts';
 

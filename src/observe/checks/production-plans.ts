@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { PlannerStatistics, Profile, ProfiledRelation } from '../../model/profile-model.ts';
-import { isMarkedFolder } from '../../ownership/folder-mark.ts';
+import { isMarkedFolder } from '../../ownership/folder-records.ts';
 import { USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { withSession } from '../../postgres/session-helpers.ts';

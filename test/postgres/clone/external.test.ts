@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { cleanExternals, writeExternal } from '../../../src/ownership/external-clones.ts';
-import { ourStamp } from '../../../src/ownership/folder-records.ts';
+import { ourStamp } from '../../../src/ownership/process-stamp.ts';
 import { newRunId } from '../../../src/ownership/run-id.ts';
 import { type Cloning, type CloningOptions, changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { temporaryDatabase } from '../../helpers/database.ts';

@@ -98,7 +98,7 @@ describe.each(VERSIONS)('the rights that a role has and lacks, on PostgreSQL %d'
     const session = await openSession(settings, { database: 'postgres', purpose: 'test' });
     try {
       const target = await inspectTarget(settings, 'the test');
-      const obstacles = await swapObstacles(session, target, { allowStandbys: false });
+      const obstacles = await swapObstacles(session, target, false);
       return obstacles.map(({ wayOut }) => wayOut);
     } finally {
       await session.close();

@@ -17,15 +17,14 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { startCloneReaper } from '../../../src/local-server/clone-reaper.ts';
 import { cleanFolders, recordedFolders } from '../../../src/local-server/recorded-folders.ts';
-import type { FolderMark } from '../../../src/ownership/folder-mark.ts';
+import type { FolderMark } from '../../../src/ownership/folder-records.ts';
 import {
   entryFile,
   type FolderEntry,
-  ourStamp,
   registryFolder,
   writeEntry,
 } from '../../../src/ownership/folder-records.ts';
-import { livenessOf, type ProcessStamp, stampOf } from '../../../src/ownership/process-stamp.ts';
+import { livenessOf, ourStamp, type ProcessStamp, stampOf } from '../../../src/ownership/process-stamp.ts';
 import { newRunId } from '../../../src/ownership/run-id.ts';
 import { until } from '../../helpers/cutting.ts';
 
@@ -87,7 +86,7 @@ const states = async () =>
 async function stays({ folder }: FolderEntry, reason: RegExp): Promise<void> {
   const { removed, left: stayed, failed } = await cleanFolders({ kept: false });
   expect(removed).toEqual([]);
-  expect([...stayed, ...failed]).toEqual([{ folder, reason: expect.stringMatching(reason) }]);
+  expect([...stayed, ...failed]).toEqual([{ name: folder, reason: expect.stringMatching(reason) }]);
   expect(await readdir(registryFolder())).toHaveLength(1);
 }
 
@@ -160,7 +159,7 @@ test('an entry that names something else than one of our folders removes nothing
   const entry = await left();
   await writeEntry({ ...entry, folder: parent });
   const { failed } = await cleanFolders({ kept: false });
-  expect(failed).toEqual([{ folder: parent, reason: expect.stringContaining('its name is not') }]);
+  expect(failed).toEqual([{ name: parent, reason: expect.stringContaining('its name is not') }]);
 });
 
 test('an entry that cannot be read is listed, and stays', async () => {
@@ -223,7 +222,6 @@ test('the watchdog of a clone that was dropped between two of its looks ends', a
     folder,
     run,
     socketFolder,
-    entry: entryFile(run),
     ttlMs: 3_600_000,
     floorBytes: 0,
     release: null,
@@ -245,7 +243,6 @@ test('what removes a large clone goes on after its run, and clean does it if tha
     folder,
     run,
     socketFolder,
-    entry: entryFile(run),
     ttlMs: 3_600_000,
     floorBytes: 0,
     // It comes between the end of the server and the removal.
@@ -253,7 +250,11 @@ test('what removes a large clone goes on after its run, and clean does it if tha
   });
   await writeEntry({ ...entry, watchdog: (await stampOf(reaper.pid)) ?? null });
   expect(await reaper.end('stopped')).toBe('removing');
-  expect(await cleanFolders({ kept: false })).toMatchObject({ removed: [], left: [{ folder }], failed: [] });
+  expect(await cleanFolders({ kept: false })).toMatchObject({
+    removed: [],
+    left: [{ name: folder }],
+    failed: [],
+  });
   await stat(folder);
   process.kill(-reaper.pid, 'SIGKILL');
   await until('the reaper is dead', async () => (await recordedFolders()).some(isDead));
@@ -264,7 +265,7 @@ test('what removes a large clone goes on after its run, and clean does it if tha
 test('what cannot be released stays on record, with its folder, until it can', async () => {
   const free = path.join(parent, 'free');
   const { folder } = await left({ entry: { release: `[ -e '${free}' ]` } });
-  expect(await cleanFolders({ kept: false })).toMatchObject({ removed: [], failed: [{ folder }] });
+  expect(await cleanFolders({ kept: false })).toMatchObject({ removed: [], failed: [{ name: folder }] });
   await stat(path.join(folder, 'data', 'PG_VERSION'));
   await writeFile(free, '');
   expect(await cleanFolders({ kept: false })).toMatchObject({ removed: [folder], failed: [] });

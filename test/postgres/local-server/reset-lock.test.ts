@@ -2,8 +2,8 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { lockReset } from '../../../src/local-server/reset-lock.ts';
-import { ourStamp } from '../../../src/ownership/folder-records.ts';
+import { lockReset } from '../../../src/local-server/first-state.ts';
+import { ourStamp } from '../../../src/ownership/process-stamp.ts';
 
 let folder: string;
 beforeEach(async () => {

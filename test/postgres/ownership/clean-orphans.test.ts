@@ -1,8 +1,7 @@
 import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Server } from '../../../src/local-server/embedded.ts';
-import { type CleanResult, clean } from '../../../src/ownership/clean-orphans.ts';
-import { dropOwnedDatabase } from '../../../src/ownership/drop.ts';
+import { clean, dropOwnedDatabase } from '../../../src/ownership/drop.ts';
 import { formatMark, type Mark, ownedName } from '../../../src/ownership/mark.ts';
 import { ownedDatabases } from '../../../src/ownership/owned.ts';
 import {
@@ -73,7 +72,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
   const enter = (database: string) =>
     openSession(parseSettings(server.url, readEnvironment({}, '/')), { database, purpose: 'test' });
 
-  const cleaned = (kept = false, url = server.url): Promise<CleanResult> =>
+  const cleaned = (kept = false, url = server.url) =>
     withSession((session) => clean(session, { kept, enter }), url);
 
   const only = async (name: string) => {
@@ -115,9 +114,9 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
     client.query(`SELECT pg_advisory_lock($1::bigint)`, [advisoryLockKey(run)]);
 
   async function stays(name: string, reason: RegExp) {
-    const { dropped, left: kept, failed } = await cleaned();
-    expect({ dropped, failed }).toEqual({ dropped: [], failed: [] });
-    expect(kept.map((each) => [each.database.name, each.reason])).toEqual([
+    const { removed, left: kept, failed } = await cleaned();
+    expect({ removed, failed }).toEqual({ removed: [], failed: [] });
+    expect(kept.map(({ name: each, reason: why }) => [each, why])).toEqual([
       [name, expect.stringMatching(reason)],
     ]);
     expect(await databases()).toEqual([name]);
@@ -139,7 +138,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
 
   test('what a dead run left is dropped', async () => {
     const { name } = await left();
-    expect((await cleaned()).dropped.map((database) => database.name)).toEqual([name]);
+    expect((await cleaned()).removed).toEqual([name]);
     expect(await databases()).toEqual([]);
   });
 
@@ -148,7 +147,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
       (run) => `ALLOW_CONNECTIONS false CONNECTION LIMIT ${markerConnectionLimit(run)}`,
     );
     expect(await only(name)).toMatchObject({ ownershipStatus: 'unmarked', owning: 'dead', role: 'clone' });
-    expect((await cleaned()).dropped).toHaveLength(1);
+    expect((await cleaned()).removed).toHaveLength(1);
     expect(await databases()).toEqual([]);
   });
 
@@ -236,7 +235,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
     await withClient(changedUrl(server.url, { database: 'app' }), async (client) => {
       await lock(client, run);
       expect(await only(name)).toMatchObject({ owning: 'dead' });
-      expect((await cleaned()).dropped).toHaveLength(1);
+      expect((await cleaned()).removed).toHaveLength(1);
     });
   });
 
@@ -253,7 +252,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
   test('a kept clone stays until it is asked for', async () => {
     const { name } = await left((mark) => ({ ...mark, kept: true }));
     await stays(name, /--kept/);
-    expect((await cleaned(true)).dropped).toHaveLength(1);
+    expect((await cleaned(true)).removed).toHaveLength(1);
   });
 
   test('an original stays, whatever is asked for', async () => {
@@ -261,7 +260,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
     const name = ownedName('app', 'before', run);
     await left((mark) => ({ ...mark, role: 'original' }), { name, run });
     await stays(name, /original/);
-    expect((await cleaned(true)).dropped).toEqual([]);
+    expect((await cleaned(true)).removed).toEqual([]);
   });
 
   test('sessions inside do not keep a dead run’s clone alive, nor do prepared transactions', async () => {
@@ -272,9 +271,9 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
     );
     await withClient(inside, async (client) => {
       await client.query('SELECT 1');
-      const { dropped, failed } = await cleaned();
+      const { removed, failed } = await cleaned();
       expect(failed).toEqual([]);
-      expect(dropped).toHaveLength(1);
+      expect(removed).toHaveLength(1);
     });
   });
 
@@ -287,9 +286,9 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
            WITH (create_slot = false, slot_name = 'theirs', copy_data = false)`,
       ),
     );
-    const { dropped, failed } = await cleaned();
+    const { removed, failed } = await cleaned();
     expect(failed).toEqual([]);
-    expect(dropped).toHaveLength(1);
+    expect(removed).toHaveLength(1);
     const slots = await admin(async (client) => {
       const { rows } = await client.query(`SELECT pg_drop_replication_slot('theirs')`);
       return rows;
@@ -315,17 +314,17 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
           name,
         ]),
       );
-    const { dropped, failed } = await cleaned();
+    const { removed, failed } = await cleaned();
     expect(failed).toEqual([]);
-    expect(dropped).toHaveLength(2);
+    expect(removed).toHaveLength(2);
   });
 
   test('a role that is no member of the owner sees what was left, and does not drop it', async () => {
     const { name } = await left();
     const url = changedUrl(server.url, { user: 'maker', password: 'maker' });
     const result = await cleaned(false, url);
-    expect(result.left).toMatchObject([{ database: { name }, reason: expect.stringContaining('postgres') }]);
-    expect(result.dropped).toEqual([]);
+    expect(result.left).toMatchObject([{ name, reason: expect.stringContaining('postgres') }]);
+    expect(result.removed).toEqual([]);
     expect(await databases()).toEqual([name]);
   });
 
@@ -343,8 +342,8 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
     });
     expect(await only(name)).toMatchObject({ owning: 'dead', mark: { kept: true } });
     const maker = changedUrl(url, { database: 'postgres' });
-    expect((await cleaned(false, maker)).dropped).toEqual([]);
-    expect((await cleaned(true, maker)).dropped).toHaveLength(1);
+    expect((await cleaned(false, maker)).removed).toEqual([]);
+    expect((await cleaned(true, maker)).removed).toHaveLength(1);
     expect(await databases()).toEqual(['mine']);
   });
 

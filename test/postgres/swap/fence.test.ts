@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
 import { readServerIdentity } from '../../../src/database/server-identity.ts';
-import { openDatabase } from '../../../src/ownership/database-access.ts';
+import { inTransaction, openingStatements } from '../../../src/ownership/reopen.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
@@ -35,7 +35,7 @@ const signal = new AbortController().signal;
 
 async function close(session: Session, { name }: TemporaryDatabase, timeoutMs = 5_000) {
   const oid = await oidOf(session, name);
-  return closeDatabase(session, { database: name, oid, mark: 'ours', timeoutMs, signal });
+  return closeDatabase(session, { database: name, oid }, 'ours', signal, timeoutMs);
 }
 
 async function commentOf(session: Session, name: string): Promise<string | null> {
@@ -57,7 +57,7 @@ describe.each(VERSIONS)('a fenced database on PostgreSQL %d', (version) => {
       await expect(withClient(database.url, async () => {})).rejects.toMatchObject({ code: '55000' });
       expect(await stillClosed(session, fence)).toBe(true);
       expect(await commentOf(session, database.name)).toBe('ours');
-      await openDatabase(session, { database: database.name, comment: "the users' own", timeoutMs: 1_000 });
+      await inTransaction(session, openingStatements(database.name, "the users' own"));
       expect(await stillClosed(session, fence)).toBe(false);
       expect(await commentOf(session, database.name)).toBe("the users' own");
       await withClient(database.url, (again) => again.query('SELECT 1'));
@@ -91,7 +91,7 @@ describe.each(VERSIONS)('a fenced database on PostgreSQL %d', (version) => {
     const outcomes = await settled;
     const acknowledged = outcomes.filter(({ status }) => status === 'fulfilled').length;
     expect(await stillClosed(session, fence)).toBe(true);
-    await openDatabase(session, { database: database.name, comment: null, timeoutMs: 1_000 });
+    await inTransaction(session, openingStatements(database.name, null));
     await withClient(database.url, async (client) => {
       const { rows } = await client.query<{ count: string }>('SELECT count(*) FROM written');
       expect(Number(rows[0]?.count)).toBe(acknowledged);
@@ -120,7 +120,7 @@ describe.each(VERSIONS)('a fenced database on PostgreSQL %d', (version) => {
     const fences = { original: await close(session, target), successor: await close(session, clone) };
     expect(await wasRenamed(witness, fences)).toBe(false);
     const server = await readServerIdentity(session);
-    const rename = { ...fences, server, keptAs, originalMark: 'kept', comment: 'its own', timeoutMs: 1_000 };
+    const rename = { ...fences, server, keptAs, originalMark: 'kept', comment: 'its own' };
     const promoted = { ...rename, server: { ...server, timeline: Number(server.timeline) - 1 } };
     await expect(renameInto(session, witness, promoted)).rejects.toThrow(
       /another server took over in the meantime/,
@@ -138,7 +138,7 @@ describe.each(VERSIONS)('a fenced database on PostgreSQL %d', (version) => {
     const [target, clone] = [await temporaryDatabase(version), await temporaryDatabase(version)];
     const [session, witness] = [await sessionOn(version), await sessionOn(version)];
     const fences = { original: await close(session, target), successor: await close(session, clone) };
-    await openDatabase(witness, { database: target.name, comment: null, timeoutMs: 1_000 });
+    await inTransaction(witness, openingStatements(target.name, null));
     await withClient(target.url, (client) => client.query('CREATE TABLE written ()'));
     await expect(
       renameInto(session, witness, {
@@ -147,7 +147,6 @@ describe.each(VERSIONS)('a fenced database on PostgreSQL %d', (version) => {
         keptAs: `${target.name}_before`,
         originalMark: 'kept',
         comment: null,
-        timeoutMs: 1_000,
       }),
     ).rejects.toMatchObject({ code: 'REFUSED' });
     expect(await wasRenamed(witness, fences)).toBe(false);
