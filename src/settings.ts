@@ -18,7 +18,8 @@ export const GROUPS = [
 export type Group = (typeof GROUPS)[number];
 
 /** Kinds of runs: one only rehearses, the others change the target, each in its way. */
-export type RunMode = 'rehearse' | 'apply' | 'swap';
+export const RUN_MODES = ['rehearse', 'apply', 'swap'] as const;
+export type RunMode = (typeof RUN_MODES)[number];
 
 /** Everything about a setting but its flag, its type and its value without one. */
 interface Traits {
@@ -126,6 +127,14 @@ export function grouped<T extends SettingTree>(
 /** Some settings of a tree, such as those that a subcommand shares with a rehearsal. */
 export function pick<T extends SettingTree, const K extends keyof T>(tree: T, ...names: K[]): Pick<T, K> {
   return Object.fromEntries(names.map((name) => [name, tree[name]])) as Pick<T, K>;
+}
+
+/** The settings that have an effect in a mode. The type is that of the whole tree, whose values may all be left out. */
+export function inMode<T extends SettingTree>(tree: T, mode: RunMode): T {
+  const kept = Object.entries(tree)
+    .filter(([, { modes }]) => !Array.isArray(modes) || modes.includes(mode))
+    .map(([name, node]) => [name, isSetting(node) ? node : inMode(node, mode)]);
+  return Object.fromEntries(kept) as T;
 }
 
 /** Fills in the defaults; a setting that is undefined counts as not given. */

@@ -25,10 +25,12 @@ export async function dispatch(words: SplitArguments): Promise<number> {
 
 async function run(asked: ParsedArguments, words: SplitArguments, signals: SignalWatch): Promise<number> {
   switch (asked.action) {
-    case 'rehearse': {
-      if (words.command === undefined || words.command.length === 0) throw noCommand();
+    case 'rehearse':
+    case 'apply':
+    case 'swap': {
+      if (words.command === undefined || words.command.length === 0) throw noCommand(asked.action);
       const { rehearseCommand } = await import('./commands/run-command-line.ts');
-      return rehearseCommand(asked.values, words.command, signals);
+      return rehearseCommand(asked.action, asked.values, words.command, signals);
     }
     case 'init': {
       const { initCommand } = await import('./commands/init-command.ts');

@@ -1,10 +1,10 @@
 import { Command, CommanderError, Option } from 'commander';
 import { SafemigrateError } from '../errors.ts';
 import { toolVersion } from '../package.ts';
-import { describeSetting, GROUPS, type SettingTree } from '../settings.ts';
-import { DESCRIPTION, NOTES, USAGE } from './help-text.ts';
-import { attributeOf, type Flag, flagsIn, formerFlagHint, sharing } from './options/flags.ts';
-import { RUN_SETTINGS } from './options/run-table.ts';
+import { describeSetting, GROUPS, type Group, type RunMode, type SettingTree } from '../settings.ts';
+import { COMMAND_USAGE, DESCRIPTION, NOTES, USAGE } from './help-text.ts';
+import { attributeOf, type Flag, flagsIn, sharing, unknownFlagHint } from './options/flags.ts';
+import { MODE_SETTINGS } from './options/run-table.ts';
 import { type SubcommandName, subcommands } from './options/subcommand-table.ts';
 import { strayWords } from './split-arguments.ts';
 
@@ -25,23 +25,28 @@ export interface ParsedArguments {
  * @returns `'shown'` after help was printed. @throws SafemigrateError `USAGE`
  */
 export function readWords(own: readonly string[], hasCommand: boolean): ParsedArguments | 'shown' {
-  const wantsAll = asksForAll(own);
-  const words = wantsAll ? ['--help'] : [...own];
+  const showsAllOf = asksForAll(own);
+  const wantsAll = showsAllOf === 'rehearse';
+  const words = showsAllOf === undefined ? [...own] : wantsAll ? ['--help'] : [showsAllOf, '--help'];
   let parsed: ParsedArguments | undefined;
   const program = runProgram(wantsAll, hasCommand).action((stray: string[]) => {
     if (stray.length > 0) throw strayWords(stray, hasCommand);
     parsed = { action: 'rehearse', values: program.opts() };
   });
   const possible = subcommands().filter(([, { takesCommand }]) => !hasCommand || takesCommand);
-  for (const [action, { options, summary, argument, common = true }] of possible) {
+  for (const [action, { options, summary, argument, common = true, takesCommand = false }] of possible) {
     const hidden = !wantsAll && !common;
     const command = configure(program.command(action, { hidden })).description(summary);
-    for (const each of flagsIn(options)) addOption(command, each);
-    command.addHelpText('after', () => sharedFlagsText(options));
+    if (action === 'apply' || action === 'swap') addMode(command, action, showsAllOf === action);
+    else {
+      for (const each of flagsIn(options)) addOption(command, each);
+      command.addHelpText('after', () => sharedFlagsText(options));
+    }
     if (argument !== undefined) command.argument(argument);
-    command.allowExcessArguments(false).action(() => {
+    command.allowExcessArguments(takesCommand).action(() => {
       const [subject] = command.args;
-      const values = { ...shared(program.opts(), action, options), ...command.opts() };
+      if (takesCommand && subject !== undefined) throw strayWords(command.args, hasCommand, action);
+      const values = together(shared(program.opts(), action, options), command.opts());
       parsed = { action, values, ...(subject === undefined ? {} : { subject }) };
     });
   }
@@ -52,15 +57,17 @@ export function readWords(own: readonly string[], hasCommand: boolean): ParsedAr
     if (error.exitCode === 0) return 'shown';
     const unknown = /unknown option '(--[\w-]+)/.exec(error.message)?.[1] ?? '';
     throw new SafemigrateError('USAGE', asSentence(error.message), {
-      hint: formerFlagHint(unknown, RUN_SETTINGS) ?? 'All options: safemigrate --help all',
+      hint: unknownFlagHint(unknown) ?? 'All options: safemigrate --help all',
     });
   }
   return parsed ?? 'shown';
 }
 
-/** `--help all` and `help all`. */
-function asksForAll([first = '', second, ...more]: readonly string[]): boolean {
-  return ['--help', '-h', 'help'].includes(first) && second === 'all' && more.length === 0;
+/** Names the mode whose whole help is wanted: `--help all`, `help all`, `apply --help all`. */
+function asksForAll(own: readonly string[]): RunMode | undefined {
+  const mode = own[0] === 'apply' || own[0] === 'swap' ? own[0] : 'rehearse';
+  const [first = '', second, ...more] = mode === 'rehearse' ? own : own.slice(1);
+  return ['--help', '-h', 'help'].includes(first) && second === 'all' && more.length === 0 ? mode : undefined;
 }
 
 /** The program itself, which rehearses. @param showsAll its help has every option, not only the common ones. */
@@ -73,15 +80,42 @@ function runProgram(showsAll: boolean, hasCommand: boolean): Command {
     .commandsGroup('Subcommands:')
     .helpCommand(!hasCommand)
     .passThroughOptions()
-    .argument('[words...]')
-    .addHelpText('after', NOTES);
-  if (showsAll) program.addHelpText('after', () => sharedFlagsText(RUN_SETTINGS));
-  for (const group of GROUPS) {
-    for (const spec of flagsIn(RUN_SETTINGS).filter((each) => each.group === group)) {
-      addOption(program, spec, { group: `${group}:`, hidden: !showsAll && !spec.common });
-    }
-  }
+    .argument('[words...]');
+  addRunOptions(program, 'rehearse', showsAll);
+  program.addHelpText('after', NOTES);
   return program.version(toolVersion(), '--version', 'print the version');
+}
+
+/** Gives a mode that changes the target its help, in the form of the program's own. */
+function addMode(command: Command, mode: 'apply' | 'swap', showsAll: boolean): void {
+  command
+    .usage(COMMAND_USAGE)
+    // The options of a command that lacks its two dashes are none of ours.
+    .passThroughOptions()
+    .addHelpText('after', `\nAll options: safemigrate ${mode} --help all.`);
+  addRunOptions(command, mode, showsAll);
+}
+
+/** Groups of which the help of a mode shows every option. */
+const OWN_GROUPS: Readonly<Record<RunMode, readonly Group[]>> = {
+  rehearse: [],
+  apply: ['Change the target', 'Apply'],
+  swap: ['Change the target', 'Swap'],
+};
+
+/**
+ * Adds the options of a mode by their groups.
+ * @param showsAll the help has every one, not only the common ones and those of the mode's own groups.
+ */
+function addRunOptions(command: Command, mode: RunMode, showsAll: boolean): void {
+  const tree = MODE_SETTINGS[mode];
+  const flags = flagsIn(tree);
+  for (const group of GROUPS) {
+    const isShown = showsAll || OWN_GROUPS[mode].includes(group);
+    for (const each of flags.filter((other) => other.group === group))
+      addOption(command, each, { group: `${group}:`, hidden: !isShown && !each.common });
+  }
+  if (showsAll) command.addHelpText('after', () => sharedFlagsText(tree));
 }
 
 /** The names that the flags have which several settings share, in the columns of the help. */
@@ -102,12 +136,19 @@ function sharedFlagsText(tree: SettingTree): string {
 /** Options before the subcommand's name count as if they followed it; one that it does not have is a mistake. */
 function shared(values: Record<string, unknown>, action: string, tree: SettingTree): Record<string, unknown> {
   const own = flagsIn(tree).map(({ name }) => name);
-  const given = flagsIn(RUN_SETTINGS).filter(({ name }) => values[attributeOf(name)] !== undefined);
+  const given = flagsIn(MODE_SETTINGS.rehearse).filter(({ name }) => values[attributeOf(name)] !== undefined);
   const stray = given.find(({ name }) => !own.includes(name));
   if (stray === undefined) return values;
   throw new SafemigrateError('USAGE', `${stray.name} is no option of \`safemigrate ${action}\`.`, {
     hint: `All options: safemigrate ${action} --help`,
   });
+}
+
+/** The values of options before and after a subcommand's name: each one counts, as if they stood together. */
+function together(before: Record<string, unknown>, after: Record<string, unknown>): Record<string, unknown> {
+  const both = Object.keys(before).filter((key) => key in after);
+  const joined = both.map((key) => [key, [before[key], after[key]].flat()]);
+  return { ...before, ...after, ...Object.fromEntries(joined) };
 }
 
 /** Makes a sentence of commander's `error: unknown option '--pla'`, which may have a guess in a second line. */

@@ -1,11 +1,10 @@
 import { findTarget } from '../database/locate.ts';
 import type { Target } from '../database/target.ts';
-import { SafemigrateError } from '../errors.ts';
 import type { MaintenanceTarget } from '../ownership/control-session.ts';
 import { nameHost } from '../postgres/connection/connection-failures.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
 import { REHEARSAL_SETTINGS } from '../rehearsal/rehearsal-settings.ts';
-import { nameOfSetting, type OptionsOf, type RunMode, type SettingTree, settingsIn } from '../settings.ts';
+import { type OptionsOf, type RunMode, type SettingTree, settingsIn } from '../settings.ts';
 import {
   type ConfigOptions,
   configProgram,
@@ -13,8 +12,8 @@ import {
   environmentSource,
   flagSource,
 } from './options/config.ts';
-import { readValues, wrongOptions } from './options/read-values.ts';
-import { RUN_SETTINGS, type RunValues } from './options/run-table.ts';
+import { readValues } from './options/read-values.ts';
+import { MODE_SETTINGS, RUN_SETTINGS, type RunValues } from './options/run-table.ts';
 import { subcommands } from './options/subcommand-table.ts';
 
 /**
@@ -44,38 +43,9 @@ export async function gatherOptions<T extends SettingTree>(
   ]);
 }
 
-/**
- * Reads the options of a run. Those that have no effect in its mode are ignored in variables and files, which may be
- * there for all runs; as flags they are mistakes. @throws SafemigrateError `CONFIGURATION`, `USAGE`
- */
-export async function gatherRunOptions(
-  flags: Record<string, unknown>,
-): Promise<{ values: RunValues; mode: RunMode }> {
-  const values = await gatherOptions(RUN_SETTINGS, flags, { executes: true });
-  if (values.apply && values.swap)
-    throw new SafemigrateError('USAGE', '--apply and --swap cannot be given together.', {
-      hint: 'Either the command runs on the target, or a migrated clone takes its place. Nothing was touched.',
-    });
-  const mode = values.apply ? 'apply' : values.swap ? 'swap' : 'rehearse';
-  const mistakes = flagsWithoutEffect(RUN_SETTINGS, flags, mode);
-  if (mistakes.length > 0) throw wrongOptions('USAGE', mistakes);
-  return { values, mode };
-}
-
-/** A sentence for each flag that has no effect in this mode. */
-export function flagsWithoutEffect(
-  tree: SettingTree,
-  flags: Readonly<Record<string, unknown>>,
-  mode: RunMode,
-): string[] {
-  const { values } = flagSource(tree, flags);
-  return settingsIn(tree).flatMap((spec) => {
-    const { modes } = spec;
-    if (modes === undefined || modes.includes(mode) || values[spec.key] === undefined) return [];
-    const needed = modes.filter((each) => each !== 'rehearse').map((each) => `--${each}`);
-    const why = mode === 'rehearse' ? `without ${needed.join(' or ')}` : `with --${mode}`;
-    return [`${nameOfSetting(spec)} has no effect ${why}.`];
-  });
+/** Reads the options of a run. @throws SafemigrateError `CONFIGURATION` */
+export function gatherRunOptions(flags: Record<string, unknown>, mode: RunMode): Promise<RunValues> {
+  return gatherOptions(MODE_SETTINGS[mode], flags, { executes: true });
 }
 
 /** Names the server that a subcommand works on, and the setting that it comes from. */

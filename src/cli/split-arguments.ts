@@ -1,4 +1,5 @@
 import { SafemigrateError } from '../errors.ts';
+import type { RunMode } from '../settings.ts';
 
 export interface SplitArguments {
   /** The words before the first `--`. */
@@ -14,21 +15,30 @@ export function splitWords(argv: readonly string[]): SplitArguments {
   return { own: argv.slice(0, dashes), command: argv.slice(dashes + 1) };
 }
 
-export function noCommand(): SafemigrateError {
+export function noCommand(mode: RunMode): SafemigrateError {
+  const call = mode === 'rehearse' ? 'safemigrate' : `safemigrate ${mode}`;
   return new SafemigrateError('USAGE', 'There is no command to rehearse.', {
-    hint: 'Put your migration command after two dashes: safemigrate -- npx prisma migrate deploy',
+    hint: `Put your migration command after two dashes: ${call} -- npx prisma migrate deploy`,
   });
 }
 
-/** Makes the error for words before `--` that are neither options nor a subcommand. */
-export function strayWords(words: readonly string[], hasCommand: boolean): SafemigrateError {
+/**
+ * Makes the error for words before `--` that are neither options nor a subcommand.
+ * @param subcommand the one that they follow, which takes a command after `--`.
+ */
+export function strayWords(
+  words: readonly string[],
+  hasCommand: boolean,
+  subcommand?: string,
+): SafemigrateError {
   const [first = ''] = words;
   if (hasCommand) {
     return new SafemigrateError('USAGE', `Unexpected argument "${first}" before "--".`, {
       hint: 'Options of safemigrate come before --, your migration command after it.',
     });
   }
-  return new SafemigrateError('USAGE', `"${first}" is no subcommand of safemigrate.`, {
-    hint: `If it is the command to rehearse, put it after two dashes: safemigrate -- ${words.join(' ')}`,
+  const call = subcommand === undefined ? 'safemigrate' : `safemigrate ${subcommand}`;
+  return new SafemigrateError('USAGE', `"${first}" is no subcommand of ${call}.`, {
+    hint: `If it is the command to rehearse, put it after two dashes: ${call} -- ${words.join(' ')}`,
   });
 }

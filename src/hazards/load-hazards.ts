@@ -21,7 +21,7 @@ const BLOCKED: HazardTexts = {
   effect:
     'Requests take that much longer, connections pile up, and behind a pool that is full all others wait as well.',
   safer:
-    'Take the locks for a moment only: build and validate concurrently, fill in batches, split the transaction; and let a lock_timeout give up early (safemigrate --apply sets one).',
+    'Take the locks for a moment only: build and validate concurrently, fill in batches, split the transaction; and let a lock_timeout give up early (safemigrate apply sets one).',
 };
 const FAILS: HazardTexts = {
   code: 'TRAFFIC_FAILS',
@@ -74,14 +74,14 @@ export function findLoadHazards(
   return [
     ...guarded.map((each) => ({
       ...each,
-      evidence: withWords(each.evidence, 'with the guardrails of --apply'),
+      evidence: withWords(each.evidence, 'with the guardrails of an apply'),
     })),
     ...plain
       .filter((each) => !has(each))
       .map((each) => ({
         ...each,
         severity: 'notice' as const,
-        evidence: withWords(each.evidence, 'only without the guardrails of --apply'),
+        evidence: withWords(each.evidence, 'only without the guardrails of an apply'),
       })),
   ];
 }

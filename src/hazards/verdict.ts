@@ -55,7 +55,7 @@ function loadReasons({ load, loadRequested, caveats, interrupted }: Findings): s
   }
   // An apply will run as the run with its guardrails did.
   const { exitCode, schemaEqual } = (load.guarded ?? load).command;
-  const guarded = load.guarded ? ', with the guardrails of --apply' : '';
+  const guarded = load.guarded ? ', with the guardrails of an apply' : '';
   if (exitCode !== 0) return [`the command failed under load${guarded}`];
   return schemaEqual === false
     ? [`under load the command left another schema than without load${guarded}`]

@@ -101,7 +101,7 @@ const appliedStatement = z.object({
   explicit: z.boolean(),
 });
 
-/** The outcome of `--apply`. */
+/** The outcome of `safemigrate apply`. */
 export const applySection = z.object({
   /**
    * `applied`: the command did what was rehearsed. `refused`: the command was not started. `failed`: it was started, and all of

@@ -160,7 +160,7 @@ export const loadSection = loadedRun.extend({
     /** Those that ended. null: the load began together with the command. */
     played: z.number().nullable(),
   }),
-  /** With `--apply`: the same once more, with the guardrails of the apply. null: not requested, or it could not be made. */
+  /** With `safemigrate apply`: the same once more, with the guardrails of the apply. null: not requested, or it could not be made. */
   guarded: loadedRun
     .extend({
       /** Actions of the guardrails; null: the command was not started. */

@@ -71,9 +71,9 @@ export const report = z.object({
     /** Why it did not pass, in sentences; empty if it passed. */
     reasons: z.array(z.string()),
   }),
-  /** null: not requested (`--apply`). */
+  /** null: not requested (`safemigrate apply`). */
   apply: applySection.nullable(),
-  /** null: not requested (`--swap`). */
+  /** null: not requested (`safemigrate swap`). */
   swap: swapSection.nullable(),
   /** Things that the run acquired and released at its end. */
   cleanup: z.object({

@@ -55,6 +55,7 @@ export const REHEARSAL_SETTINGS = {
       from: flag('--dump <file>', TEXT, {
         summary: 'no target: restore and rehearse on this dump',
         common: true,
+        modes: ['rehearse'],
       }),
     },
   ),
@@ -216,7 +217,7 @@ export const REHEARSAL_SETTINGS = {
     { group: 'Apply' },
     {
       file: flag('--receipt <file>', TEXT, {
-        summary: 'write what the rehearsal proved; with --apply: use it instead of a rehearsal',
+        summary: 'what a rehearsal proved: a rehearsal writes it, `apply` takes it instead of one',
         modes: ['rehearse', 'apply'],
       }),
       key: flag('--receipt-key <key>', TEXT, {

@@ -51,7 +51,7 @@ export async function withScope<T>(
 
 /**
  * Does the work while no other apply or swap of this target can.
- * @throws SafemigrateError `USAGE` if there is no target; `REFUSED`, naming the session that holds the lock; what the work throws.
+ * @throws SafemigrateError `USAGE` if the target is a dump; `REFUSED`, naming the session that holds the lock; what the work throws.
  */
 export async function inTurn<T>(
   { target, command, audit, signal }: RehearsalPlan,
@@ -59,8 +59,8 @@ export async function inTurn<T>(
   work: (lock: ChangeLock) => Promise<T>,
 ): Promise<T> {
   if (target.from !== null)
-    throw new SafemigrateError('USAGE', `--${purpose} and --dump cannot be given together.`, {
-      hint: `--dump rehearses on a dump: there is no target to ${purpose}. Nothing was touched.`,
+    throw new SafemigrateError('USAGE', 'A dump cannot be the target of an apply or a swap.', {
+      hint: 'Rehearse on the dump, and name the database to change by its URL. Nothing was touched.',
     });
   const { settings } = locateTarget(target, readEnvironment(command.env, command.folder));
   return withChangeLock(settings, { purpose, audit, signal }, work);

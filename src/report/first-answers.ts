@@ -137,7 +137,7 @@ function nextWords(report: Report): string {
     .map((severity) => ({ severity, count: open.filter((hazard) => hazard.severity === severity).length }))
     .filter(({ count }) => count > 0)
     .map(({ severity, count }) => (count === 1 ? severity : plural(count, severity)));
-  const change = target.origin === 'dump' ? 'deploy it' : 'apply it with --apply';
+  const change = target.origin === 'dump' ? 'deploy it' : 'apply it with safemigrate apply';
   return found.length === 0 ? change : `look at the ${found.join(' and the ')} below; then ${change}`;
 }
 

@@ -26,7 +26,7 @@ export function loadDetails(load: LoadSection): string[] {
           `a full pool: if a connection is opened for each request that is held back, the target needs ${formatCount(pool.needed)}, and has ${formatCount(pool.limit)} (${formatCount(pool.open)} are open)`,
         ]
       : []),
-    ...(load.guarded ? [`with the guardrails of --apply: ${guardedWords(load.guarded)}`] : []),
+    ...(load.guarded ? [`with the guardrails of an apply: ${guardedWords(load.guarded)}`] : []),
   ];
 }
 

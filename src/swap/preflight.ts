@@ -115,12 +115,12 @@ export async function swapObstacles(
   addIf(
     Number(row.slots) > 0,
     `${plural(Number(row.slots), 'logical replication slot')} on it, which would stay with the original`,
-    'drop them and re-create them after the swap, or apply the migration in place (--apply)',
+    'drop them and re-create them after the swap, or apply the migration in place (safemigrate apply)',
   );
   addIf(
     Number(row.subscriptions) > 0,
     `${plural(Number(row.subscriptions), 'subscription')} in it, which would stay with the original`,
-    'apply the migration in place (--apply), or drop the subscriptions first',
+    'apply the migration in place (safemigrate apply), or drop the subscriptions first',
   );
   addIf(
     Number(row.standbys) > 0 && !allowStandbys,

@@ -139,7 +139,7 @@ describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('swap', () => {
   ): Promise<Record<string, number>> {
     const url = inDatabase(server.url, database);
     const { stdout, stderr } = await safemigrate([
-      ...['--url', url, '--swap', '--yes', '--format', 'json', ...more],
+      ...['--url', url, 'swap', '--yes', '--format', 'json', ...more],
       ...['--', ...sqlCommand('SELECT 1')],
     ]);
     if (stdout === '') throw new Error(stderr);

@@ -29,7 +29,7 @@ const applied = (...args: string[]) => apply(target.url, COMMAND, { args: ['--re
 
 /** What has no report: the receipt could not even be read. */
 const refused = (args: string[], env: NodeJS.ProcessEnv = {}) =>
-  safemigrate(['--apply', '--yes', '--receipt', file, ...args, '--', ...COMMAND], {
+  safemigrate(['apply', '--yes', '--receipt', file, ...args, '--', ...COMMAND], {
     env: { DATABASE_URL: target.url, ...env },
   });
 

@@ -201,7 +201,7 @@ describe('from another process', () => {
 describe.skipIf(skipReason(noTerminal))('the question on a terminal', () => {
   const MIGRATION = sqlCommand('CREATE TABLE made (id int)');
   const answered = (answer: string) =>
-    inTerminal(['--apply', '--', ...MIGRATION], {
+    inTerminal(['apply', '--', ...MIGRATION], {
       env: { DATABASE_URL: target.url },
       typed: [[/Go on\? \[y\/N\]/, answer]],
     });

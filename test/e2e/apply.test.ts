@@ -53,7 +53,7 @@ describe('an apply', () => {
       'psql -X -q "$DATABASE_URL" -c "ALTER TABLE jobs ADD a int" -c "ALTER TABLE jobs ADD a int"; true',
     ];
     const args = ['--accept', 'ERRORS_SWALLOWED="known"', '--format', 'text'];
-    const { exitCode, stdout } = await safemigrate(['--apply', '--yes', ...args, '--', ...swallowing], {
+    const { exitCode, stdout } = await safemigrate(['apply', '--yes', ...args, '--', ...swallowing], {
       env: { DATABASE_URL: target.url },
     });
     expect(stdout).toContain('APPLIED IN PART');
@@ -139,7 +139,7 @@ describe('an apply', () => {
 
   test('without --yes and without a terminal is refused before anything is done: exit code 4', async () => {
     const before = await digestOf(target.url);
-    const { exitCode, stderr } = await safemigrate(['--apply', '--', ...sqlCommand('DROP TABLE jobs')], {
+    const { exitCode, stderr } = await safemigrate(['apply', '--', ...sqlCommand('DROP TABLE jobs')], {
       env: { DATABASE_URL: target.url },
     });
     expect(stderr).toContain('no terminal');

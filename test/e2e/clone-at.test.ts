@@ -128,7 +128,7 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
     const alone = await safemigrate(['--clone-at', 'latest', '--', ...NOTES], { env });
     expect(alone.exitCode).toBe(2);
     expect(alone.stderr).toContain('--clone-at needs --base-backup');
-    const applied = await safemigrate(['--apply', '--yes', '--', ...NOTES], {
+    const applied = await safemigrate(['apply', '--yes', '--', ...NOTES], {
       env: { ...env, SAFEMIGRATE_CLONE_AT: 'latest', SAFEMIGRATE_BASE_BACKUP: backup },
     });
     expect(applied.exitCode).toBe(2);

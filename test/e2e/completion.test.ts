@@ -27,7 +27,7 @@ async function scriptFor(shell: string): Promise<string> {
 describe('completion', () => {
   test.each([
     ['the names of subcommands', ['roll'], 'rollback'],
-    ['options of a run', ['--swap', '--lim'], '--limit'],
+    ['options of a run', ['swap', '--lim'], '--limit'],
     ['options of a subcommand', ['rollback', '--disc'], '--discard-writes'],
   ])('in bash knows %s', async (_, words, expected) => {
     const file = await scriptFor('bash');

@@ -37,6 +37,13 @@ describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
     const plan = await safemigrate(['--plan', '--', ...sqlCommand('DROP TABLE jobs')], { env, folder });
     expect(plan.exitCode).toBe(0);
     expect(plan.stderr.replace(/^✓ .*\n/gm, '')).toBe('');
+    const ofApply = await safemigrate(['apply', '--plan', '--', ...sqlCommand('DROP TABLE jobs')], {
+      env,
+      folder,
+    });
+    expect(ofApply.exitCode, ofApply.stderr).toBe(0);
+    expect(ofApply.stdout).toContain('If the rehearsal passes, the command runs on the target itself');
+    expect(plan.stdout).not.toContain('If the rehearsal passes');
     const run = await safemigrate(['--audit', 'audit', '--', ...sqlCommand('DROP TABLE jobs')], {
       env,
       folder,

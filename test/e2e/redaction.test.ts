@@ -227,7 +227,7 @@ describe('of secrets that are planted everywhere', () => {
       expect(found([literal, HOST], { terminal: stdout + stderr, reports: files.join('\n') })).toEqual([]);
       return { exitCode, stderr, report: JSON.parse(files[0] ?? '') };
     };
-    const applied = await run(['--apply', '--yes'], 'applied_at_once');
+    const applied = await run(['apply', '--yes'], 'applied_at_once');
     expect(applied.exitCode, applied.stderr).toBe(0);
     expect(applied.report.apply.committed.map(({ sql }: { sql: string }) => sql)).toContain(
       'INSERT INTO applied_at_once VALUES (?)',
@@ -244,7 +244,7 @@ describe('of secrets that are planted everywhere', () => {
         ),
       }),
     ).toEqual([]);
-    const later = await run(['--apply', '--yes', ...receipt], 'applied_later');
+    const later = await run(['apply', '--yes', ...receipt], 'applied_later');
     expect(later.exitCode, later.stderr).toBe(0);
     expect(later.report.apply).toMatchObject({ outcome: 'applied', schemaEqual: true });
   });

@@ -39,7 +39,7 @@ async function swap(
   sql = 'CREATE TABLE added (id int)',
   ...more: string[]
 ): Promise<{ result: CliResult; original: string }> {
-  const args = ['--url', url, '--swap', '--yes', ...more, '--format', 'json', '--', ...sqlCommand(sql)];
+  const args = ['--url', url, 'swap', '--yes', ...more, '--format', 'json', '--', ...sqlCommand(sql)];
   const result = await safemigrate(args);
   return { result, original: JSON.parse(result.stdout).swap?.original ?? '' };
 }

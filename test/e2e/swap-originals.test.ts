@@ -31,7 +31,7 @@ async function swap(
   ...keep: string[]
 ): Promise<{ original: string; text: string; keepUntil: string | null }> {
   const before = new Set((await listed()).map(({ name }) => name));
-  const words = ['--url', url, '--swap', '--yes', ...keep, '--', ...sqlCommand('SELECT 1')];
+  const words = ['--url', url, 'swap', '--yes', ...keep, '--', ...sqlCommand('SELECT 1')];
   const { exitCode, stderr } = await safemigrate(words);
   expect(exitCode, stderr).toBe(0);
   const [made] = (await listed()).filter(({ name }) => !before.has(name));

@@ -38,7 +38,7 @@ describe.each(VERSIONS.filter((version) => ![14, 18].includes(version)))(
     afterAll(() => server.stop());
 
     async function swapAndBack(as: string): Promise<void> {
-      const words = ['--url', as, '--disconnect', 'idle', '--swap', '--yes', '--', ...sqlCommand('SELECT 1')];
+      const words = ['--url', as, '--disconnect', 'idle', 'swap', '--yes', '--', ...sqlCommand('SELECT 1')];
       const swapped = await safemigrate(words);
       expect(swapped.exitCode, swapped.stderr).toBe(0);
       expect(await clusterProperties(server.url, NAME)).toEqual(before);

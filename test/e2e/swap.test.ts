@@ -26,7 +26,7 @@ function tables(url: string): Promise<string[]> {
 }
 
 function swapArgs(url: string, ...more: string[]): string[] {
-  return ['--url', url, '--swap', '--yes', '--format', 'json', ...more];
+  return ['--url', url, 'swap', '--yes', '--format', 'json', ...more];
 }
 
 function swapOf({ stdout, stderr }: CliResult): {
@@ -226,7 +226,7 @@ describe('a swap is refused, and the target stays open and untouched:', () => {
     );
     await refusedFor(/1 logical replication slot/, swapArgs(url, ...migrate));
     const doctor = await safemigrate(['doctor', '--url', url]);
-    expect(doctor.stdout).toMatch(/What stands against --swap\n {2}1 logical replication slot/);
+    expect(doctor.stdout).toMatch(/What stands against safemigrate swap\n {2}1 logical replication slot/);
     await withClient(url, (client) => client.query("SELECT pg_drop_replication_slot('s')"));
   });
 
@@ -315,7 +315,7 @@ describe('a swap is refused, and the target stays open and untouched:', () => {
   });
 
   test('nobody to ask', async () => {
-    const args = ['--url', url, '--swap', ...migrate];
+    const args = ['--url', url, 'swap', ...migrate];
     expect(await safemigrate(args)).toMatchObject({
       exitCode: 4,
       stderr: expect.stringContaining('There is no terminal to ask on'),

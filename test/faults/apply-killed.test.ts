@@ -42,7 +42,7 @@ const migration = (last: string) =>
 
 async function killed(command: string[]): Promise<void> {
   let pid = 0;
-  const result = await safemigrate(['--apply', '--yes', '--clone', 'template', '--', ...command], {
+  const result = await safemigrate(['apply', '--yes', '--clone', 'template', '--', ...command], {
     env,
     started: (started) => {
       pid = started;

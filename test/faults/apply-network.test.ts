@@ -75,7 +75,7 @@ describe.skipIf(skipReason(networkObstacle()))('an apply whose network is cut', 
     url.port = String(relay.port);
     url.searchParams.set('sslmode', 'disable');
     url.searchParams.set('connect_timeout', '2');
-    const words = ['--apply', '--yes', '--format', 'json', '--clone', 'template', ...options];
+    const words = ['apply', '--yes', '--format', 'json', '--clone', 'template', ...options];
     const result = await runProgram(
       [...network.inside, process.execPath, CLI, ...words, '--', ...migration],
       { env: { DATABASE_URL: url.href }, typed },

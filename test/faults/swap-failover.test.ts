@@ -37,7 +37,7 @@ async function swapUntilMigrated(url: string) {
   const wait = `touch '${migrated}'; until [ -e '${go}' ] || ! kill -0 $PPID; do sleep 0.02; done`;
   const script = `"$@" || exit; if [ -e '${rehearsed}' ]; then ${wait}; fi; touch '${rehearsed}'`;
   let pid = 0;
-  const words = ['--url', url, '--swap', '--yes', '--permit', 'standbys', '--format', 'json'];
+  const words = ['--url', url, 'swap', '--yes', '--permit', 'standbys', '--format', 'json'];
   const result = safemigrate([...words, '--', 'sh', '-c', script, 'sh', ...sqlCommand(MIGRATION)], {
     started: (started) => {
       pid = started;

@@ -1,9 +1,8 @@
 import { flagSource } from '../../src/cli/options/config.ts';
 import { readValues } from '../../src/cli/options/read-values.ts';
-import { RUN_SETTINGS } from '../../src/cli/options/run-table.ts';
+import { MODE_SETTINGS } from '../../src/cli/options/run-table.ts';
 import { subcommands } from '../../src/cli/options/subcommand-table.ts';
 import { readWords } from '../../src/cli/program.ts';
-import { flagsWithoutEffect } from '../../src/cli/read-options.ts';
 import { splitWords } from '../../src/cli/split-arguments.ts';
 import { SafemigrateError } from '../../src/errors.ts';
 
@@ -48,13 +47,15 @@ export function inlineOptionsOf(page: string): string[] {
   return spans.flatMap((span) => span.replace(/ -- .*/, '').match(/(?<![\w-])--[a-z][a-z-]*/g) ?? []);
 }
 
-/** The calls of safemigrate in a page's prose, of which the command may be left out: `safemigrate --apply`. */
+/** The calls of safemigrate in a page's prose, of which the command may be left out: `safemigrate apply`. */
 export function inlineCallsOf(page: string): string[][] {
   const spans = [...page.replace(FENCED, '').matchAll(/`(?:npx )?(safemigrate [^`]+)`/g)];
   return spans
     .flatMap(([, span = '']) => callsIn(span))
     .map((argv) => (argv.at(-1) === '--' ? [...argv, 'true'] : argv))
-    .map((argv) => (argv.includes('--') || !argv[0]?.startsWith('--') ? argv : [...argv, '--', 'true']));
+    .map((argv) =>
+      argv.includes('--') || !/^(?:--.*|apply|swap)$/.test(argv[0] ?? '') ? argv : [...argv, '--', 'true'],
+    );
 }
 
 /** Returns the arguments of each call of safemigrate in lines of shell, up to a pipe, a redirection or a comment. */
@@ -96,11 +97,11 @@ export function mistakeIn(argv: readonly string[]): string | undefined {
   try {
     const asked = readWords(words, command !== undefined);
     if (asked === 'shown') return undefined;
-    if (asked.action === 'rehearse') {
+    if (asked.action === 'rehearse' || asked.action === 'apply' || asked.action === 'swap') {
       if (command === undefined || command.length === 0) return 'There is no command.';
-      readValues(RUN_SETTINGS, [], [flagSource(RUN_SETTINGS, asked.values)]);
-      const mode = 'apply' in asked.values ? 'apply' : 'swap' in asked.values ? 'swap' : 'rehearse';
-      return flagsWithoutEffect(RUN_SETTINGS, asked.values, mode)[0];
+      const tree = MODE_SETTINGS[asked.action];
+      readValues(tree, [], [flagSource(tree, asked.values)]);
+      return undefined;
     }
     const { options } = new Map(subcommands()).get(asked.action) ?? {};
     if (options !== undefined) readValues(options, [], [flagSource(options, asked.values)]);

@@ -4,6 +4,8 @@ import {
   describeSetting,
   GROUPS,
   nameOfSetting,
+  RUN_MODES,
+  type RunMode,
   type Setting,
   type SettingTree,
   settingsIn,
@@ -24,16 +26,32 @@ export function optionTables(): string {
     ),
   );
   const others = subcommands()
-    .filter(([, { options }]) => Object.keys(options).length > 0)
+    .filter(([name, { options }]) => !isMode(name) && Object.keys(options).length > 0)
     .map(([name, { options }]) => `- \`${name}\`: ${flagsOf(options)}`);
+  const modes = RUN_MODES.filter((mode) => mode !== 'rehearse').map(
+    (mode) => `- \`${mode}\`: all of these but ${without(mode)}`,
+  );
   const all = [RUN_SETTINGS, ...subcommands().map(([, { options }]) => options)].flatMap(settingsIn);
   const never = all.filter(({ notInFile }) => notInFile === true);
   return [
     ...groups,
+    `A rehearsal takes all of these but ${without('rehearse')}. The other modes:\n\n${modes.join('\n')}`,
     `Subcommands take these, with the same meaning unless it is given here:\n\n${others.join('\n')}`,
     tableOf('Subcommands', ownOptions()),
     `Not in a config file: ${[...new Set(never.map(quotedName))].join(', ')}.`,
   ].join('\n\n');
+}
+
+function isMode(name: string): boolean {
+  return RUN_MODES.some((mode) => mode === name);
+}
+
+/** The flags that a mode does not take. */
+function without(mode: RunMode): string {
+  return withFlag(settingsIn(RUN_SETTINGS))
+    .filter(({ modes }) => modes?.includes(mode) === false)
+    .map(quotedName)
+    .join(', ');
 }
 
 function tableOf(title: string, specs: readonly Setting<unknown>[]): string {

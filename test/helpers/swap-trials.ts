@@ -174,7 +174,7 @@ export async function withTool(
   const audit = path.join(folder, 'audit');
   const words = back
     ? ['rollback', '--yes', '--discard-writes', '--audit', audit]
-    : ['--swap', '--yes', '--disconnect', 'all', '--audit', audit, '--', ...sqlCommand('SELECT 1')];
+    : ['swap', '--yes', '--disconnect', 'all', '--audit', audit, '--', ...sqlCommand('SELECT 1')];
   const child = spawn(process.execPath, [CLI, ...words], {
     cwd: folder,
     env: { ...plainEnvironment(), SAFEMIGRATE_CLONE: 'template', DATABASE_URL: url, ...env },

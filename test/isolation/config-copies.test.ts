@@ -70,7 +70,7 @@ test('the copy is for its owner alone, and goes with the run', async () => {
 });
 
 test('an apply has a copy as well, which leads to the target', async () => {
-  const { exitCode, stdout, stderr } = await run(`${said}; ${migrate}`, ['--apply', '--yes']);
+  const { exitCode, stdout, stderr } = await run(`${said}; ${migrate}`, ['apply', '--yes']);
   expect(exitCode, stdout + stderr).toBe(0);
   expect(await tables()).toEqual(['made']);
 });

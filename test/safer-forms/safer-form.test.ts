@@ -51,7 +51,7 @@ test('a safer form is written if a second clone proves it, and psql runs it with
   expect(safer.report.schema?.after).toBe(report.schema?.after);
   expect(safer.report.hazards.map(({ code }) => code)).not.toContain('BACKFILL_WITH_DDL');
   expect(report.target.changes).toEqual([]);
-  const applied = await rehearse(target.url, run, { args: ['--apply', '--yes', '--receipt', receipt] });
+  const applied = await rehearse(target.url, run, { args: ['apply', '--yes', '--receipt', receipt] });
   expect(applied.exitCode, applied.stderr).toBe(0);
   expect(applied.report.apply).toMatchObject({ outcome: 'applied', rehearsal: safer.report.run.id });
 });

@@ -77,7 +77,9 @@ test('the packed package installs into an empty folder, and its command, its mod
   const { version } = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8'));
   const command = path.join(folder, 'node_modules', '.bin', 'safemigrate');
   expect((await run([command, '--version'])).stdout).toBe(version);
-  expect((await run([command, '--help'])).stdout).toContain('safemigrate [options] -- <command> [args...]');
+  expect((await run([command, '--help'])).stdout).toContain(
+    'safemigrate [apply | swap] [options] -- <command> [args...]',
+  );
   expect((await run([command, 'demo'])).all).toContain('Now yours:  safemigrate');
 
   const installed = path.join(folder, 'node_modules');

@@ -19,10 +19,10 @@ afterEach(() => server.stop());
 const change = (...words: string[]) => ({ words, env: { DATABASE_URL: target } });
 
 test.each([
-  ['a swap', '--swap', 'a swap', ['--swap', '--yes', '--', 'true'], 'swap'],
-  ['a swap', '--swap', 'an apply', ['--apply', '--yes', '--', 'true'], 'swap'],
-  ['a swap', '--swap', 'a rollback', ['rollback', '--yes'], 'swap'],
-  ['an apply', '--apply', 'a swap', ['--swap', '--yes', '--', 'true'], 'apply'],
+  ['a swap', 'swap', 'a swap', ['swap', '--yes', '--', 'true'], 'swap'],
+  ['a swap', 'swap', 'an apply', ['apply', '--yes', '--', 'true'], 'swap'],
+  ['a swap', 'swap', 'a rollback', ['rollback', '--yes'], 'swap'],
+  ['an apply', 'apply', 'a swap', ['swap', '--yes', '--', 'true'], 'apply'],
 ])(
   'beside %s (%s), %s ends with exit code 4 and says who is at work',
   async (_, mode, __, second, purpose) => {
@@ -60,14 +60,14 @@ test('two applies to the only database that could hold the lock take turns, too'
   // It waits when it runs on the target.
   const waits = `if [ -e ${file} ]; then echo waiting >&2; read go; fi; touch ${file}; exec "$@"`;
   const command = ['sh', '-c', waits, 'sh', ...sqlCommand('CREATE TABLE notes (id int)')];
-  const first = await safemigrate(['--apply', '--yes', '--clone', 'cluster', '--', ...command], {
+  const first = await safemigrate(['apply', '--yes', '--clone', 'cluster', '--', ...command], {
     env,
     typed: [
       [
         /waiting/,
         async () => {
           const words = [
-            '--apply',
+            'apply',
             '--yes',
             '--clone',
             'cluster',
@@ -101,7 +101,7 @@ test('a rehearsal beside a swap does not blame its command for the closed door a
         /waiting/,
         async () => {
           const swap = await safemigrate(
-            ['--swap', '--yes', '--', ...sqlCommand('CREATE TABLE notes (id int)')],
+            ['swap', '--yes', '--', ...sqlCommand('CREATE TABLE notes (id int)')],
             { env },
           );
           expect(swap.exitCode, swap.stderr).toBe(0);

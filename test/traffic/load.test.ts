@@ -142,7 +142,7 @@ describe('an apply under the traffic that the target has', () => {
     const apply = (command: string, ...args: string[]) =>
       rehearse(target.url, sqlCommand(command), {
         env: CLUSTER,
-        args: [...LOAD, '--apply', '--yes', ...args],
+        args: [...LOAD, 'apply', '--yes', ...args],
       });
     try {
       const held = 'BEGIN; ALTER TABLE a ADD COLUMN w int; SELECT pg_sleep(3); COMMIT';
@@ -154,7 +154,7 @@ describe('an apply under the traffic that the target has', () => {
       expect(load?.guarded?.guardrails?.cancelled[0]?.reason).toBe('max-blocked');
       expect(load?.guarded?.longestWaitMs).toBeLessThan(load?.longestWaitMs ?? 0);
       expect(refused.report.verdict.reasons).toContain(
-        'the command failed under load, with the guardrails of --apply',
+        'the command failed under load, with the guardrails of an apply',
       );
       expect(refused.report.apply?.outcome).toBe('refused');
       const applied = await apply('ALTER TABLE a ADD COLUMN w int');
@@ -229,7 +229,7 @@ describe('a run under load', async () => {
     const shell = `while psql -qXc 'UPDATE a SET v = v + 1 WHERE id = 1' "$DATABASE_URL"; do :; done`;
     const { report } = await rehearse(target.url, sqlCommand('ALTER TABLE a ADD COLUMN w int'), {
       env: { ...CLUSTER, SAFEMIGRATE_CLONE: 'template' },
-      args: ['--load-command', shell, '--permit', 'load-here', '--apply', '--yes'],
+      args: ['--load-command', shell, '--permit', 'load-here', 'apply', '--yes'],
     });
     expect(report.clone.isolation).toBe('same-cluster');
     expect(report.load?.before.transactions).toBeGreaterThan(2);

@@ -99,7 +99,7 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
     }
   }
   if (swapObstacles.length > 0) {
-    lines.push('', ...heading(style, 'What stands against --swap'));
+    lines.push('', ...heading(style, 'What stands against safemigrate swap'));
     for (const { reason, wayOut } of swapObstacles) {
       lines.push(...flow(style, [reason], 4, ['  ']));
       lines.push(...flow(style, [wayOut], 6, ['    ']));

@@ -17,13 +17,14 @@ import { gatherRunOptions } from '../read-options.ts';
 import type { SignalWatch } from '../signals.ts';
 import { styleOf } from '../style.ts';
 
-/** Runs the default command. @returns the exit code. @throws SafemigrateError if there is nothing to report on */
+/** Rehearses, and does what the mode says after it. @returns the exit code. @throws SafemigrateError if there is nothing to report on */
 export async function rehearseCommand(
+  mode: RunMode,
   flags: Record<string, unknown>,
   command: readonly string[],
   signals: SignalWatch,
 ): Promise<number> {
-  const { values, mode } = await gatherRunOptions(flags);
+  const values = await gatherRunOptions(flags, mode);
   for (const file of values.report ?? []) checkWritable(file);
   const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
   const options = {
@@ -38,7 +39,7 @@ export async function rehearseCommand(
   try {
     if (values.plan) {
       const planned = await describeStatements(makeRehearsalPlan(options));
-      process.stdout.write(visibleLines(planText(planned)));
+      process.stdout.write(visibleLines(planText(planned, mode)));
       return 0;
     }
     const report = await runInMode(mode, options, values, display, signals.abort);
@@ -84,7 +85,7 @@ async function runInMode(
   }
 }
 
-function planText({ target, sent, next, isolation }: PlannedStatements): string {
+function planText({ target, sent, next, isolation }: PlannedStatements, mode: RunMode): string {
   // Operations on files are shown as comments.
   const line = (sql: string) => `  ${sql.replace(/\s+/g, ' ').trim()}${sql.startsWith('--') ? '' : ';'}\n`;
   return [
@@ -95,6 +96,17 @@ function planText({ target, sent, next, isolation }: PlannedStatements): string 
     ...next.map(line),
     `\nBetween making and dropping the clone, the command runs there, ${isolationText(isolation)}.\nBefore and after it, the same reads as above are made again on the target,\n` +
       'and the catalogues and row counts of the clone are read. Of columns that the command\n' +
-      'drops or cuts there, the values are counted on the target if the table is small.\nNothing was changed.\n',
+      'drops or cuts there, the values are counted on the target if the table is small.\n',
+    AFTER_REHEARSAL[mode],
+    'Nothing was changed.\n',
   ].join('');
 }
+
+/** What each mode does to the target once the rehearsal has passed, for its plan. */
+const AFTER_REHEARSAL: Readonly<Record<RunMode, string>> = {
+  rehearse: '',
+  apply: '\nIf the rehearsal passes, the command runs on the target itself, with guardrails.\n',
+  swap:
+    '\nIf the rehearsal passes, the target is closed, the command runs on a clone of it,\n' +
+    'and the clone gets its name.\n',
+};

@@ -36,7 +36,7 @@ export interface Diagnosis {
   readonly copyOnWrite: readonly CowFinding[];
   /** What keeps a command from the target here, by default. */
   readonly sandbox: Sandboxing;
-  /** What stands against `--swap`. */
+  /** What stands against `safemigrate swap`. */
   readonly swapObstacles: Awaited<ReturnType<typeof swapObstacles>>;
 }
 

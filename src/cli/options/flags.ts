@@ -1,11 +1,14 @@
 import {
   describeSetting,
   type Group,
+  nameOfSetting,
+  RUN_MODES,
   type Setting,
   type SettingTree,
   settingsIn,
   variableOf,
 } from '../../settings.ts';
+import { RUN_SETTINGS } from './run-table.ts';
 
 /** A flag as the command line has it: that of one setting, or one that several share. */
 export interface Flag {
@@ -62,7 +65,13 @@ export function flagsIn(tree: SettingTree): Flag[] {
         negation,
       });
     else if (!flags.has(name))
-      flags.set(name, { name, ...shared, common: false, repeatable: true, negation: undefined });
+      flags.set(name, {
+        name,
+        ...shared,
+        common: false,
+        repeatable: true,
+        negation: undefined,
+      });
   }
   return [...flags.values()];
 }
@@ -104,7 +113,8 @@ export function valuesOfFlags(
     if (found) add(found.setting.key, text.slice(at + 1));
     else
       mistakes.push(
-        `--limit is "${text}", and is written like NAME=VALUE, with one of the names ${limits.map(({ argument }) => argument.split('=')[0]).join(', ')}.`,
+        modesOfName(`--limit ${text.slice(0, Math.max(at, 0))}`) ??
+          `--limit is "${text}", and is written like NAME=VALUE, with one of the names ${limits.map(({ argument }) => argument.split('=')[0]).join(', ')}.`,
       );
   }
   const permits = sharing(tree, '--permit');
@@ -115,7 +125,8 @@ export function valuesOfFlags(
     else if (place && /[:/]|^none$/.test(text)) add(place.setting.key, text);
     else
       mistakes.push(
-        `--permit is "${text}", and can be ${permits.map(({ argument }) => argument).join(' or ')}.`,
+        modesOfName(`--permit ${text}`) ??
+          `--permit is "${text}", and can be ${permits.map(({ argument }) => argument).join(' or ')}.`,
       );
   }
   return { values: Object.fromEntries(values), mistakes };
@@ -123,6 +134,8 @@ export function valuesOfFlags(
 
 /** Flags of earlier versions that have another name now; the others are found by their keys. */
 const FORMER: ReadonlyMap<string, string> = new Map([
+  ['--apply', 'safemigrate apply -- COMMAND'],
+  ['--swap', 'safemigrate swap -- COMMAND'],
   ['--allow', '--accept CODE="reason"'],
   ['--allow-cluster-statements', '--permit cluster'],
   ['--allow-external-access', '--permit external'],
@@ -136,14 +149,26 @@ const FORMER: ReadonlyMap<string, string> = new Map([
   ['--source', '--clone-from URL'],
 ]);
 
-/** Says how to write what an unknown flag stood for, or stands for without its flag; undefined if it never had a meaning. */
-export function formerFlagHint(name: string, tree: SettingTree): string | undefined {
+/**
+ * Says how to write what an unknown flag stood for, or stands for without its flag, or which modes have it.
+ * @returns undefined if it never had a meaning.
+ */
+export function unknownFlagHint(name: string): string | undefined {
   const key = attributeOf(name);
-  const setting = settingsIn(tree).find((each) => each.key === key);
+  const setting = settingsIn(RUN_SETTINGS).find((each) => each.key === key);
   if (setting?.flag === null)
     return `It has no flag: set ${variableOf(setting)}, or ${setting.key} in the config file.`;
   const now = FORMER.get(name) ?? setting?.flag;
-  return now === undefined ? undefined : `Write ${now} instead.`;
+  return modesOfName(name) ?? (now === undefined ? undefined : `Write ${now} instead.`);
+}
+
+/** Says which modes have an option; undefined if none has it. @param name `--retries`, `--limit lag`. */
+function modesOfName(name: string): string | undefined {
+  const setting = settingsIn(RUN_SETTINGS).find((each) => nameOfSetting(each) === name);
+  if (setting === undefined) return undefined;
+  const { modes = RUN_MODES } = setting;
+  const having = modes.map((mode) => (mode === 'rehearse' ? 'a rehearsal' : `safemigrate ${mode}`));
+  return `${name} is an option of ${having.join(' and ')}.`;
 }
 
 function flagOf(usage: string): string {

@@ -1,7 +1,7 @@
 import { APPLY_SETTINGS } from '../../apply/apply-settings.ts';
 import { REHEARSAL_SETTINGS } from '../../rehearsal/rehearsal-settings.ts';
 import { formatEndings, formatOfFile } from '../../report/formats.ts';
-import { flag, grouped, type OptionsOf } from '../../settings.ts';
+import { flag, grouped, inMode, type OptionsOf } from '../../settings.ts';
 import { SWAP_SETTINGS } from '../../swap/swap-settings.ts';
 import { choiceOf, listOf, SWITCH, TEXT, type ValueType } from '../../value-types.ts';
 
@@ -43,14 +43,6 @@ export const PROGRAM_SETTINGS = {
   ...grouped(
     { group: 'Change the target', notInFile: true },
     {
-      apply: flag('--apply', SWITCH, {
-        summary: 'run the command on the target, if the rehearsal passed',
-        common: true,
-      }),
-      swap: flag('--swap', SWITCH, {
-        summary: 'migrate a clone, and rename it to the target',
-        common: true,
-      }),
       yes: flag('--yes', SWITCH, {
         summary: 'do not ask before the target is changed',
         modes: ['apply', 'swap'],
@@ -59,12 +51,19 @@ export const PROGRAM_SETTINGS = {
   ),
 };
 
-/** Everything that a run takes. */
+/** Everything that runs take, in all modes. */
 export const RUN_SETTINGS = {
   ...PROGRAM_SETTINGS,
   ...REHEARSAL_SETTINGS,
   ...APPLY_SETTINGS,
   ...SWAP_SETTINGS,
+};
+
+/** Everything that a run takes in each mode. */
+export const MODE_SETTINGS = {
+  rehearse: inMode(RUN_SETTINGS, 'rehearse'),
+  apply: inMode(RUN_SETTINGS, 'apply'),
+  swap: inMode(RUN_SETTINGS, 'swap'),
 };
 
 export type RunValues = OptionsOf<typeof RUN_SETTINGS>;

@@ -14,7 +14,7 @@ import {
   TEXT,
   type ValueType,
 } from '../../value-types.ts';
-import { PROGRAM_SETTINGS } from './run-table.ts';
+import { MODE_SETTINGS, PROGRAM_SETTINGS } from './run-table.ts';
 
 interface Subcommand {
   readonly options: SettingTree;
@@ -196,6 +196,16 @@ export const UPGRADE_COMMAND_SETTINGS = {
 
 /** Everything but a run, in the order of the help. */
 export const SUBCOMMANDS = {
+  apply: {
+    options: MODE_SETTINGS.apply,
+    summary: 'rehearse, ask, then run the command on the target',
+    takesCommand: true,
+  },
+  swap: {
+    options: MODE_SETTINGS.swap,
+    summary: 'rehearse, migrate a clone, and rename it to the target',
+    takesCommand: true,
+  },
   init: {
     options: INIT_SETTINGS,
     summary: 'write a config and a CI job for this project',

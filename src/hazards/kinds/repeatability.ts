@@ -14,7 +14,7 @@ export const REPEATABILITY: readonly HazardRecord[] = [
     condition:
       'A definition contains the time of this run, to the second or minute (as text, number or UUID), or a name in it contains a random UUID or an address of the memory of its process, or --rerun sent it with another name. The constants of a DEFAULT, a comment, and of arguments of CALL and EXECUTE do not count, nor do cursors, savepoints, prepared statements and temporary tables: an apply compares these without their names.',
     effect:
-      '--apply runs only what was rehearsed, so that it would stop there: it refuses before its first statement. Every environment gets other names.',
+      'safemigrate apply runs only what was rehearsed, so that it would stop there: it refuses before its first statement. Every environment gets other names.',
     safer:
       'Write names and values into the migration, or let the server compute them: DEFAULT now(), gen_random_uuid().',
     find: (context) => [...variations(context), ...renamedByRerun(context)],
@@ -22,9 +22,10 @@ export const REPEATABILITY: readonly HazardRecord[] = [
 ];
 
 const SAYS = {
-  time: 'the definition contains the time of this run: --apply would stop there',
-  UUID: 'the definition has a random UUID in a name: if it is made at run time, --apply would stop there',
-  address: "the definition has an address of its process's memory in a name: --apply would stop there",
+  time: 'the definition contains the time of this run: safemigrate apply would stop there',
+  UUID: 'the definition has a random UUID in a name: if it is made at run time, safemigrate apply would stop there',
+  address:
+    "the definition has an address of its process's memory in a name: safemigrate apply would stop there",
 } as const;
 
 function variations(context: HazardContext): Finding[] {
@@ -76,7 +77,7 @@ function renamedByRerun(context: HazardContext): Finding[] {
         // A counter, like that of partitions, starts on the target as it did on the clone.
         severity: countsOn(sql, other) ? 'notice' : 'warning',
         message:
-          'the second run (--rerun) sent the definition with another name or value: unless that counts on, --apply would stop there',
+          'the second run (--rerun) sent the definition with another name or value: unless that counts on, safemigrate apply would stop there',
         evidence: `The second run sent: ${other}.`,
         advice: ADVICE,
       },

@@ -21,7 +21,7 @@ ${figure(load)}
 ${phases(load)}
 ${blocked.length > 0 ? blockedTable(blocked) : ''}
 ${deadlocks.map(({ victim, sql, detail }) => html`<div class="hazard error"><h3>Deadlock: ${victim === 'command' ? 'the command' : 'a transaction of the load'} was rolled back</h3><pre>${detail}${sql === null ? '' : `\n${cutText(sql, 400)}`}</pre></div>`).slice(0, DEADLOCKS)}
-${guarded ? html`<h3>With the guardrails of --apply</h3>${comparison(load, guarded)}<details><summary>Over time</summary>${figure(guarded)}${phases(guarded)}</details>` : ''}
+${guarded ? html`<h3>With the guardrails of an apply</h3>${comparison(load, guarded)}<details><summary>Over time</summary>${figure(guarded)}${phases(guarded)}</details>` : ''}
 </section>`;
 }
 

@@ -5,7 +5,7 @@ import { type Html, html } from './escape-html.ts';
 import { stateHeader } from './page-state.ts';
 import { bar, facts, tableHtml } from './parts-html.ts';
 
-/** The state of the target after `--swap`, how long no session could connect to it, and how to go back. */
+/** The state of the target after `safemigrate swap`, how long no session could connect to it, and how to go back. */
 export function swapHtml({ swap, target }: Report): Html | undefined {
   if (swap === null) return undefined;
   const { outcome, reasons, steps } = swap;

@@ -8,7 +8,7 @@ import { duringView } from './guardrails-view.ts';
 const LISTED = 10;
 const LISTED_TIMES = 5;
 
-/** The outcome of `--apply`, beginning with the state of the target. */
+/** The outcome of `safemigrate apply`, beginning with the state of the target. */
 export function applyView(report: Report): Section[] {
   const { apply } = report;
   if (apply === null) return [];

@@ -3,7 +3,7 @@ import type { Report } from '../../model/report.ts';
 import { flow, type Span, type TextStyle, tone } from '../text-layout.ts';
 import { bullet, heading, messageText } from './parts-text.ts';
 
-/** The state of the target after `--swap`, which an operator needs to know first. */
+/** The state of the target after `safemigrate swap`, which an operator needs to know first. */
 export function swapText({ swap, target }: Report, style: TextStyle): string[] {
   if (swap === null) return [];
   const { outcome, reasons, original, keepUntil, stallMs, sessionsEnded, steps } = swap;

@@ -43,7 +43,7 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
   // A rehearsal that disturbs nobody who is connected.
   const swap = (...more: string[]) =>
     safemigrate([
-      ...['--url', url, '--swap', '--yes', '--clone', 'cluster', '--pgbouncer', pooler.console],
+      ...['--url', url, 'swap', '--yes', '--clone', 'cluster', '--pgbouncer', pooler.console],
       ...more,
     ]);
 
@@ -119,7 +119,7 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
     let pid = 0;
     const result = safemigrate(
       [
-        ...['--url', url, '--swap', '--yes', '--clone', 'cluster', '--pgbouncer', pooler.console],
+        ...['--url', url, 'swap', '--yes', '--clone', 'cluster', '--pgbouncer', pooler.console],
         ...['--', 'sh', '-c', script, 'sh', ...sqlCommand(MIGRATION)],
       ],
       {

@@ -36,7 +36,8 @@ test('finds calls in shell, and mistakes in them', () => {
   expect(mistakeIn(['--clone', 'dump', '--', 'true'])).toBeUndefined();
   expect(mistakeIn(['--clonee', 'dump', '--', 'true'])).toContain('--clonee');
   expect(mistakeIn(['--limit', 'duration=soon', '--', 'true'])).toContain('soon');
-  expect(mistakeIn(['--lock-timeout', '2s', '--', 'true'])).toContain('no effect');
+  expect(mistakeIn(['--lock-timeout', '2s', '--', 'true'])).toContain('--lock-timeout');
+  expect(mistakeIn(['apply', '--lock-timeout', '2s', '--', 'true'])).toBeUndefined();
   expect(mistakeIn(['list', '--report', 'r.md'])).toContain('--report');
 });
 

@@ -84,7 +84,7 @@ test('the manifest for Argo CD is a PreSync hook that applies', () => {
   expect(['HookSucceeded', 'HookFailed', 'BeforeHookCreation']).toContain(
     metadata.annotations['argocd.argoproj.io/hook-delete-policy'],
   );
-  expect(spec.template.spec.containers[0].args.slice(0, 2)).toEqual(['--apply', '--yes']);
+  expect(spec.template.spec.containers[0].args.slice(0, 2)).toEqual(['apply', '--yes']);
 });
 
 test.each(['templates/pre-push', 'templates/safemigrate.yml', 'action.yml'])(

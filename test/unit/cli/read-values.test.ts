@@ -3,7 +3,6 @@ import { environmentSource, flagSource } from '../../../src/cli/options/config.t
 import { type OptionSource, readValues } from '../../../src/cli/options/read-values.ts';
 import { RUN_SETTINGS } from '../../../src/cli/options/run-table.ts';
 import { CLEAN_SETTINGS, subcommands } from '../../../src/cli/options/subcommand-table.ts';
-import { flagsWithoutEffect } from '../../../src/cli/read-options.ts';
 import { SafemigrateError } from '../../../src/errors.ts';
 import { nameOfSetting, type SettingTree, settingsIn, variableOf } from '../../../src/settings.ts';
 import { AGE, DURATION, SIZE, TIME_LIMIT } from '../../../src/value-types.ts';
@@ -159,17 +158,7 @@ test('every variable is named after its option', () => {
 });
 
 describe('a config file', () => {
-  const dangerous = [
-    'apply',
-    'swap',
-    'yes',
-    'force',
-    'disconnect',
-    'cloneCreate',
-    'cloneDestroy',
-    'down',
-    'verify',
-  ];
+  const dangerous = ['yes', 'force', 'disconnect', 'cloneCreate', 'cloneDestroy', 'down', 'verify'];
   dangerous.push('afterClone', 'permitCluster', 'permitExternal', 'permitStandbys', 'unblock');
 
   test.each(dangerous)('cannot set %s, which makes a run more dangerous', (key) => {
@@ -194,25 +183,6 @@ describe('a config file', () => {
   test('can accept a hazard, with a reason', () => {
     const accept = [{ code: 'COLUMN_DROPPED', reason: 'agreed' }];
     expect(read(file({ accept }))).toEqual({ policy: { accept } });
-  });
-});
-
-describe('a flag without an effect', () => {
-  test.each([
-    [
-      'rehearse',
-      { force: ['why'], yes: ['true'] },
-      ['--yes has no effect without --apply or --swap.', '--force has no effect without --apply.'],
-    ],
-    ['apply', { verify: ['true'], yes: ['true'] }, ['--verify has no effect with --apply.']],
-    [
-      'swap',
-      { receipt: ['r.json'], lockTimeout: ['1s'] },
-      ['--receipt has no effect with --swap.', '--lock-timeout has no effect with --swap.'],
-    ],
-    ['rehearse', { receipt: ['r.json'], keep: ['true'] }, []],
-  ] as const)('of a run in the mode %s is named: %j', (mode, given, mistakes) => {
-    expect(flagsWithoutEffect(RUN_SETTINGS, given, mode)).toEqual(mistakes);
   });
 });
 

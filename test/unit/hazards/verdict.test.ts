@@ -137,7 +137,7 @@ describe('a run under load', () => {
       });
     expect(ended(failed, load.command)).toEqual([]);
     expect(ended(load.command, failed)).toEqual([
-      'the command failed under load, with the guardrails of --apply',
+      'the command failed under load, with the guardrails of an apply',
     ]);
   });
 

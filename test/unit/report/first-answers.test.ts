@@ -113,7 +113,7 @@ describe('what is lost', () => {
 
 describe('what to do next', () => {
   test.each([
-    ['passed', 'apply it with --apply'],
+    ['passed', 'apply it with safemigrate apply'],
     [
       'rewrite',
       'Add a bigint column, fill it in batches, then swap the two columns in one short transaction.',

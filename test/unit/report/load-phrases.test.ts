@@ -71,7 +71,7 @@ test('with an apply to follow it says what the guardrails change', () => {
     laggedMs: 0,
   };
   expect(wordsOf(sampleLoad({ ...felt, guarded: { ...run, guardrails } })).at(-1)).toBe(
-    'with the guardrails of --apply: the command succeeded; for 900 ms up to 2 sessions waited behind statement 3, ' +
+    'with the guardrails of an apply: the command succeeded; for 900 ms up to 2 sessions waited behind statement 3, ' +
       'the longest for 3.9 s, 58.0 s in all; 2 retries of a statement; 1 statement cancelled for blocking others',
   );
 });
