@@ -4,15 +4,14 @@ import { codeOf, SafemigrateError } from '../errors.ts';
 import { usableInstallation } from '../local-server/installation.ts';
 import { makeFolder } from '../ownership/folder-records.ts';
 import type { Scope } from '../scope.ts';
+import type { ZfsBase } from './archive/base-backup.ts';
 import { type BaseBackup, readBaseBackup } from './archive/base-backup.ts';
 import { type MissingWal, restoreCommandFor, supplyWal } from './archive/supply-wal.ts';
-import type { ZfsBase } from './archive/zfs-base.ts';
-import { Copier } from './cluster/copier.ts';
+import { Copier, Reflinker } from './cluster/copier.ts';
 import { copyCluster } from './cluster/copy-tree.ts';
-import { CopyObstacle } from './cluster/obstacle.ts';
-import { Reflinker } from './cluster/reflink.ts';
 import { arrangeSnapshots, placesIn, snapshotCommands, takeSnapshots } from './cluster/snapshot.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
+import { CopyObstacle } from './obstacle.ts';
 import type { FilledFolder, Recovery } from './private/private-server.ts';
 import { assessContainment, startPrivateCluster } from './private-cluster.ts';
 

@@ -2,11 +2,11 @@ import { SafemigrateError } from '../errors.ts';
 import { formatBytes, formatDuration } from '../format.ts';
 import { archive } from './archive.ts';
 import { basebackup } from './basebackup.ts';
+import type { MethodId } from './clone-settings.ts';
 import { cluster } from './cluster.ts';
 import { dump } from './dump.ts';
 import { external } from './external.ts';
 import type { Assessment, CloneContext, CloneMethod, Impossible, Possible } from './method.ts';
-import type { MethodId } from './method-id.ts';
 import { template } from './template.ts';
 
 /**

@@ -1,6 +1,10 @@
 import { flag, grouped, type PlanOf, unflagged } from '../settings.ts';
 import { choiceOf, DURATION, listOf, MOMENT, SECONDS, SIZE, SWITCH, TEXT } from '../value-types.ts';
-import { METHOD_IDS, type MethodId } from './method-id.ts';
+
+/** The clone methods, as --clone names them. */
+export const METHOD_IDS = ['cluster', 'template', 'external', 'dump', 'basebackup'] as const;
+/** `archive` is that of --clone-at. */
+export type MethodId = (typeof METHOD_IDS)[number] | 'archive';
 
 const HOUR_MS = 3_600_000;
 const GB = 2 ** 30;

@@ -3,10 +3,10 @@ import type { Scope } from '../scope.ts';
 import { clusterFolder, describeCluster, explainStrategy } from './cluster/describe-cluster.ts';
 import { estimateClusterMs } from './cluster/estimate-cluster.ts';
 import { fillFolder } from './cluster/fill.ts';
-import { CopyObstacle } from './cluster/obstacle.ts';
 import { placesIn, snapshotCommands } from './cluster/snapshot.ts';
 import { type Survey, surveyCluster } from './cluster/survey.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
+import { CopyObstacle } from './obstacle.ts';
 import { assessContainment, type PrivateServer, startPrivateCluster } from './private-cluster.ts';
 
 /** Clones the files of the whole cluster while it runs, and starts the copy as a private server. */

@@ -14,8 +14,7 @@ import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
 import { assessDump, clientPrograms, workFolder } from './dump/assess-dump.ts';
 import { type Destination, type DestinationKind, majorOf, openDestination } from './dump/destination.ts';
-import { readDumpFacts, rolesOutOfReach } from './dump/dump-facts.ts';
-import { dumpCaveats, touches } from './dump/dump-messages.ts';
+import { dumpCaveats, readDumpFacts, rolesOutOfReach, touches } from './dump/dump-facts.ts';
 import {
   createEmpty,
   creatingStatement,
@@ -24,9 +23,8 @@ import {
   localeClause,
   readLocale,
 } from './dump/empty-database.ts';
-import type { Transferred } from './dump/order.ts';
-import { dumpWords, restoreWords } from './dump/script.ts';
-import { transfer } from './dump/transfer.ts';
+import type { Transferred } from './dump/transfer.ts';
+import { dumpWords, restoreWords, transfer } from './dump/transfer.ts';
 import { cloneName, ownMarkedDatabase, plannedMarking } from './marked-database.ts';
 import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 import { carryingStatements, carryProperties, readProperties } from './properties.ts';

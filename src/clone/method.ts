@@ -10,8 +10,7 @@ import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
-import type { CloneOptions } from './clone-settings.ts';
-import type { MethodId } from './method-id.ts';
+import type { CloneOptions, MethodId } from './clone-settings.ts';
 import type { NotCarried } from './properties.ts';
 
 /** One way to make a clone. Each is a file or folder of its own beside this one; choose.ts chooses. */

@@ -1,21 +1,29 @@
 import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import { type CopiedServer, startCopied } from '../local-server/copied.ts';
+import { saveFirstState, startFirstState, takeFirstState } from '../local-server/first-state.ts';
 import type { Caveat } from '../model/report.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
+import type { FolderEntry, StartOrder } from '../ownership/folder-records.ts';
 import { MadeDatabases } from '../ownership/made-databases.ts';
+import { newRunId } from '../ownership/run-id.ts';
 import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
 import type { Clone, CloneContext, Impossible, Possible } from './method.ts';
-import { type FolderLocation, loginThere, placeFor, targetThere } from './private/folder-location.ts';
+import { refuseUnsandboxed, unwantedAccess } from './obstacle.ts';
 import { type Lease, takeLease } from './private/lease.ts';
-import { namesOfLeftOut, refuseInvalidPages, removeRemains } from './private/left-out-databases.ts';
 import { type Original, readOriginal } from './private/original.ts';
-import { prepareStartedServer } from './private/post-start.ts';
+import {
+  namesOfLeftOut,
+  prepareStartedServer,
+  refuseInvalidPages,
+  removeRemains,
+} from './private/post-start.ts';
 import type { FilledFolder, PrivateServer } from './private/private-server.ts';
-import { keepResettable } from './private/resettable.ts';
+import { type FolderLocation, loginThere, placeFor, targetThere } from './private/private-server.ts';
+import type { OwnFolders } from './private/sandbox.ts';
 import { findSandbox, libraryFoldersIn, type Sandbox } from './private/sandbox.ts';
 import {
   endRecoverySettings,
@@ -28,7 +36,6 @@ import {
   type ServerSettings,
   serverSettings,
 } from './private/server-settings.ts';
-import { refuseUnsandboxed, unwantedAccess } from './refuse-unsandboxed.ts';
 
 export type { PrivateServer } from './private/private-server.ts';
 
@@ -211,4 +218,50 @@ function notCompared(databases: readonly string[]): Caveat[] {
   if (databases.length === 0) return [];
   const reason = `the schema and the data of ${databases.join(', ')} were not compared, only those of the target`;
   return [{ path: 'schema', kind: 'unmeasured', reason }];
+}
+
+/** A private server that runs, and its clone. */
+interface Running {
+  readonly context: CloneContext;
+  readonly cluster: PrivateServer;
+  readonly lease: Lease;
+  readonly server: CopiedServer;
+  readonly control: Session;
+}
+
+/**
+ * Ends the server in an orderly way, makes its files the first state, and starts it and its siblings on copies of them. Each has a
+ * folder, a record and a watchdog of its own. Until they are kept, the scope removes them.
+ * @param orderFor how a server in these folders is started.
+ * @throws SafemigrateError `CLONE` if the files cannot share blocks.
+ */
+export async function keepResettable(
+  running: Running,
+  orderFor: (folders: OwnFolders) => StartOrder,
+  count: number,
+  scope: Scope,
+): Promise<FolderEntry[]> {
+  const { context, cluster, lease } = running;
+  const { folder } = cluster;
+  lease.unwatch();
+  await running.control.close();
+  // With a checkpoint, so that starts on its files need no recovery.
+  await running.server.stop();
+  const made: { lease: Lease; order: StartOrder }[] = [];
+  for (let index = 0; index < count; index++) {
+    const run = index === 0 ? context.run : newRunId();
+    const place = { ...cluster, folder: path.join(path.dirname(folder), `safemigrate_${run}`) };
+    const location = index === 0 ? undefined : await placeFor({ run }, place);
+    const own = location ? await takeLease({ ...context, run }, place, location, scope) : lease;
+    const order = orderFor({ folder: place.folder, socketFolder: own.socketFolder });
+    await own.during(async () => {
+      if (location) await takeFirstState(place.folder, folder, order);
+      else await saveFirstState(folder, order);
+      await startFirstState(place.folder, order, context.signal);
+    });
+    made.push({ lease: own, order });
+  }
+  const entries: FolderEntry[] = [];
+  for (const each of made) entries.push(await each.lease.keep(each.order));
+  return entries;
 }

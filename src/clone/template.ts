@@ -6,11 +6,11 @@ import { MadeDatabases } from '../ownership/made-databases.ts';
 import type { Scope } from '../scope.ts';
 import { cloneName, ownMarkedDatabase, plannedMarking } from './marked-database.ts';
 import type { Clone, CloneContext, CloneMethod, Impossible, Possible } from './method.ts';
+import { refuseOnSharedServer } from './obstacle.ts';
 import { carryingStatements, carryProperties, readProperties } from './properties.ts';
-import { refuseOnSharedServer } from './refuse-unsandboxed.ts';
+import type { TemplateStrategy } from './template/assess-template.ts';
 import { assessTemplate } from './template/assess-template.ts';
 import { createFromTemplate, type Made, plannedStatements } from './template/create.ts';
-import type { TemplateStrategy } from './template/estimate-template.ts';
 
 /** Clones by CREATE DATABASE … TEMPLATE, on the target's server, or from a copy of the target on another server. */
 export const template: CloneMethod = {

@@ -1,4 +1,4 @@
-import { parentOf } from '../clone/cluster/postmaster.ts';
+import { parentOf } from '../clone/cluster/recognise.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { socketInodes, socketsOf } from './process-sockets.ts';
 import { unixPeers } from './unix-peers.ts';

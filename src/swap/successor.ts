@@ -1,6 +1,6 @@
 import type { Clone } from '../clone/method.ts';
 import { inClone, openInClone } from '../clone/own-sessions.ts';
-import { NO_LIMIT_MS } from '../clone/template/stall.ts';
+import { NO_LIMIT_MS } from '../clone/template/assess-template.ts';
 import { placeConfigCopies } from '../command/config-files.ts';
 import { rewriteCommand } from '../command/rewrite.ts';
 import { preparedTransactions } from '../database/activity.ts';

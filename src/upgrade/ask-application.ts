@@ -1,5 +1,5 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
-import { loginThere, targetThere } from '../clone/private/folder-location.ts';
+import { loginThere, targetThere } from '../clone/private/private-server.ts';
 import type { StartedCopy } from '../clone/private-cluster.ts';
 import { measured } from '../measured.ts';
 import type { Caveat, SchemaChange } from '../model/report.ts';

@@ -1,7 +1,7 @@
 import { readdir, readFile, realpath, rm, statfs, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { sharingOf } from '../clone/cluster/estimate-cluster.ts';
-import { floorOf } from '../clone/private/folder-location.ts';
+import { floorOf } from '../clone/private/private-server.ts';
 import { SafemigrateError } from '../errors.ts';
 import { formatBytes } from '../format.ts';
 import type { UpgradeMode } from '../model/upgrade-mode.ts';

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { CloneContext } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
-import { targetThere } from '../clone/private/folder-location.ts';
+import { targetThere } from '../clone/private/private-server.ts';
 import { cloneOn } from '../clone/private-cluster.ts';
 import { startCopied } from '../local-server/copied.ts';
 import type { Caveat } from '../model/report.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { METHOD_IDS, type MethodId } from '../../src/clone/method-id.ts';
+import { METHOD_IDS, type MethodId } from '../../src/clone/clone-settings.ts';
 import { CLI, type CliResult, runProgram, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { withoutClientPrograms } from '../helpers/client-programs.ts';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import type { MethodId } from '../../src/clone/method-id.ts';
+import type { MethodId } from '../../src/clone/clone-settings.ts';
 import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import { type CliResult, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';

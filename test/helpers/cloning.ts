@@ -1,7 +1,6 @@
 import { chooseMethod } from '../../src/clone/choose.ts';
-import type { CloneOptions } from '../../src/clone/clone-settings.ts';
+import type { CloneOptions, MethodId } from '../../src/clone/clone-settings.ts';
 import type { Clone, CloneContext, Possible } from '../../src/clone/method.ts';
-import type { MethodId } from '../../src/clone/method-id.ts';
 import { inspectTarget } from '../../src/database/inspect.ts';
 import type { RunEvent } from '../../src/events.ts';
 import { claimRun } from '../../src/ownership/control-session.ts';

@@ -1,5 +1,5 @@
+import type { MethodId } from '../../clone/clone-settings.ts';
 import type { Assessment } from '../../clone/method.ts';
-import type { MethodId } from '../../clone/method-id.ts';
 import type { Privilege } from '../../database/privileges.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import { ignore, makeRehearsalPlan } from '../../rehearsal/plan.ts';

@@ -1,10 +1,10 @@
 import { userInfo } from 'node:os';
 import { assessMethods, type Considered } from '../../clone/choose.ts';
+import type { MethodId } from '../../clone/clone-settings.ts';
 import { examineCopyOnWrite } from '../../clone/cluster/cow-facts.ts';
 import type { CowFinding } from '../../clone/cluster/cow-rules.ts';
 import { type Difference, readDifferences } from '../../clone/differences.ts';
 import type { Assessment } from '../../clone/method.ts';
-import type { MethodId } from '../../clone/method-id.ts';
 import { fileSystemAdvice, inspectFileSystems } from '../../clone/template/filesystem.ts';
 import { type Sandboxing, trySandbox } from '../../command/sandbox/try-sandbox.ts';
 import { inspectTarget } from '../../database/inspect.ts';

@@ -2,7 +2,7 @@ import { readdir, readlink, realpath, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { mountOf, readMounts } from '../../database/mounts.ts';
 import { codeOf } from '../../errors.ts';
-import { CopyObstacle } from './obstacle.ts';
+import { CopyObstacle } from '../obstacle.ts';
 import type { SourceServer } from './source-server.ts';
 
 export interface Tablespace {

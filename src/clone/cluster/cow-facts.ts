@@ -7,8 +7,8 @@ import { mountOf, readMounts } from '../../database/mounts.ts';
 import { codeOf } from '../../errors.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import type { CloneContext } from '../method.ts';
+import { CopyObstacle } from '../obstacle.ts';
 import { type CowFacts, type CowFinding, findCowMistakes } from './cow-rules.ts';
-import { CopyObstacle } from './obstacle.ts';
 import { surveyCluster } from './survey.ts';
 
 const execute = promisify(execFile);

@@ -8,21 +8,20 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { CloneContext } from '../method.ts';
+import { CopyObstacle } from '../obstacle.ts';
 import {
   type CloneFolder,
   findPlace,
+  measureFolder,
   refuseMountPoint,
   refuseWithoutSpace,
   spaceIn,
 } from './choose-folder.ts';
 import { type FileSystem, fileSystemOf, type Layout, readLayout } from './cluster-layout.ts';
+import { probeReflink } from './copier.ts';
 import type { ClusterStrategy } from './estimate-cluster.ts';
 import { databaseOfFolder, isLeftOut } from './excluded.ts';
-import { measureFolder } from './measure.ts';
-import { CopyObstacle } from './obstacle.ts';
-import { programsOf } from './postmaster.ts';
-import { type DataDirectory, recogniseDataDirectory } from './recognise.ts';
-import { probeReflink } from './reflink.ts';
+import { type DataDirectory, programsOf, recogniseDataDirectory } from './recognise.ts';
 import { grantBackup, readSourceServer, type SourceServer } from './source-server.ts';
 import { findSnapshots, type Snapshots } from './volumes.ts';
 

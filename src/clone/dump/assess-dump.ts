@@ -5,7 +5,7 @@ import { formatBytes, formatDuration, plural } from '../../format.ts';
 import { type ClientPrograms, findClientPrograms } from '../../local-server/client-programs.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { Assessment, CloneContext, Possible } from '../method.ts';
-import { refuseOnSharedServer } from '../refuse-unsandboxed.ts';
+import { refuseOnSharedServer } from '../obstacle.ts';
 import { type DestinationKind, destinationKind, majorOf, requireOwnServer } from './destination.ts';
 import { unreadableTables } from './dump-facts.ts';
 

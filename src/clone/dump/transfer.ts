@@ -4,9 +4,11 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../../errors.ts';
+import type { ClientPrograms } from '../../local-server/client-programs.ts';
+import type { GuardedFolder } from '../../local-server/folder-cleaner.ts';
 import { endGroup } from '../../local-server/folder-cleaner.ts';
-import type { Transfer, Transferred } from './order.ts';
-import { transferScript } from './script.ts';
+import { databaseArgument } from '../../postgres/connection/client-environment.ts';
+import type { CloneOptions } from '../clone-settings.ts';
 
 /** More jobs would slow down a server that is in use. */
 const MAX_JOBS = 8;
@@ -115,4 +117,104 @@ async function failure(folder: string): Promise<SafemigrateError> {
         'in the meantime.',
     },
   );
+}
+
+/** pg_dump waits for the lock of each table as long as our own sessions do. */
+const LOCK_WAIT_MS = 5_000;
+
+/**
+ * Builds a shell script that runs both programs, each with the variables of its side, and one log for both. A pipe has the exit
+ * code of its last program, so the first one creates a file if it fails.
+ */
+export function transferScript(
+  order: Pick<Transfer, 'programs' | 'from' | 'to' | 'options' | 'withoutRoles' | 'withoutTablespaces'>,
+  { folder, mode, jobs }: Transferred & { readonly folder: string },
+): string {
+  const place = path.join(folder, 'dump');
+  const failed = path.join(folder, 'failed');
+  const dump = side(order.from, 'FROM_', dumpWords(order, mode, jobs, place));
+  const restore = side(order.to, 'TO_', restoreWords(order, mode, jobs, place));
+  return mode === 'directory'
+    ? `( ${dump} ) && ( ${restore} )`
+    : `{ ( ${dump} ) || : > ${quoted(failed)}; } | ( ${restore} ) && [ ! -e ${quoted(failed)} ]`;
+}
+
+export function dumpWords(
+  { programs, from, options, withoutRoles }: Pick<Transfer, 'programs' | 'from' | 'options' | 'withoutRoles'>,
+  mode: Transferred['mode'],
+  jobs: number,
+  place: string,
+): string[] {
+  return [
+    path.join(programs.folder, 'pg_dump'),
+    '--no-password',
+    `--lock-wait-timeout=${LOCK_WAIT_MS}`,
+    // A restored subscription would prevent DROP DATABASE, and its owner could enable it.
+    '--no-subscriptions',
+    '--compress=0',
+    ...(mode === 'directory'
+      ? ['--format=directory', `--jobs=${jobs}`, `--file=${place}`, '--no-sync']
+      : ['--format=custom']),
+    ...(options.schemaOnly ? ['--schema-only'] : []),
+    ...options.excludeTableData.map((pattern) => `--exclude-table-data=${pattern}`),
+    ...(withoutRoles ? ['--no-owner', '--no-privileges'] : []),
+    `--dbname=${databaseArgument(from.database)}`,
+  ];
+}
+
+export function restoreWords(
+  {
+    programs,
+    to,
+    withoutRoles,
+    withoutTablespaces,
+  }: Pick<Transfer, 'programs' | 'to' | 'withoutRoles' | 'withoutTablespaces'>,
+  mode: Transferred['mode'],
+  jobs: number,
+  place: string,
+): string[] {
+  return [
+    path.join(programs.folder, 'pg_restore'),
+    '--no-password',
+    '--exit-on-error',
+    ...(withoutRoles ? ['--no-owner', '--no-privileges'] : []),
+    ...(withoutTablespaces ? ['--no-tablespaces'] : []),
+    `--dbname=${databaseArgument(to.database)}`,
+    ...(mode === 'directory' ? [`--jobs=${jobs}`, place] : []),
+  ];
+}
+
+function side({ environment }: Transfer['from'], prefix: string, words: readonly string[]): string {
+  const names = Object.keys(environment).filter((name) => name.startsWith('PG'));
+  const take = names.map((name) => `export ${name}="$${prefix}${name}"`);
+  return [...take, `exec ${words.map(quoted).join(' ')}`].join('; ');
+}
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+export interface Transfer {
+  readonly programs: ClientPrograms;
+  /** A new folder for the logs and, if there is space, the dump; it is removed at the end. */
+  readonly place: GuardedFolder;
+  /** The environments with which the programs connect, and the databases. */
+  readonly from: { readonly environment: Readonly<Record<string, string>>; readonly database: string };
+  readonly to: { readonly environment: Readonly<Record<string, string>>; readonly database: string };
+  /** Size of the target, the upper limit of the dump's. */
+  readonly sizeBytes: number;
+  readonly options: Pick<CloneOptions, 'schemaOnly' | 'excludeTableData'>;
+  /** The target's roles cannot be used there. */
+  readonly withoutRoles: boolean;
+  /** Another server may lack the tablespaces. */
+  readonly withoutTablespaces: boolean;
+  readonly signal: AbortSignal;
+  /** Called several times a second, with the size of the dump so far. */
+  readonly onProgress: (dumpedBytes: number) => Promise<void>;
+}
+
+export interface Transferred {
+  /** `directory`: dumped, then restored, each by several processes. `pipe`: both at the same time, by one process each. */
+  readonly mode: 'directory' | 'pipe';
+  readonly jobs: number;
 }

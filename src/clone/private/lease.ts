@@ -23,8 +23,7 @@ import {
 import { ourStamp, stampOf } from '../../ownership/process-stamp.ts';
 import type { Scope } from '../../scope.ts';
 import type { CloneContext } from '../method.ts';
-import type { FolderLocation } from './folder-location.ts';
-import type { PrivateServer } from './private-server.ts';
+import type { FolderLocation, PrivateServer } from './private-server.ts';
 
 /** How long a watchdog that ended the server may take to write its reason. */
 const REASON_MS = 500;

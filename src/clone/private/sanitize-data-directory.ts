@@ -26,7 +26,7 @@ const FOREIGN = new Set([
 
 /**
  * Settings during recovery only. Recovery opens and syncs each file once: with 43,000 files that took 5.6 s, and 0.13 s with fsync
- * off (PostgreSQL 18, XFS). left-out-databases.ts reads its log, so the messages must be in English.
+ * off (PostgreSQL 18, XFS). post-start.ts reads its log, so the messages must be in English.
  */
 const WHILE_RECOVERING = "fsync = off\nlc_messages = 'C'\n";
 

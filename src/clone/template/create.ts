@@ -5,8 +5,8 @@ import { markerConnectionLimit } from '../../ownership/run-id.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { identifier, literal } from '../../postgres/sql/quote.ts';
 import type { CloneContext, Possible } from '../method.ts';
-import { rankHere } from './assess-template.ts';
-import type { TemplateStrategy } from './estimate-template.ts';
+import type { TemplateStrategy } from './assess-template.ts';
+import { rankHere, stalled, timeLimit } from './assess-template.ts';
 import {
   clientSessions,
   endingStatement,
@@ -15,7 +15,6 @@ import {
   sessionsInTheWay,
   waitForSessions,
 } from './sessions.ts';
-import { stalled, timeLimit } from './stall.ts';
 
 export interface Made {
   readonly strategy: TemplateStrategy;

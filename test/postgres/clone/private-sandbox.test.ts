@@ -5,7 +5,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import type { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { parentOf } from '../../../src/clone/cluster/postmaster.ts';
+import { parentOf } from '../../../src/clone/cluster/recognise.ts';
 import { findSandbox } from '../../../src/clone/private/sandbox.ts';
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { stampOf } from '../../../src/ownership/process-stamp.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { estimate, rank } from '../../../src/clone/template/estimate-template.ts';
+import { estimate, rank } from '../../../src/clone/template/assess-template.ts';
 
 const GB = 1024 ** 3;
 const strategies = (options: Parameters<typeof rank>[0]) => rank(options).map(({ strategy }) => strategy);

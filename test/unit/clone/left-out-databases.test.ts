@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { isLeftOut } from '../../../src/clone/cluster/excluded.ts';
-import { invalidRelations } from '../../../src/clone/private/left-out-databases.ts';
+import { invalidRelations } from '../../../src/clone/private/post-start.ts';
 
 describe('isLeftOut', () => {
   const kept = new Set(['1', '5', '16384']);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Assessed, byPreference, whyChosen, withinLimit } from '../../../src/clone/choose.ts';
+import type { MethodId } from '../../../src/clone/clone-settings.ts';
 import type { Possible } from '../../../src/clone/method.ts';
-import type { MethodId } from '../../../src/clone/method-id.ts';
 
 const GB = 2 ** 30;
 

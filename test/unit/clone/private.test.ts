@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { floorOf } from '../../../src/clone/private/folder-location.ts';
 import type { Original } from '../../../src/clone/private/original.ts';
+import { floorOf } from '../../../src/clone/private/private-server.ts';
 import { libraryFoldersIn, sandboxArguments } from '../../../src/clone/private/sandbox.ts';
 import { serverSettings } from '../../../src/clone/private/server-settings.ts';
 

@@ -3,9 +3,8 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Copier } from '../../../../src/clone/cluster/copier.ts';
+import { Copier, Reflinker } from '../../../../src/clone/cluster/copier.ts';
 import { copyCluster } from '../../../../src/clone/cluster/copy-tree.ts';
-import { Reflinker } from '../../../../src/clone/cluster/reflink.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../../../helpers/file-system.ts';
 import { SERVER_UID } from '../../../helpers/placed-server.ts';
 import { skipReason } from '../../../helpers/requirements.ts';

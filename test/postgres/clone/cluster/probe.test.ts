@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { probeReflink } from '../../../../src/clone/cluster/reflink.ts';
+import { probeReflink } from '../../../../src/clone/cluster/copier.ts';
 import { newRunId } from '../../../../src/ownership/run-id.ts';
 
 const HOUR_MS = 3_600_000;

@@ -2,9 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { refuseWithoutSpace } from '../../../../src/clone/cluster/choose-folder.ts';
+import { measureFolder, refuseWithoutSpace } from '../../../../src/clone/cluster/choose-folder.ts';
 import { sizeWords } from '../../../../src/clone/cluster/describe-cluster.ts';
-import { measureFolder } from '../../../../src/clone/cluster/measure.ts';
 
 const GB = 1024 ** 3;
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { estimateClusterMs } from '../../../../src/clone/cluster/estimate-cluster.ts';
-import { parsePostmasterFile } from '../../../../src/clone/cluster/postmaster.ts';
+import { parsePostmasterFile } from '../../../../src/clone/cluster/recognise.ts';
 
 describe('postmaster.pid', () => {
   test('tells the process, its start and its port', () => {

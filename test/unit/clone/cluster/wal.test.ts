@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { neededWal, segmentNumber, segmentOfLsn, startSegment } from '../../../../src/clone/cluster/wal.ts';
+import { neededWal, segmentNumber, segmentOfLsn, startSegment } from '../../../../src/clone/cluster/fill.ts';
 
 const MB = 2 ** 20;
 const LABEL = `START WAL LOCATION: 1/FE000028 (file 0000000100000001000000FE)

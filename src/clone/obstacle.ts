@@ -32,3 +32,15 @@ export function refuseOnSharedServer(context: CloneContext, where: string): Requ
     "a clone on a server of its own: --clone cluster, on the server's own machine",
   );
 }
+
+/** The reason why the cluster cannot be copied here; assess() turns it into its result. */
+export class CopyObstacle extends Error {
+  override readonly name = 'Obstacle';
+  /** What would make it possible: an exact statement, command or option. */
+  readonly enable: string | undefined;
+
+  constructor(reason: string, enable?: string) {
+    super(reason);
+    this.enable = enable;
+  }
+}
