@@ -5,41 +5,25 @@ import { forecastHtml } from './html/forecast-html.ts';
 import { loadHtml } from './html/load-html.ts';
 import { SCRIPT } from './html/page-script.ts';
 import { STYLE } from './html/page-style.ts';
-import { proposalHtml } from './html/proposal-html.ts';
-import {
-  caveatSection,
-  dataHtml,
-  factSection,
-  hazardsHtml,
-  lossSection,
-  rollbackHtml,
-  schemaHtml,
-  verdictHtml,
-} from './html/sections-html.ts';
+import { caveatSection, dataHtml, lossSection, rollbackHtml, schemaHtml } from './html/sections-html.ts';
 import { statementTable } from './html/statements-html.ts';
-import { swapHtml } from './html/swap-html.ts';
 import { timeline } from './html/timeline-html.ts';
-import { swapWords } from './phrases.ts';
-import { applyView, outcomeOf } from './sections/apply-view.ts';
 import { checkViews } from './sections/checks-view.ts';
 import { queriesView } from './sections/queries-view.ts';
-import { scriptView } from './sections/script-view.ts';
+import { findingViews, outcomeViews } from './sections/report-sections.ts';
+import { runView } from './sections/run-view.ts';
+import { cleanupView, targetSessionsView } from './sections/target-view.ts';
 import { viewHtml } from './view/html-view.ts';
-import { plainPhrase } from './view/section.ts';
 
 /**
  * Renders the report as one page that needs no network and no other file. The policy in its head forbids every script but our
  * own, so that no statement, name or error message could run even if it were not escaped.
  */
 export function renderHtml(report: Report): string {
+  const outcomes = outcomeViews(report);
   const parts = [
-    ...viewHtml(applyView(report)),
-    swapHtml(report),
-    verdictHtml(report),
-    factSection(report),
-    hazardsHtml(report),
-    proposalHtml(report),
-    ...viewHtml(scriptView(report)),
+    ...viewHtml(outcomes),
+    ...viewHtml([runView(report), ...targetSessionsView(report), ...findingViews(report)]),
     lossSection(report),
     ...viewHtml([...queriesView(report), ...checkViews(report)]),
     loadHtml(report),
@@ -50,8 +34,9 @@ export function renderHtml(report: Report): string {
     statementTable(report),
     rollbackHtml(report),
     caveatSection(report),
+    ...viewHtml(cleanupView(report)),
   ].filter((part) => part !== undefined);
-  return htmlPage(`${titleOf(report)}, safemigrate ${report.run.id}`, parts);
+  return htmlPage(`${outcomes[0]?.title}: ${report.target.database}, safemigrate ${report.run.id}`, parts);
 }
 
 /** A whole page. The policy in its head forbids every script but ours. */
@@ -66,17 +51,6 @@ export function htmlPage(title: string, parts: readonly Html[]): string {
 <body><main>${parts}</main>
 <script>${new Html(SCRIPT)}</script></body></html>`.text
   }\n`;
-}
-
-function titleOf(report: Report): string {
-  const { apply, swap, verdict, target } = report;
-  const { database } = target;
-  if (apply !== null) {
-    const { title, summary } = outcomeOf(apply, report);
-    return `${title}: ${plainPhrase(summary)}`;
-  }
-  if (swap !== null) return swapWords(swap, database);
-  return `${verdict.pass ? 'Passed' : 'Did not pass'}: ${database}`;
 }
 
 function hashOf(script: string): string {

@@ -9,7 +9,6 @@ import type {
   Report,
   SchemaChange,
   StatementSection,
-  SwapSection,
 } from '../model/report.ts';
 
 /** Sentences that all renderers for people share. */
@@ -238,22 +237,16 @@ export function commandWords({
   const after = `after ${formatDuration(durationMs)}`;
   if (timedOut) return `stopped by the time limit ${after}`;
   if (signal !== null) return `terminated by ${signal} ${after}`;
+  if (exitCode === null) return `ended without an exit code ${after}`;
   return exitCode === 0
     ? `succeeded in ${formatDuration(durationMs)}`
     : `failed with exit code ${exitCode} ${after}`;
 }
 
-/** `Swapped: shop is now the migrated clone, closed for 1.2 s`. @param name the target's name as the format shows names. */
-export function swapWords({ outcome, stallMs }: SwapSection, name: string): string {
-  const closed = stallMs === null ? '' : `, closed for ${formatDuration(stallMs)}`;
-  switch (outcome) {
-    case 'swapped':
-      return `Swapped: ${name} is now the migrated clone${closed}`;
-    case 'undone':
-      return `Swap undone: ${name} is open again, and as before${closed}`;
-    case 'refused':
-      return 'Not swapped: nothing was changed';
-  }
+/** The same with a verb that can follow `the command`. */
+export function commandDid(command: Parameters<typeof commandWords>[0]): string {
+  const { timedOut, signal } = command;
+  return `${timedOut || signal !== null ? 'was ' : ''}${commandWords(command)}`;
 }
 
 /** `sent 98,000 times in 3 transactions, mean 0.2 ms, 99 % within 0.4 ms, at most 12 ms`. */

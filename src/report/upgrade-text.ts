@@ -1,6 +1,7 @@
 import { formatBytes, formatDuration, plural } from '../format.ts';
 import type { ModeSection, UpgradeObstacle, UpgradePhase, UpgradeReport } from '../model/upgrade-model.ts';
-import { caveatsText, cleanupSection } from './text/outcome-text.ts';
+import { cleanupView } from './sections/target-view.ts';
+import { caveatsText } from './text/outcome-text.ts';
 import { andMore, bullet, fact, heading, messageText } from './text/parts-text.ts';
 import { failureSection, statementsText } from './text/statements-text.ts';
 import { flow, layoutTable, marks, type Span, type TextStyle, tone } from './text-layout.ts';
@@ -12,6 +13,7 @@ import {
   upgradeSummary,
   wayBackWords,
 } from './upgrade-phrases.ts';
+import { viewText } from './view/text-view.ts';
 
 /** The report of an upgrade for a person at a terminal; ends in a newline. */
 export function renderUpgradeText(report: UpgradeReport, style: TextStyle): string {
@@ -23,7 +25,7 @@ export function renderUpgradeText(report: UpgradeReport, style: TextStyle): stri
     stepLines(report, style),
     ...commandSections(report, style),
     caveatsText(report, style),
-    cleanupSection(report, style),
+    ...viewText(cleanupView(report), style),
   ];
   const shown = sections.filter((lines) => lines.length > 0).map((lines) => lines.join('\n'));
   return `${shown.join('\n\n')}\n`;

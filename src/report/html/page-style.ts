@@ -26,6 +26,7 @@ h3{font-size:1rem;margin:1rem 0 .25rem}
 .verdict{margin:1.25rem 0 1rem;border-left:.4rem solid var(--good);padding:.25rem 1rem;background:var(--box);border-radius:.25rem}
 .verdict h2{border:0;margin:.25rem 0}.verdict.bad{border-color:var(--bad)}
 .verdict.bad :is(h1,h2),.bad{color:var(--bad)}.verdict.good :is(h1,h2){color:var(--good)}
+.verdict.alarm :is(dl.facts *,.tag,.finding){color:inherit;background:none;border-color:currentColor}
 .alarm,.verdict.alarm{background:var(--bad);color:var(--bg);padding:.5rem 1rem;border-radius:.25rem;border:0;font-weight:600}
 .dim{color:var(--dim)}.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 code,pre,.sql{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.875em}
@@ -33,7 +34,7 @@ code{overflow-wrap:anywhere}td code{display:inline-block;min-width:9rem}
 pre{background:var(--box);border:1px solid var(--line);border-radius:.25rem;padding:.75rem;overflow-x:auto;white-space:pre-wrap;
 overflow-wrap:anywhere;margin:.5rem 0}
 dl.facts{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:1rem 0}
-dl.facts dt{color:var(--dim)}dl.facts dd{margin:0;color:var(--fg);overflow-wrap:anywhere}
+dl.facts dt{color:var(--dim)}dl.facts dd{margin:0;grid-column:2;color:var(--fg);overflow-wrap:anywhere}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:.9rem}
 th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}
@@ -42,8 +43,9 @@ th button{all:unset;cursor:pointer;color:inherit;font:inherit}th button:focus-vi
 th[aria-sort=ascending] button::after{content:" ▲"}th[aria-sort=descending] button::after{content:" ▼"}
 td.sql{min-width:18rem;white-space:pre-wrap;overflow-wrap:anywhere}
 tr.failed td{color:var(--fail)}
-.hazard{border:1px solid var(--line);border-left:.4rem solid var(--bar);border-radius:.25rem;padding:.5rem 1rem;margin:.75rem 0}
-.hazard.error{border-left-color:var(--bad)}.hazard.warning{border-left-color:var(--warn)}
+.hazard,.finding{border:1px solid var(--line);border-left:.4rem solid var(--bar);border-radius:.25rem;padding:.5rem 1rem;margin:.75rem 0}
+.finding{color:var(--fg)}ul:has(>.finding){padding:0;list-style:none}.finding>code:first-of-type{font-weight:600}
+.hazard.error,.finding.bad{border-left-color:var(--bad)}.hazard.warning,.finding.warning{border-left-color:var(--warn)}
 .together{font-weight:600;margin:1rem 0 0}
 .hazard h3{margin:.1rem 0}.hazard p{margin:.25rem 0}
 .tag{display:inline-block;padding:0 .5em;border-radius:1em;border:1px solid currentColor;font-size:.8rem;font-weight:600}
@@ -84,7 +86,7 @@ figure.load svg{border-bottom:1px solid var(--line);box-sizing:border-box}
 .legend i{display:inline-block;width:.9em;height:.9em;border-radius:.15em;margin-right:.35em;vertical-align:-.1em}
 @media (max-width:40rem){body{padding:.5rem .75rem 3rem}.timeline{grid-template-columns:6rem 1fr}.diff{grid-template-columns:1fr}
 .sides,.side{display:block}.side i{display:none}.side{margin-bottom:.5rem}.side>*{display:block}
-dl.facts{grid-template-columns:1fr;gap:0}dl.facts dd{margin-bottom:.5rem}}
-@media print{body{max-width:none;font-size:11px}.tools{display:none}.hazard,pre,tr{break-inside:avoid}
+dl.facts{grid-template-columns:1fr;gap:0}dl.facts dt{margin-top:.5rem}dl.facts dd{grid-column:1}}
+@media print{body{max-width:none;font-size:11px}.tools{display:none}.hazard,.finding,pre,tr{break-inside:avoid}
 .side>*,.diff pre{print-color-adjust:exact}.wide,.scroll{overflow:visible}}
 `;

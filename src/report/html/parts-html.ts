@@ -11,9 +11,9 @@ export function tableHtml(head: readonly string[], rows: readonly (readonly Html
   return html`<div class="wide"><table><thead><tr>${head.map((title) => html`<th scope="col">${title}</th>`)}</tr></thead><tbody>${rows.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table></div>`;
 }
 
-/** Labels and their values in two columns. */
+/** Labels and their values in two columns; a value without a label belongs to the one before it. */
 export function facts(rows: readonly (readonly [label: string, value: string | Html])[]): Html {
-  return html`<dl class="facts">${rows.map(([label, value]) => html`<dt>${label}</dt><dd>${value}</dd>`)}</dl>`;
+  return html`<dl class="facts">${rows.map(([label, value]) => html`${label !== '' && html`<dt>${label}</dt>`}<dd>${value}</dd>`)}</dl>`;
 }
 
 export function listHtml(items: readonly string[]): Html | undefined {

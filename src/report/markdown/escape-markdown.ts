@@ -43,7 +43,7 @@ function longestRun(text: string): number {
   return Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
 }
 
-function cut(text: string, characters: number): string {
+export function cut(text: string, characters: number): string {
   const all = Array.from(text.slice(0, characters * 2));
   return all.length > characters || text.length > characters * 2
     ? `${all.slice(0, characters).join('')}…`

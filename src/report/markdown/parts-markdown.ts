@@ -4,24 +4,27 @@ import { strongestLock } from '../../hazards/held-locks.ts';
 import { sentStatements } from '../../model/repeated.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
 import { repetitionWords } from '../phrases.ts';
-import { applyView } from '../sections/apply-view.ts';
 import { checkViews } from '../sections/checks-view.ts';
 import { queriesView } from '../sections/queries-view.ts';
-import { scriptView } from '../sections/script-view.ts';
+import { findingViews, outcomeViews } from '../sections/report-sections.ts';
+import { runView } from '../sections/run-view.ts';
+import { cleanupView, targetSessionsView } from '../sections/target-view.ts';
 import { viewParts } from '../view/markdown-view.ts';
 import { dataPart, lossPart, rollbackPart, schemaPart } from './changes-markdown.ts';
 import { code, prose } from './escape-markdown.ts';
-import { failurePart, hazardPart } from './findings-markdown.ts';
+import { failurePart } from './findings-markdown.ts';
 import { forecastPart } from './forecast-markdown.ts';
 import { loadPart } from './load-markdown.ts';
 import { type CommentPart, commentPart, PART, type Part } from './markdown-part.ts';
-import { proposalPart } from './proposal-markdown.ts';
 
 export function parts(report: Report): CommentPart[] {
   return [
-    ...viewParts(applyView(report)),
-    ...old(hazardPart(report), proposalPart(report)),
-    ...viewParts(scriptView(report)),
+    ...viewParts([
+      ...outcomeViews(report),
+      runView(report),
+      ...targetSessionsView(report),
+      ...findingViews(report),
+    ]),
     ...old(failurePart(report)),
     ...viewParts([...queriesView(report), ...checkViews(report)]),
     ...old(
@@ -34,6 +37,7 @@ export function parts(report: Report): CommentPart[] {
       rollbackPart(report),
       caveatPart(report),
     ),
+    ...viewParts(cleanupView(report)),
   ];
 }
 

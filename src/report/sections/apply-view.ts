@@ -2,7 +2,18 @@ import { formatDuration, formatTime, listed, plural } from '../../format.ts';
 import type { ApplySection, Report } from '../../model/report.ts';
 import { commandWords } from '../phrases.ts';
 import { tone } from '../text-layout.ts';
-import { AT_TERMINAL, type Item, named, ON_PAGES, type Phrase, type Section, sql } from '../view/section.ts';
+import {
+  AT_TERMINAL,
+  type FactList,
+  factList,
+  type Item,
+  named,
+  ON_PAGES,
+  type Phrase,
+  type Section,
+  sentences,
+  sql,
+} from '../view/section.ts';
 import { duringView } from './guardrails-view.ts';
 
 const LISTED = 10;
@@ -18,10 +29,7 @@ export function applyView(report: Report): Section[] {
       ...outcomeOf(apply, report),
       folds: 'never',
       importance: 10,
-      blocks: [
-        { kind: 'items', items: apply.reasons.map((text) => ({ text })), listed: LISTED },
-        { kind: 'facts', facts: factsOf(apply) },
-      ],
+      blocks: [sentences(apply.reasons, { listed: LISTED }), factsOf(apply)],
       parts: [
         ...attemptsView(apply),
         ...failuresView(apply),
@@ -71,9 +79,9 @@ export function outcomeOf({ outcome }: ApplySection, { target, hazards }: Report
   }
 }
 
-function factsOf(apply: ApplySection): [string, Phrase][] {
+function factsOf(apply: ApplySection): FactList {
   const { command, startedAt, forced, receipt, rehearsal, bookkeeping, schemaEqual, leftovers } = apply;
-  const facts: [string, Phrase | null][] = [
+  return factList([
     [
       'Command',
       command && `${commandWords(command)}${startedAt === null ? '' : `, from ${formatTime(startedAt)}`}`,
@@ -93,8 +101,7 @@ function factsOf(apply: ApplySection): [string, Phrase][] {
         ? null
         : `left behind: ${listed(leftovers.map(({ kind, object }) => `${kind} ${object}`))}`,
     ],
-  ];
-  return facts.flatMap(([label, value]) => (value === null ? [] : [[label, value] as [string, Phrase]]));
+  ]);
 }
 
 /** Says whether the migration tool's own table agrees with what was committed. */
@@ -221,7 +228,7 @@ function differencesView({ differences }: ApplySection): Section[] {
     part('differences', 'Differences from the rehearsal', {
       summary: String(differences.length),
       importance: 9,
-      blocks: [{ kind: 'items', items: differences.map((text) => ({ text })), listed: LISTED }],
+      blocks: [sentences(differences, { listed: LISTED })],
     }),
   ];
 }

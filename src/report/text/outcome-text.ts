@@ -1,6 +1,6 @@
 import { listed, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
-import { flow, type TextStyle, tone } from '../text-layout.ts';
+import { type TextStyle, tone } from '../text-layout.ts';
 import { andMore, bullet, heading, messageText } from './parts-text.ts';
 
 const LISTED = 8;
@@ -81,24 +81,4 @@ export function caveatsText(report: Pick<Report, 'caveats'>, style: TextStyle): 
     return bullet(style, [`${listed(paths, { atMost: 3 })} (${what}): ${messageText(style, reason)}`]);
   });
   return [...heading(style, 'Caveats'), ...lines, ...andMore(style, groups.size - LISTED)];
-}
-
-/** What could not be removed. It comes last, next to the prompt, since somebody has to remove it. */
-export function cleanupSection({ cleanup }: Pick<Report, 'cleanup'>, style: TextStyle): string[] {
-  if (cleanup.failed.length === 0) return [];
-  return [
-    ...flow(
-      style,
-      [tone('bad', 'NOT CLEANED UP'), `  ${plural(cleanup.failed.length, 'item')} left behind`],
-      2,
-      [''],
-    ),
-    ...cleanup.failed
-      .slice(0, LISTED)
-      .flatMap(({ name, reason }) =>
-        bullet(style, [tone('strong', name), `: ${messageText(style, reason)}`]),
-      ),
-    ...andMore(style, cleanup.failed.length - LISTED),
-    ...flow(style, ['Run ', tone('strong', 'safemigrate clean'), ' to remove what is left.'], 2, ['  ']),
-  ];
 }

@@ -21,24 +21,29 @@ const LISTED = 1_000;
 const SQL_CHARACTERS = 1_000;
 const SCRIPT_CHARACTERS = 100_000;
 
-/** Sections as parts of the page. */
+/** Sections as parts of the page. The first outcome is its title. */
 export function viewHtml(sections: readonly Section[]): Html[] {
-  return sectionsFor('html', sections).map(sectionHtml);
+  const shown = sectionsFor('html', sections);
+  const first = shown.find(({ outcome }) => outcome !== undefined);
+  return shown.map((section) => sectionHtml(section, section === first));
 }
 
-function sectionHtml(section: Section): Html {
+function sectionHtml(section: Section, isTitle = false): Html {
   const { id, title, summary, outcome, folds, blocks, parts = [] } = section;
-  const content = html`${blocks.map(blockHtml)}${parts.map(sectionHtml)}`;
-  if (outcome !== undefined)
+  const own = blocks.map(blockHtml);
+  const below = parts.map((part) => sectionHtml(part));
+  if (outcome !== undefined) {
+    const words = html`${signed(outcome)}${title}${summary !== undefined && html`: ${phraseHtml(summary)}`}`;
     return html`
-<section id="${id}" aria-label="${id.charAt(0).toUpperCase()}${id.slice(1)}"><header class="verdict ${outcome}"><h1>${signed(outcome)}${title}${summary !== undefined && html`: ${phraseHtml(summary)}`}</h1></header>
-${content}</section>`;
+<section id="${id}" aria-label="${id.charAt(0).toUpperCase()}${id.slice(1)}"><header class="verdict ${outcome}">${isTitle ? html`<h1>${words}</h1>` : html`<h2>${words}</h2>`}
+${own}</header>${below}</section>`;
+  }
   if (folds === 'always')
     return html`
-<details id="${id}"><summary>${title}${summary !== undefined && html`: ${phraseHtml(summary)}`}</summary>${content}</details>`;
+<details id="${id}"><summary>${title}${summary !== undefined && html`: ${phraseHtml(summary)}`}</summary>${own}${below}</details>`;
   return html`
 <section aria-labelledby="${id}"><h2 id="${id}">${title}</h2>${summary !== undefined && html`<p>${phraseHtml(summary)}</p>`}
-${content}</section>`;
+${own}${below}</section>`;
 }
 
 const SIGNS: Readonly<Record<string, string>> = { good: '✓ ', bad: '✗ ', alarm: '! ' };
@@ -69,7 +74,8 @@ function itemsHtml(items: readonly Item[]): Html {
 }
 
 function itemHtml({ mark, tag, text, notes = [], items = [] }: Item): Html {
-  return html`<li>${mark !== undefined && html`<span class="tag ${mark}">${tag ?? WORDS[mark]}</span> `}${phraseHtml(text)}${items.length > 0 && itemsHtml(items)}${notes.map(noteHtml)}</li>`;
+  const isFinding = mark !== undefined && notes.length > 0;
+  return html`<li${isFinding && html` class="finding ${mark}"`}>${mark !== undefined && html`<span class="tag ${mark}">${tag ?? WORDS[mark]}</span> `}${phraseHtml(text)}${items.length > 0 && itemsHtml(items)}${notes.map(noteHtml)}</li>`;
 }
 
 /** Tags of items that have no word of their own. */

@@ -1,6 +1,6 @@
 import { formatCount } from '../../format.ts';
 import { html } from '../html/escape-html.ts';
-import { code, block as codeBlock, prose } from '../markdown/escape-markdown.ts';
+import { code, block as codeBlock, cut, prose } from '../markdown/escape-markdown.ts';
 import type { CommentPart, PartBlock } from '../markdown/markdown-part.ts';
 import { oneLine, visible } from '../visible.ts';
 import {
@@ -26,18 +26,21 @@ const MARKS: Readonly<Record<ItemMark, string>> = { good: '✅', warning: '⚠�
 
 /** The outcomes among the sections, which stand at the top in full. */
 export function viewOutcomes(sections: readonly Section[]): string[] {
-  return sectionsFor('markdown', sections).flatMap((section) => {
-    const { outcome, title, summary, blocks } = section;
-    if (outcome === undefined) return [];
-    const words = `${title}${summary === undefined ? '' : `: ${phraseMarkdown(summary)}`}`;
-    const lines = withoutGaps(blocks.map(partBlock)).flatMap(({ head, items, foot }) => [
-      '',
-      ...head,
-      ...items,
-      ...foot,
-    ]);
-    return [`### ${SIGNS[outcome] ?? ''}${words}`, ...lines, ''];
-  });
+  return sectionsFor('markdown', sections)
+    .filter(({ outcome }) => outcome !== undefined)
+    .flatMap(({ outcome = 'plain', title, summary, blocks }, index) => {
+      const words = `${title}${summary === undefined ? '' : `: ${phraseMarkdown(summary)}`}`;
+      return [
+        ...(index === 0 ? [] : ['']),
+        `### ${SIGNS[outcome] ?? ''}${words}`,
+        ...withoutGaps(blocks.map(partBlock)).flatMap(({ head, items, foot }) => [
+          '',
+          ...head,
+          ...items,
+          ...foot,
+        ]),
+      ];
+    });
 }
 
 /** The other sections, and the parts of all of them. */
@@ -77,11 +80,13 @@ function withoutGaps(blocks: readonly PartBlock[]): PartBlock[] {
 function partBlock(block: Block): PartBlock {
   switch (block.kind) {
     case 'items':
-      return { head: [], items: block.items.map((item) => itemMarkdown(item)), foot: [] };
+      return { head: [], items: block.items.flatMap((item) => itemsMarkdown(item)), foot: [] };
     case 'facts':
       return {
         head: ['| | |', '|---|---|'],
-        items: block.facts.map(([label, value]) => `| ${label} | ${phraseMarkdown(value)} |`),
+        items: block.facts.map(
+          ([label, value]) => `| ${label === '' ? '' : `**${label}**`} | ${phraseMarkdown(value)} |`,
+        ),
         foot: [],
       };
     case 'table':
@@ -97,15 +102,14 @@ function partBlock(block: Block): PartBlock {
   }
 }
 
-/** One string, so that an item is left out as a whole. */
-function itemMarkdown({ mark, tag, text, notes = [], items = [] }: Item, indent = ''): string {
+/** A string for each item, so that it is left out as a whole; those of a list within an item are left out one by one. */
+function itemsMarkdown({ mark, tag, text, notes = [], items = [] }: Item, indent = ''): string[] {
   const sign = mark === undefined ? '' : `${MARKS[mark]} `;
   const label = tag === undefined ? '' : `**${tag}** `;
-  return [
-    `${indent}- ${sign}${label}${phraseMarkdown(text)}`,
-    ...items.map((each) => itemMarkdown(each, `${indent}  `)),
-    ...notes.flatMap((note) => noteMarkdown(note, `${indent}  `)),
-  ].join('\n');
+  const within = notes.flatMap((note) => noteMarkdown(note, `${indent}  `));
+  const own = `${indent}- ${sign}${label}${phraseMarkdown(text)}`;
+  if (items.length === 0) return [[own, ...within].join('\n')];
+  return [own, ...items.flatMap((item) => itemsMarkdown(item, `${indent}  `)), ...within];
 }
 
 function noteMarkdown({ label, text, sql = [] }: Note, indent: string): string[] {
@@ -156,7 +160,8 @@ function summaryText(part: PhrasePart): string {
           : 'code' in part
             ? [part.code, true]
             : [part.text, false];
-  const safe = visible(isCode ? oneLine(text) : text.replace(/\s+/gu, ' '))
+  const short = cut(text, SENTENCE_CHARACTERS);
+  const safe = visible(isCode ? oneLine(short) : short.replace(/\s+/gu, ' '))
     .replace(/@/g, '@\u2060')
     .replace(/:\/\//g, ':\u2060//');
   const escaped = html`${safe}`.text;

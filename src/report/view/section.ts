@@ -46,7 +46,7 @@ export interface Item {
 export type ItemMark = 'good' | 'warning' | 'bad' | 'notice';
 
 /** A sentence below an item, and statements below the sentence. */
-export interface Note {
+export interface Note extends Placed {
   readonly label?: string;
   readonly text: Phrase;
   readonly sql?: readonly string[];
@@ -65,7 +65,7 @@ export function findingNotes(evidence: string, advice: string): Note[] {
   ];
 }
 
-/** What all blocks have in common. */
+/** Something that is not shown everywhere. */
 interface Placed {
   /** Absent: everywhere. */
   readonly shownIn?: readonly Medium[];
@@ -80,10 +80,14 @@ export interface ItemList extends Placed {
   readonly more?: string;
 }
 
+/** A label, its value, and where it is shown if not everywhere. Of facts in a row, the first shows a label that they share. */
+export type Fact = readonly [label: string, value: Phrase, shownIn?: readonly Medium[] | undefined];
+/** null: there is no such fact. */
+export type PerhapsFact = Fact | readonly [label: string, value: null | undefined, ...rest: unknown[]];
+
 export interface FactList extends Placed {
   readonly kind: 'facts';
-  /** A fact without a label belongs to the one before it. */
-  readonly facts: readonly (readonly [label: string, value: Phrase])[];
+  readonly facts: readonly Fact[];
 }
 
 export interface Table extends Placed {
@@ -151,11 +155,25 @@ export interface Section extends Placed {
   readonly parts?: readonly Section[];
 }
 
+export function factList(facts: readonly PerhapsFact[]): FactList {
+  return {
+    kind: 'facts',
+    facts: facts.filter((fact): fact is Fact => fact[1] !== null && fact[1] !== undefined),
+  };
+}
+
+/** Items that are sentences without notes. */
+export function sentences(texts: readonly Phrase[], more: Partial<Omit<ItemList, 'kind'>> = {}): ItemList {
+  return { kind: 'items', items: texts.map((text) => ({ text })), ...more };
+}
+
 /** Leaves out what the medium does not show, blocks without content, and sections with nothing but a title. */
-export function sectionFor(medium: Medium, section: Section): Section | undefined {
-  const isShown = ({ shownIn }: Placed) => shownIn === undefined || shownIn.includes(medium);
-  if (!isShown(section)) return undefined;
-  const blocks = section.blocks.filter((block) => isShown(block) && !isEmpty(block));
+function sectionFor(medium: Medium, section: Section): Section | undefined {
+  if (!isShownIn(medium, section)) return undefined;
+  const blocks = section.blocks
+    .filter((block) => isShownIn(medium, block))
+    .map((block) => blockFor(medium, block))
+    .filter((block) => !isEmpty(block));
   const parts = sectionsFor(medium, section.parts ?? []);
   if (blocks.length + parts.length === 0 && section.summary === undefined) return undefined;
   return { ...section, blocks, parts };
@@ -163,6 +181,27 @@ export function sectionFor(medium: Medium, section: Section): Section | undefine
 
 export function sectionsFor(medium: Medium, sections: readonly Section[]): Section[] {
   return sections.flatMap((section) => sectionFor(medium, section) ?? []);
+}
+
+function isShownIn(medium: Medium, { shownIn }: Placed): boolean {
+  return shownIn === undefined || shownIn.includes(medium);
+}
+
+function blockFor(medium: Medium, block: Block): Block {
+  if (block.kind === 'items') return { ...block, items: block.items.map((item) => itemFor(medium, item)) };
+  if (block.kind !== 'facts') return block;
+  const shown = block.facts.filter(([, , shownIn]) => shownIn === undefined || shownIn.includes(medium));
+  const facts = shown.map(([label, value], at): Fact => [shown[at - 1]?.[0] === label ? '' : label, value]);
+  return { ...block, facts };
+}
+
+function itemFor(medium: Medium, item: Item): Item {
+  const { notes = [], items = [] } = item;
+  return {
+    ...item,
+    notes: notes.filter((note) => isShownIn(medium, note)),
+    items: items.map((each) => itemFor(medium, each)),
+  };
 }
 
 function isEmpty(block: Block): boolean {

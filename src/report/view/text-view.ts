@@ -47,7 +47,8 @@ function titleLines({ title, summary, outcome }: Section, style: TextStyle): str
   const words = title.toUpperCase();
   const sign = outcome === 'good' ? `${pass} ` : outcome === 'bad' ? `${fail} ` : '';
   const full = outcome === 'alarm' ? `!!! ${words} !!!` : `${sign}${words}`;
-  return flow(style, [tone(outcome, full), ...(spans.length === 0 ? [] : [': ', ...spans])]);
+  const beside = spans.map((span) => (typeof span === 'string' ? tone('strong', span) : span));
+  return flow(style, [tone(outcome, full), ...(beside.length === 0 ? [] : [': ', ...beside])], 2, ['']);
 }
 
 function blockLines(block: Block, style: TextStyle): string[] {

@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { strongestLock } from '../../../src/hazards/held-locks.ts';
 import type { Report } from '../../../src/model/report.ts';
-import { firstAnswers } from '../../../src/report/first-answers.ts';
+import { verdictView } from '../../../src/report/sections/verdict-view.ts';
+import { plainPhrase } from '../../../src/report/view/section.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 function answer(question: string, report: Report): string | undefined {
-  return firstAnswers(report).find((each) => each.question === question)?.words;
+  const facts = verdictView(report).blocks.flatMap((block) => (block.kind === 'facts' ? block.facts : []));
+  const words = facts.find(([label]) => label === question)?.[1];
+  return words === undefined ? undefined : plainPhrase(words);
 }
 
 /** A report whose statement holds these locks. */

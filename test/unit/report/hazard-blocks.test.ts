@@ -46,7 +46,7 @@ test.each([
 
 test('the Markdown report has them as a list below their title', () => {
   const markdown = renderMarkdown(report());
-  expect(markdown.match(/^ {2}- \S+ \*\*CODE_\d/gm)).toHaveLength(3);
+  expect(markdown.match(/^ {2}- \S+ \*\*warning\*\* `CODE_\d/gm)).toHaveLength(3);
   expect(markdown.match(/^ {4}- Evidence: EVIDENCE$/gm)).toHaveLength(1);
-  expect(markdown).toMatch(/^- \S+ \*\*CODE_4/m);
+  expect(markdown).toMatch(/^- \S+ \*\*warning\*\* `CODE_4/m);
 });

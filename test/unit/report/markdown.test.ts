@@ -46,7 +46,7 @@ describe('a report that is too long for a comment', () => {
   test('a report that is too long for a comment leaves out statements, says how many, and keeps every hazard', () => {
     expect(markdown.length).toBeLessThan(COMMENT_LIMIT);
     expect(markdown).toMatch(/… and \d,\d{3} more lines, left out/);
-    for (const { code: name } of hazards) expect(markdown).toContain(`**${name}**`);
+    for (const { code: name } of hazards) expect(markdown).toContain(`\`${name}\``);
   });
 });
 

@@ -117,11 +117,11 @@ test('a hazard on many tables is shown once, with one SQL statement a line', () 
   const text = renderText(sampleReport({ hazards: ['a', 'b', 'c'].map(hazard) }), plain);
   expect(text).toContain(
     [
-      '    Evidence: SHARE on a for 2.0 s',
-      '    Do: Outside a transaction:',
-      '      CREATE INDEX CONCURRENTLY ON a (id);',
-      '      ANALYZE a;',
-      '    Also: b, c',
+      '      Evidence: SHARE on a for 2.0 s',
+      '      Do: Outside a transaction:',
+      '        CREATE INDEX CONCURRENTLY ON a (id);',
+      '        ANALYZE a;',
+      '      Also: b, c',
     ].join('\n'),
   );
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Hazard, ProposalMeasures, ProposalSection, Report } from '../../../src/model/report.ts';
-import { proposalFigures, proposalWords, saferFormHint } from '../../../src/report/proposal-phrases.ts';
+import { saferFormHint } from '../../../src/report/sections/hazards-view.ts';
+import { proposalFigures, proposalWords } from '../../../src/report/sections/proposal-view.ts';
 import { sampleReport } from '../../helpers/reports.ts';
 
 const hazard = (code: string, more: Partial<Hazard> = {}): Hazard => ({

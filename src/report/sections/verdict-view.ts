@@ -1,31 +1,93 @@
-import { formatDuration, listed, plural } from '../format.ts';
-import { attemptAdvice, decidingAttempts } from '../hazards/attempt-words.ts';
-import { timeWords } from '../hazards/evidence.ts';
-import { type HeldLock, longestLocks } from '../hazards/held-locks.ts';
-import type { Hazard, Report } from '../model/report.ts';
-import { loadHeadline } from './load-phrases.ts';
-import { alarmingChanges, commandWords, convertedWords, losingChanges, lostWords } from './phrases.ts';
+import { formatCount, formatDuration, listed, plural } from '../../format.ts';
+import { attemptAdvice, decidingAttempts } from '../../hazards/attempt-words.ts';
+import { timeWords } from '../../hazards/evidence.ts';
+import { type HeldLock, longestLocks } from '../../hazards/held-locks.ts';
+import type { Hazard, Report } from '../../model/report.ts';
+import { sizeOfClone } from '../clone-size.ts';
+import { watchedWords } from '../isolation-phrases.ts';
+import { loadHeadline } from '../load-phrases.ts';
+import {
+  alarmingChanges,
+  commandDid,
+  convertedWords,
+  losingChanges,
+  lostWords,
+  sizesWords,
+  unprovedWords,
+} from '../phrases.ts';
+import { type FactList, factList, type Item, type Section, sentences } from '../view/section.ts';
 
-/** What whoever decides about a migration asks first, answered in a sentence each. All renderers for people begin with these. */
-export interface FirstAnswer {
-  readonly question: 'Users' | 'Data' | 'Time' | 'Next';
-  readonly words: string;
-}
-
+const REASONS = 20;
 const LISTED = 3;
 
-export function firstAnswers(report: Report): FirstAnswer[] {
-  const { apply, swap } = report;
-  return [
-    { question: 'Users', words: usersWords(report) },
-    { question: 'Data', words: dataWords(report) },
-    { question: 'Time', words: timeTaken(report) },
-    // After an apply or a swap, its own lines say what to do.
-    ...(apply === null && swap === null ? [{ question: 'Next' as const, words: nextWords(report) }] : []),
+/** The verdict with its reasons, and first answers. It is the title of the report unless the run was to change the target. */
+export function verdictView(report: Report): Section {
+  const { verdict, apply, swap } = report;
+  const { pass, reasons } = verdict;
+  const [first, ...others] = reasons.length > 0 ? reasons : [impliedReason(report)];
+  const passed = pass ? 'passed' : 'did not pass';
+  const unproved = unprovedWords(report);
+  const watched = watchedWords(report);
+  const sizes = sizesWords(report);
+  const doubts = [
+    ...(unproved === undefined ? [] : [`The target is not proved unchanged: ${unproved}`]),
+    ...(watched === undefined ? [] : [watched]),
   ];
+  return {
+    id: 'verdict',
+    title: apply === null && swap === null ? capital(passed) : `The rehearsal ${passed}`,
+    summary: first ?? '',
+    outcome: pass ? 'good' : 'bad',
+    folds: 'never',
+    importance: 10,
+    blocks: [
+      { kind: 'items', items: doubts.map((text): Item => ({ mark: 'warning', text })) },
+      ...(sizes === undefined ? [] : [{ kind: 'paragraph', text: capital(sizes) } as const]),
+      sentences(others, { listed: REASONS }),
+      firstAnswers(report),
+    ],
+  };
 }
 
-/** Who would wait, and for how long. */
+function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** The reason if the policy gave none. */
+function impliedReason(report: Report): string {
+  const { command, schema, data, verdict } = report;
+  if (!verdict.pass) return `the command ${commandDid(command)}`;
+  const changes = schema?.changes.length ?? 0;
+  const { certain, possible } = losingChanges(report);
+  const losing = certain.length;
+  const counted = schema === null ? '' : ` It makes ${plural(changes, 'schema change')}.`;
+  const lost = losing === 0 ? '' : ` ${formatCount(losing)} of them destroy${losing === 1 ? 's' : ''} data.`;
+  const perhaps = possible.length === 0 ? '' : ` ${formatCount(possible.length)} of them may lose data.`;
+  const rowsLost = (data?.lost ?? []).filter(({ kind }) => kind === 'table');
+  const gone = rowsLost.reduce((sum, { rowsWithValue }) => sum + (rowsWithValue ?? 0), 0);
+  const isExact = rowsLost.every(({ exact }) => exact);
+  const deleted =
+    gone === 0
+      ? ''
+      : ` ${isExact ? '' : 'About '}${plural(gone, 'row')} of its tables ${gone === 1 ? 'is' : 'are'} gone.`;
+  const failed = command.swallowedErrors.length;
+  const swallowed = failed === 0 ? '' : ` But ${plural(failed, 'statement')} failed in the server.`;
+  return `the command succeeded on ${sizeOfClone(report)}.${counted}${lost}${perhaps}${deleted}${swallowed}`;
+}
+
+/** The first questions of a person who decides about a migration, with an answer in a sentence each. */
+function firstAnswers(report: Report): FactList {
+  const { apply, swap } = report;
+  return factList([
+    ['Users', usersWords(report)],
+    ['Data', dataWords(report)],
+    ['Time', timeTaken(report)],
+    // After an apply or a swap, its own lines say what to do.
+    ['Next', apply === null && swap === null ? nextWords(report) : null],
+  ]);
+}
+
+/** The sessions that would wait, and for how long. */
 function usersWords({ load, statements, schema, forecast }: Report): string {
   if (load) return `under load, ${loadHeadline(load)}`;
   if (statements.every(({ locks }) => locks === null)) return 'not known: no locks were read';
@@ -75,7 +137,7 @@ function trafficWords(forecast: Report['forecast']): string {
     : `; about ${plural(most, 'statement')} at its traffic`;
 }
 
-/** What is lost, or that nothing is, and how many rows were changed. */
+/** Losses, or that there is none, and how many rows were changed. */
 function dataWords({ data, schema, command }: Report): string {
   if (data === null || schema === null)
     return command.exitCode === 0 ? 'not compared' : 'not compared, since the command failed';
@@ -108,7 +170,7 @@ function timeTaken({ command, transactions, run, apply, swap }: Report): string 
   const ended =
     command.exitCode === 0 && !command.timedOut
       ? formatDuration(command.durationMs)
-      : `the command ${commandWords(command)}`;
+      : `the command ${commandDid(command)}`;
   const inTransactions =
     transactions.length > 1 ? `, the longest transaction ${formatDuration(longest)}` : '';
   const whole = apply === null && swap === null ? 'the rehearsal took' : 'the whole run took';

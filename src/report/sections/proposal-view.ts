@@ -1,8 +1,43 @@
-import { formatBytes, formatCount, formatDuration, plural } from '../format.ts';
-import type { ProposalMeasures, ProposalSection, Report } from '../model/report.ts';
-import { isScripted } from '../propose/scripted-hazards.ts';
+import { formatBytes, formatCount, formatDuration, plural } from '../../format.ts';
+import type { ProposalMeasures, ProposalSection, Report } from '../../model/report.ts';
+import { type Html, html } from '../html/escape-html.ts';
+import { lanesOnAxis } from '../html/timeline-html.ts';
+import { drawing, type Section, sentences } from '../view/section.ts';
 
-/** What came of --propose, a sentence each. */
+type CommandRun = Pick<Report, 'statements' | 'transactions'>;
+
+/** The outcome of `--propose`: in sentences, in figures, and as the two runs on one axis of time. */
+export function proposalView(report: Report): Section[] {
+  const { proposal } = report;
+  if (!proposal) return [];
+  const figures = proposalFigures(proposal);
+  return [
+    {
+      id: 'proposal',
+      title: 'Safer form',
+      summary: proposal.outcome === 'proved' ? 'proved' : 'none',
+      folds: 'never',
+      importance: 8,
+      blocks: [
+        sentences(proposalWords(proposal), { listed: Number.POSITIVE_INFINITY }),
+        {
+          kind: 'table',
+          columns: [{ title: '' }, { title: 'original', align: 'right' }, { title: 'safer', align: 'right' }],
+          rows: figures,
+        },
+        ...(figures.length === 0 ? [] : [drawing(() => runsOnOneAxis(report, proposal))]),
+      ],
+    },
+  ];
+}
+
+function runsOnOneAxis(original: CommandRun, safer: CommandRun): Html {
+  const totalMs = Math.max(1, ...[original, safer].map((run) => spanOf(run).totalMs));
+  return html`<p class="dim">Both on one axis of ${formatDuration(totalMs)}.</p>
+${figureOf('As it is', original, totalMs)}${figureOf('Safer form', safer, totalMs)}`;
+}
+
+/** Tells what came of `--propose`, a sentence each. */
 export function proposalWords(proposal: ProposalSection): string[] {
   const { outcome, file, reasons, changes, left, tolerated, tablesCompared, tablesSkipped } = proposal;
   const skipped = tablesSkipped > 0 ? ` (${plural(tablesSkipped, 'table')} too large to compare)` : '';
@@ -28,7 +63,7 @@ export function proposalWords(proposal: ProposalSection): string[] {
 
 const placeOf = (statement: number | null) => (statement === null ? '' : `statement ${statement}: `);
 
-/** What the safer form takes in place of the original, in one line; of times that something is blocked the longest. */
+/** Gives what the safer form takes in place of the original, in one line; of times that something is blocked the longest. */
 function costWords({ original, safer }: ProposalSection): string[] {
   if (!safer) return [];
   const instead = (words: string, was: number | null, is: number | null) =>
@@ -43,7 +78,7 @@ function costWords({ original, safer }: ProposalSection): string[] {
   return [words.join(', ')];
 }
 
-/** What both forms cost: what is measured, of the original, of the safer form. */
+/** Lists the costs of both forms: the measure, its value of the original, and of the safer form. */
 export function proposalFigures({ original, safer }: ProposalSection): [string, string, string][] {
   if (!safer) return [];
   const row = (
@@ -66,16 +101,19 @@ export function proposalFigures({ original, safer }: ProposalSection): [string, 
   ];
 }
 
-/** That a safer form may be had, in a rehearsal that was not asked for one; null if there is nothing to say. */
-export function saferFormHint({ proposal, run, command, hazards }: Report): string | null {
-  const findings = hazards.filter(({ severity, allowed }) => severity !== 'notice' && !allowed);
-  const codes = [...new Set(findings.map(({ code }) => code))].filter((code) => isScripted(code, true));
-  if (proposal || run.mode !== 'rehearse' || command.exitCode !== 0 || codes.length === 0) return null;
-  const asked = codes.filter((code) => !isScripted(code)).join(', ');
-  const others = codes.filter((code) => isScripted(code)).join(', ');
-  const written = 'writes it, if a second clone proves it';
-  if (others === '')
-    return `Some of this has a safer form (${asked}): --propose out.sql --propose-all ${written}`;
-  const more = asked === '' ? '' : `; with --propose-all that of ${asked}, too`;
-  return `Some of this has a safer form (${others}): --propose out.sql ${written}${more}`;
+function figureOf(name: string, run: CommandRun, totalMs: number): Html {
+  const percent = (ms: number) => `${((ms / totalMs) * 100).toFixed(3)}%`;
+  const { names, svg } = lanesOnAxis(run, spanOf(run).startMs, percent);
+  return html`<h3>${name}</h3><figure class="timeline"><div class="names">${names}</div><div class="scroll">${svg}</div></figure>`;
+}
+
+function spanOf({ statements }: CommandRun): { startMs: number; totalMs: number } {
+  if (statements.length === 0) return { startMs: 0, totalMs: 0 };
+  const starts = statements.map(({ startedAt }) => Date.parse(startedAt));
+  const startMs = starts.reduce((one, other) => Math.min(one, other));
+  const endMs = statements.reduce(
+    (latest, { durationMs }, index) => Math.max(latest, (starts[index] ?? 0) + durationMs),
+    startMs,
+  );
+  return { startMs, totalMs: endMs - startMs };
 }

@@ -1,0 +1,162 @@
+import { formatBytes, formatDuration, formatTime, listed, plural } from '../../format.ts';
+import { isolatedFrom } from '../../hazards/attempt-words.ts';
+import type { Report } from '../../model/report.ts';
+import { containmentText, isolationText } from '../isolation-phrases.ts';
+import { commandDid, unprovedWords } from '../phrases.ts';
+import { tone } from '../text-layout.ts';
+import {
+  factList,
+  IN_FULL,
+  type Item,
+  named,
+  type PerhapsFact,
+  type Phrase,
+  type PhrasePart,
+  type Section,
+  sql,
+} from '../view/section.ts';
+
+/** Variables and arguments through which the command came to the clone. */
+const LISTED_WAYS = 2;
+
+/** The target, the clone, the command and the run. */
+export function runView(report: Report): Section {
+  const { run, command, target } = report;
+  const items = noteItems(report);
+  const tookMs = Math.max(0, Date.parse(run.finishedAt) - Date.parse(run.startedAt));
+  return {
+    id: 'run',
+    title: 'Run',
+    summary: [sql(command.argv.map(shellWord).join(' ')), ' on a clone of ', named(target.database)],
+    folds: items.length > 0 ? 'never' : 'in-comment',
+    importance: 6,
+    blocks: [
+      factList([
+        ...targetFacts(report),
+        ...cloneFacts(report),
+        ...commandFacts(report),
+        [
+          'Run',
+          `${run.id}, ${run.mode}, ${formatDuration(tookMs)} in all, ${run.tool.name} ${run.tool.version}`,
+        ],
+        ['Run', `started ${formatTime(run.startedAt)}`, IN_FULL],
+      ]),
+      { kind: 'items', items },
+    ],
+  };
+}
+
+/** Quotes a word only if a shell needs it, so that the line can be pasted. */
+function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+function targetFacts(report: Report): PerhapsFact[] {
+  const { database, host, port, serverVersion, sizeBytes, source, touched } = report.target;
+  return [
+    [
+      'Target',
+      [
+        named(database),
+        ` on ${host}:${port}, PostgreSQL ${serverVersion}, ${formatBytes(sizeBytes)}, from ${source}`,
+      ],
+    ],
+    ['Target', targetState(report)],
+    ['Target', touched.length === 0 ? null : `safemigrate itself: ${touched.join(', ')}`, IN_FULL],
+  ];
+}
+
+/** Says whether the target is unchanged: the question behind every rehearsal. */
+function targetState(report: Report): Phrase {
+  const { changes } = report.target;
+  if (changes.some(({ madeBy }) => madeBy === 'command'))
+    return [tone('alarm', 'CHANGED BY THE COMMAND, see above')];
+  if (changes.some(({ madeBy }) => madeBy === 'unknown'))
+    return [tone('alarm', 'CHANGED, BY WHOM IS UNKNOWN, see above')];
+  const others = changes.flatMap(({ what, madeBy }) => (madeBy === 'others' ? [what] : [])).join(', ');
+  return [
+    unprovedWords(report) === undefined
+      ? 'unchanged by the rehearsal'
+      : tone('warning', 'not proved unchanged by the rehearsal, see above'),
+    others === '' ? '' : `; changed by other sessions: ${others}`,
+  ];
+}
+
+function cloneFacts({ clone }: Report): PerhapsFact[] {
+  const { method, strategy, durationMs, sizeBytes, uniqueBytes, reason, kept, database } = clone;
+  const size = sizeBytes === null ? '' : `, ${formatBytes(sizeBytes)}`;
+  const own = uniqueBytes === null ? '' : `, takes ${formatBytes(uniqueBytes)} of its own`;
+  return [
+    [
+      'Clone',
+      [
+        `${method} (${strategy}) in ${formatDuration(durationMs)}${size}${own}`,
+        ...(kept ? ['; kept as ', named(database)] : []),
+      ],
+    ],
+    ['Clone', `chosen: ${reason}`, IN_FULL],
+    ['Clone', containmentText(clone)],
+  ];
+}
+
+function commandFacts({ command, statements }: Report): PerhapsFact[] {
+  const { isolation, reachedClone } = command;
+  const succeeded = command.exitCode === 0 && command.signal === null && !command.timedOut;
+  // The usual case takes no line of its own at a terminal: nothing but the proxy was allowed.
+  const isPlain = reachedClone && isolation.kind === 'sandboxed' && isolation.allowed.length === 0;
+  const unlessShort = (isUsual: boolean) => (isUsual ? IN_FULL : undefined);
+  const sessions = new Set(statements.map(({ session }) => session)).size;
+  const reached = (atMost: number) =>
+    `reached the clone${waysOf(command, atMost)}${sessions > 1 ? ` in ${sessions} sessions` : ''}`;
+  const sandboxed = isPlain ? `, sandboxed by ${isolation.by}` : '';
+  return [
+    ['Command', [tone(succeeded ? 'good' : 'bad', commandDid(command))], unlessShort(succeeded)],
+    ['Command', reachedClone ? `${reached(LISTED_WAYS)}${sandboxed}` : null, ['short']],
+    ['Command', reachedClone ? reached(command.rewritten.length) : null, IN_FULL],
+    ['Command', isolationText(isolation), unlessShort(isPlain || isolation.kind === 'watched')],
+    ['Command', isolatedFrom(isolation), unlessShort(succeeded)],
+  ];
+}
+
+function waysOf({ rewritten, added }: Report['command'], atMost: number): string {
+  return rewritten.length === 0 ? offered(added) : ` through ${listed(rewritten, { atMost })}`;
+}
+
+/** Names the variables by which safemigrate led a command that named nothing itself. */
+function offered(added: readonly string[]): string {
+  return added.length === 0 ? '' : ` (safemigrate set ${listed(added)})`;
+}
+
+/** Statements that were refused, allowed or redirected, and contradictions between the exit code and the server. */
+function noteItems({ command }: Report): Item[] {
+  const { refused, redirected, swallowedErrors, failedWithoutError, leftRunning, undecided } = command;
+  const allowed = listed([...new Set(command.allowed)]);
+  const warning = (...text: readonly PhrasePart[]): Item => ({ mark: 'warning', text });
+  const failed = `${plural(swallowedErrors.length, 'statement')} failed in the server (${listed(swallowedErrors.map(String))})`;
+  return [
+    ...(command.reachedClone ? [] : [{ mark: 'bad', text: neverReached(command) } satisfies Item]),
+    ...refused.map(({ what, why }): Item => ({ mark: 'bad', text: ['not run: ', sql(what), `, ${why}`] })),
+    ...(allowed === '' ? [] : [warning(`allowed, although it takes effect outside the clone: ${allowed}`)]),
+    ...(redirected.length === 0
+      ? []
+      : [
+          {
+            text: `redirected to the clone (it named the target database): ${listed([...new Set(redirected)])}`,
+          },
+        ]),
+    ...(swallowedErrors.length === 0 ? [] : [warning(`${failed}, but the command ended with exit code 0`)]),
+    ...leftRunning.map(({ command: program, pid }) =>
+      warning('left running: ', sql(program), ` (pid ${pid})`),
+    ),
+    ...(failedWithoutError ? [{ text: 'none of its statements failed in the server' }] : []),
+    ...undecided.map(({ name, reason }): Item => ({ text: ['not rewritten: ', named(name), `, ${reason}`] })),
+  ];
+}
+
+function neverReached({ rewritten, added }: Report['command']): string {
+  const why =
+    rewritten.length === 0
+      ? `: nothing in its arguments, its environment and .env named the target${offered(added)}`
+      : `, although ${rewritten.join(', ')} ${rewritten.length === 1 ? 'points' : 'point'} to it`;
+  return `never connected to the clone${why}`;
+}
