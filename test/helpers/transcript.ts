@@ -5,7 +5,7 @@ import { renderText } from '../../src/report/text.ts';
 export const TRANSCRIPT_BLOCK = 'transcript';
 
 /** What a reader is to see first; the rest is left out, and that is shown. */
-const SECTIONS = /^(✓ PASSED| {2}Target|HAZARDS)/;
+const SECTIONS = /^(✓ PASSED|RUN|HAZARDS)/;
 const LEFT_OUT = '…';
 const LONGEST_LINES = 7;
 

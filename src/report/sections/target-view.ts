@@ -52,13 +52,13 @@ export function targetSessionsView({ targetConnections }: Report): Section[] {
 }
 
 function sessionItem(session: Report['targetConnections'][number]): Item {
-  const { process, user, application, connectedAt, query, ended } = session;
+  const { process: program, user, application, connectedAt, query, ended } = session;
   const role = user === null ? '' : ` as ${user}`;
   const through = application === '' ? '' : ` (application_name ${application})`;
   const since = `, from ${formatTime(connectedAt)}${ended ? ', terminated by safemigrate' : ''}`;
   return {
     mark: 'bad',
-    text: [sql(process.command), ` (pid ${process.pid})${role}${through}${since}`],
+    text: [sql(program.command), ` (pid ${program.pid})${role}${through}${since}`],
     notes: query === null ? [] : [{ label: 'Its query', text: [sql(query)] }],
   };
 }
