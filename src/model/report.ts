@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import { applySection } from './apply-model.ts';
-import { atOnceSection } from './at-once-model.ts';
-import { checkSection, furtherRunSection, hazard, queriesSection } from './check-model.ts';
+import { applySection, swapSection } from './apply-model.ts';
+import { atOnceSection, checkSection, furtherRunSection, hazard, queriesSection } from './check-model.ts';
 import { dataSection } from './data-model.ts';
 import { forecastSection } from './forecast-model.ts';
 import { loadSection } from './load-model.ts';
-import { proposalSection } from './proposal-model.ts';
+import { proposalSection, scriptSection } from './proposal-model.ts';
 import {
   caveat,
   cloneSection,
@@ -16,9 +15,7 @@ import {
   targetSection,
 } from './run-model.ts';
 import { schemaSection } from './schema-model.ts';
-import { scriptSection } from './script-model.ts';
 import { statementSection, transactionSection } from './statement-model.ts';
-import { swapSection } from './swap-model.ts';
 
 /**
  * The report: what every renderer reads and `--format json` prints. Each module of the program returns its section. Durations are
@@ -93,13 +90,18 @@ export const report = z.object({
 
 export type Report = z.infer<typeof report>;
 
-export type { ApplySection, DuringSection } from './apply-model.ts';
-export type { AtOnceSection } from './at-once-model.ts';
-export type { CheckSection, FurtherRunSection, Hazard, QueriesSection } from './check-model.ts';
+export type { ApplySection, DuringSection, SwapSection } from './apply-model.ts';
+export type {
+  AtOnceSection,
+  CheckSection,
+  FurtherRunSection,
+  Hazard,
+  QueriesSection,
+} from './check-model.ts';
 export type { ConvertedColumn, DataSection } from './data-model.ts';
 export type { ForecastSection } from './forecast-model.ts';
 export type { LoadedRunSection, LoadPhase, LoadSection } from './load-model.ts';
-export type { ProposalMeasures, ProposalSection } from './proposal-model.ts';
+export type { ProposalMeasures, ProposalSection, ScriptSection } from './proposal-model.ts';
 export type {
   Caveat,
   CloneSection,
@@ -111,11 +113,9 @@ export type {
   TargetSection,
 } from './run-model.ts';
 export type { Rename, SchemaChange, SchemaObject, SchemaSection } from './schema-model.ts';
-export type { ScriptSection } from './script-model.ts';
 export type {
   ProductionTime,
   StatementNote,
   StatementSection,
   TransactionSection,
 } from './statement-model.ts';
-export type { SwapSection } from './swap-model.ts';

@@ -3,7 +3,6 @@ import { watchedWords } from './isolation-phrases.ts';
 import { sizesWords, unprovedWords } from './phrases.ts';
 import { atOnceWords } from './sections/checks-view.ts';
 import { visible } from './visible.ts';
-import { xmlText } from './xml.ts';
 
 /** A test case in JUnit's words. */
 export interface JunitCase {
@@ -153,3 +152,20 @@ function checkCases({ checks, queries, atOnce, rerun, down }: Report): JunitCase
     ...further('the down migration works', down),
   ];
 }
+
+/** Escapes text for the content or an attribute of an XML element; characters that XML forbids are shown as escapes. */
+function xmlText(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => visible(line.replaceAll('\t', '    ')))
+    .join('\n')
+    .replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&apos;',
+};

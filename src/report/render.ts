@@ -2,6 +2,7 @@ import type { Report } from '../model/report.ts';
 import type { ReportFormat } from './formats.ts';
 import type { Location } from './sarif.ts';
 import type { TextStyle } from './text-layout.ts';
+import { visibleJson } from './visible.ts';
 
 export interface RenderOptions extends TextStyle {
   /** The places of statements in files of the working tree, by their index. */
@@ -21,7 +22,7 @@ export async function rendererOf(
     case 'text':
       return (await import('./text.ts')).renderText;
     case 'json':
-      return (await import('./json.ts')).renderJson;
+      return renderJson;
     case 'markdown':
       return (await import('./markdown.ts')).renderMarkdown;
     case 'html':
@@ -33,4 +34,41 @@ export async function rendererOf(
       return (report, { locations = new Map() }) => renderSarif(report, locations);
     }
   }
+}
+
+/** The sections in the order of the model, which is not loaded here: that takes longer than rendering a report. */
+const SECTIONS = [
+  ...([
+    'version',
+    'run',
+    'target',
+    'clone',
+    'command',
+    'profile',
+    'statements',
+    'transactions',
+    'schema',
+    'data',
+  ] as const),
+  ...([
+    'hazards',
+    'caveats',
+    'forecast',
+    'queries',
+    'checks',
+    'rerun',
+    'down',
+    'atOnce',
+    'load',
+    'proposal',
+    'script',
+    'targetConnections',
+    'verdict',
+  ] as const),
+  ...(['apply', 'swap', 'cleanup'] as const),
+] satisfies (keyof Report)[];
+
+export function renderJson(report: Report): string {
+  const ordered = Object.fromEntries(SECTIONS.map((section) => [section, report[section]]));
+  return `${visibleJson(JSON.stringify(ordered, null, 2))}\n`;
 }

@@ -3,7 +3,6 @@ import { attemptAdvice, decidingAttempts } from '../../hazards/attempt-words.ts'
 import { timeWords } from '../../hazards/evidence.ts';
 import { type HeldLock, longestLocks } from '../../hazards/held-locks.ts';
 import type { Hazard, Report } from '../../model/report.ts';
-import { sizeOfClone } from '../clone-size.ts';
 import { watchedWords } from '../isolation-phrases.ts';
 import { loadHeadline } from '../load-phrases.ts';
 import {
@@ -73,6 +72,12 @@ function impliedReason(report: Report): string {
   const failed = command.swallowedErrors.length;
   const swallowed = failed === 0 ? '' : ` But ${plural(failed, 'statement')} failed in the server.`;
   return `the command succeeded on ${sizeOfClone(report)}.${counted}${lost}${perhaps}${deleted}${swallowed}`;
+}
+
+/** Describes the clone for the headline: a clone without all rows has an estimated size. */
+function sizeOfClone({ caveats }: Pick<Report, 'caveats'>): string {
+  const smaller = caveats.some(({ path, kind }) => path === 'clone.sizeBytes' && kind === 'estimate');
+  return smaller ? 'a clone without all of the rows' : 'a full-size clone';
 }
 
 /** The first questions of a person who decides about a migration, with an answer in a sentence each. */

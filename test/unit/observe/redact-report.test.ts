@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import type { Report } from '../../../src/model/report.ts';
 import { redactReport } from '../../../src/observe/redact-report.ts';
 import { renderHtml } from '../../../src/report/html.ts';
-import { renderJson } from '../../../src/report/json.ts';
 import { renderJunit } from '../../../src/report/junit.ts';
 import { renderMarkdown } from '../../../src/report/markdown.ts';
+import { renderJson } from '../../../src/report/render.ts';
 import { renderText } from '../../../src/report/text.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
