@@ -235,7 +235,7 @@ export const applySection = z.object({
     .nullable(),
 });
 
-/** The outcome of `--swap`, if the rehearsal passed. */
+/** The outcome of `safemigrate swap`, if the rehearsal passed. */
 export const swapSection = z.object({
   /** `refused`: nothing was changed. `undone`: the target was closed for a while, and is as before. */
   outcome: z.enum(['swapped', 'undone', 'refused']),
