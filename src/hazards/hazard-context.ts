@@ -1,7 +1,7 @@
 import type { HazardFacts, RelationFacts, RelationTraffic } from '../model/hazard-facts.ts';
 import type { ProductionTime, SchemaChange, StatementSection } from '../model/report.ts';
 import { SearchPaths } from '../model/search-paths.ts';
-import type { Action, ActionOf, Name } from '../model/statement-actions.ts';
+import type { Action, ActionOf, Name, SaferTexts } from '../model/statement-actions.ts';
 import { blocks, LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
 import { displayName, lastPart } from '../postgres/sql/quote.ts';
 import { LONGEST_SQL } from './thresholds.ts';
@@ -194,11 +194,10 @@ export class HazardContext {
     return this.facts.parsed.get(statement.index)?.actions ?? [];
   }
 
-  /** Returns the statement with CONCURRENTLY in it, as the proposal has it; undefined if there is no such form, or it is long. */
-  concurrentForm({ index }: StatementSection): readonly string[] | undefined {
-    const form = this.facts.parsed.get(index)?.concurrentForm ?? [];
-    const isShort = form.length > 0 && form.every((sql) => sql.length <= LONGEST_SQL && !sql.includes('\n'));
-    return isShort ? form : undefined;
+  /** Returns a form of the statement that blocks others less, as the proposal has it; undefined if there is none, or it is long. */
+  saferText({ index }: StatementSection, form: keyof SaferTexts): readonly string[] | undefined {
+    const texts = this.facts.parsed.get(index)?.saferTexts?.[form];
+    return texts?.every((sql) => sql.length <= LONGEST_SQL && !sql.includes('\n')) ? texts : undefined;
   }
 
   /** The statements of each transaction, in order. */

@@ -3,7 +3,6 @@ import type { Action, Name } from '../model/statement-actions.ts';
 import { lockEvidence } from './evidence.ts';
 import type { HazardContext, StatementAction } from './hazard-context.ts';
 import { severityElsewhen, weighLock } from './severity.ts';
-import { LONGEST_SQL } from './thresholds.ts';
 
 /** One place where a hazard was found. */
 export type Finding = Omit<Hazard, 'code' | 'allowed'>;
@@ -111,15 +110,4 @@ export function lockFinding(
 /** Advice: a sentence, and SQL with one statement a line. */
 export function sqlAdvice(sentence: string, ...sql: string[]): string {
   return [sentence, ...sql.map((statement) => `${statement.replace(/;\s*$/, '')};`)].join('\n');
-}
-
-/** The statement's own text with a change, if it has only one action and is short; otherwise undefined. */
-export function changedSql(
-  { context, statement }: Pick<RelationAction<Action['does']>, 'context' | 'statement'>,
-  change: (sql: string) => string,
-): string | undefined {
-  const sql = statement.sql.replace(/\s+/g, ' ').replace(/;\s*$/, '').trim();
-  const isPlain =
-    context.actions(statement).length === 1 && sql.length <= LONGEST_SQL && !/--|\/\*/.test(sql);
-  return isPlain ? change(sql) : undefined;
 }

@@ -62,12 +62,20 @@ export interface StatementFacts {
   readonly effect: StatementEffect;
   /** Locks that it takes and releases before its end. */
   readonly releases?: readonly ReleasedLock[];
-  /** The same with CONCURRENTLY, one statement a line; empty if it has no such form, or is one. */
-  readonly concurrentForm?: readonly string[];
+  readonly saferTexts?: SaferTexts;
   /** It goes back to a savepoint, which the server answers as it answers the end of a transaction: ROLLBACK. */
   readonly toSavepoint: boolean;
   /** It concerns nothing but cursors, prepared statements and temporary relations of its session. */
   readonly local?: boolean;
+}
+
+/** Forms of a statement that block others less, each statement on one line; absent if it has no such form, or is one. */
+export interface SaferTexts {
+  readonly concurrent?: readonly string[];
+  /** The constraint that it adds is not checked for existing rows. */
+  readonly 'not valid'?: readonly string[];
+  /** CREATE INDEX of a partitioned table without its partitions. */
+  readonly 'on only'?: readonly string[];
 }
 
 export type ConstraintKind = 'unique' | 'primary key' | 'exclude' | 'check' | 'foreign key' | 'not null';

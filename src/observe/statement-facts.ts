@@ -8,10 +8,10 @@ import {
   releasedLocks,
   strongestEffect,
 } from '../postgres/sql/classify-statement.ts';
-import { readConcurrentForm } from '../postgres/sql/concurrent-form.ts';
 import { LocalNames, type LocalReading } from '../postgres/sql/local-names.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { parseText } from '../postgres/sql/parse.ts';
+import { readSaferTexts } from '../postgres/sql/safer-texts.ts';
 import type { Node } from '../postgres/sql/tree.ts';
 import { variationsIn } from './moment-values.ts';
 
@@ -63,7 +63,7 @@ async function parsed(sql: string, at: number): Promise<StatementFacts | undefin
   const [only] = statements;
   return {
     actions: statements.flatMap(({ node }) => [...actionsOf(node), ...variationsIn(sql, node, at)]),
-    concurrentForm: only && statements.length === 1 ? await readConcurrentForm(sql, only.node) : [],
+    saferTexts: only && statements.length === 1 ? await readSaferTexts(sql, only.node) : {},
     releases: statements.flatMap(({ node }) => releasedLocks(node)),
     effect: strongestEffect(statements.map(({ node }) => effectOf(node))),
     toSavepoint: statements.some(({ node }) => isRollbackTo(node)),

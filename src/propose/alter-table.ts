@@ -1,7 +1,8 @@
 import type * as Tree from 'libpg-query';
-import { notNullSteps } from '../hazards/kinds/builds.ts';
 import { fieldsIf } from '../postgres/sql/classify-statement.ts';
 import { identifier } from '../postgres/sql/quote.ts';
+import { notNullSteps, notValidSteps } from '../postgres/sql/safer-constraints.ts';
+import { notValidForm } from '../postgres/sql/safer-texts.ts';
 import { isWord, slice, type Token } from '../postgres/sql/tokens.ts';
 import { itemsOf, nodesWithin, strings } from '../postgres/sql/tree.ts';
 import { fillInBatches } from './batches.ts';
@@ -127,11 +128,9 @@ function addConstraint(
   if (code === undefined || !subject.codes.has(code) || constraint.skip_validation) return undefined;
   if (isTooLong) return left('its name is not known: give it one');
   const body = bodyOf(subject, constraint, command);
-  const definition = constraint.conname === undefined ? `CONSTRAINT ${name} ${body}` : body;
-  return [
-    step(`ALTER TABLE ${written} ADD ${definition} NOT VALID`),
-    step(`ALTER TABLE ${written} VALIDATE CONSTRAINT ${name}`),
-  ];
+  const [add, validate] = notValidSteps(written, name, body);
+  const asNamed = notValidForm(subject) ?? `ALTER TABLE ${written} ADD ${body} NOT VALID`;
+  return [constraint.conname === undefined ? add : asNamed, validate].map(step);
 }
 
 /** The constraint as one of its table: a foreign key of a column does not name it. */

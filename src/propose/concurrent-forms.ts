@@ -1,8 +1,8 @@
 import type * as Tree from 'libpg-query';
 import { fieldsIf } from '../postgres/sql/classify-statement.ts';
-import { concurrentForm } from '../postgres/sql/concurrent-form.ts';
-import { keyFromIndex, tailsOfKey } from '../postgres/sql/key-from-index.ts';
 import { identifier, literal, withoutLastPart } from '../postgres/sql/quote.ts';
+import { keyFromIndex, tailsOfKey } from '../postgres/sql/safer-constraints.ts';
+import { concurrentForm } from '../postgres/sql/safer-texts.ts';
 import { strings } from '../postgres/sql/tree.ts';
 import {
   left,

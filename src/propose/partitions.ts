@@ -1,5 +1,6 @@
 import type * as Tree from 'libpg-query';
 import { identifier } from '../postgres/sql/quote.ts';
+import { notValidSteps } from '../postgres/sql/safer-constraints.ts';
 import { isWord, slice, type Token } from '../postgres/sql/tokens.ts';
 import {
   type AlterCommand,
@@ -25,8 +26,7 @@ export function attach({ subject, table, written }: AlterTable, command: AlterCo
   const name = identifier(`${partition?.relname}_fits`);
   const check = [`${identifier(column)} IS NOT NULL`, ...conditions].join(' AND ');
   return [
-    step(`ALTER TABLE ${child} ADD CONSTRAINT ${name} CHECK (${check}) NOT VALID`),
-    step(`ALTER TABLE ${child} VALIDATE CONSTRAINT ${name}`),
+    ...notValidSteps(child, name, `CHECK (${check})`).map(step),
     step(`ALTER TABLE ${written} ${command.text}`),
     step(`ALTER TABLE ${child} DROP CONSTRAINT ${name}`),
   ];

@@ -1,6 +1,6 @@
-import { notNullSteps } from '../hazards/kinds/builds.ts';
 import type { ColumnBefore, DefinedBefore } from '../observe/tables-before.ts';
 import { displayName, identifier, withoutLastPart } from '../postgres/sql/quote.ts';
+import { notNullSteps, notValidSteps } from '../postgres/sql/safer-constraints.ts';
 import { isWord, slice, type Token } from '../postgres/sql/tokens.ts';
 import { batches } from './batches.ts';
 import {
@@ -57,10 +57,7 @@ END $safemigrate$`),
         `UPDATE ${written} AS ${identifier(base)} SET ${identifier(next)} = ${value}\n    WHERE ${range(identifier(base))}`,
     ),
     ...indexes.map(({ sql }) => waiting(sql)),
-    ...checks.flatMap(({ name, sql }) => [
-      step(`ALTER TABLE ${written} ADD CONSTRAINT ${identifier(name)} ${sql} NOT VALID`),
-      step(`ALTER TABLE ${written} VALIDATE CONSTRAINT ${identifier(name)}`),
-    ]),
+    ...checks.flatMap(({ name, sql }) => notValidSteps(written, identifier(name), sql).map(step)),
     ...(known.isNotNull ? notNullSteps(written, identifier(next), base).map(step) : []),
     swap(known, { written, column, next, base, indexes, checks, trigger, fn: `${place}${fn}` }),
   ];

@@ -1,9 +1,8 @@
-import { withoutLastPart } from '../../postgres/sql/quote.ts';
+import { bare, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { actionsOn, type Finding, type HazardRecord } from '../hazard-definition.ts';
 import { milder, weighBreakage } from '../severity.ts';
-import { bare } from './names.ts';
 
 /** Changes of who may see and do what. */
 export const ACCESS: readonly HazardRecord[] = [

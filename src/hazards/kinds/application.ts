@@ -1,11 +1,10 @@
 import type { SchemaChange } from '../../model/report.ts';
-import { displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { actionsOn, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage } from '../severity.ts';
 import { indexOfCode } from './dropped-objects.ts';
-import { bare } from './names.ts';
 
 const JSON_TYPE = /^json(\[\])*$/;
 

@@ -1,12 +1,11 @@
 import type { DefinitionFacts } from '../../model/hazard-facts.ts';
-import { displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { actionsOn, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage } from '../severity.ts';
 import { droppedObjects, fateOf } from './dropped-objects.ts';
 import { statementOfDrop } from './named-objects.ts';
-import { bare } from './names.ts';
 
 /** Statements of running code that still succeed, and do something else than before. */
 export const BEHAVIOUR: readonly HazardRecord[] = [

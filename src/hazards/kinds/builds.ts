@@ -1,15 +1,7 @@
-import { keyFromIndex } from '../../postgres/sql/key-from-index.ts';
-import { displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { bare, displayName, lastPart, sibling, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { keyFromIndex, notNullSteps } from '../../postgres/sql/safer-constraints.ts';
 import type { HazardContext, StatementAction } from '../hazard-context.ts';
-import {
-  actionsOn,
-  blocking,
-  changedSql,
-  type HazardRecord,
-  lockFinding,
-  sqlAdvice,
-} from '../hazard-definition.ts';
-import { bare, sibling } from './names.ts';
+import { actionsOn, blocking, type HazardRecord, lockFinding, sqlAdvice } from '../hazard-definition.ts';
 
 /** Indexes that are built, rebuilt or dropped while other sessions are blocked. */
 export const BUILDS: readonly HazardRecord[] = [
@@ -29,14 +21,15 @@ export const BUILDS: readonly HazardRecord[] = [
       found.context.relation(found.relation)?.kind === 'partitioned table'
         ? sqlAdvice(
             'A partitioned table has no concurrent build: build the index on each partition, and attach those:',
-            changedSql(found, (sql) => sql.replace(/\bON\b/i, 'ON ONLY')) ??
+            ...(found.context.saferText(found.statement, 'on only') ?? [
               `CREATE INDEX … ON ONLY ${found.relation} …`,
+            ]),
             'CREATE INDEX CONCURRENTLY … ON <partition> …',
             'ALTER INDEX … ATTACH PARTITION …',
           )
         : sqlAdvice(
             'Build it outside a transaction, and look for an INVALID index if the build fails:',
-            ...(found.context.concurrentForm(found.statement) ?? [
+            ...(found.context.saferText(found.statement, 'concurrent') ?? [
               `CREATE INDEX CONCURRENTLY … ON ${found.relation} …`,
             ]),
           ),
@@ -64,7 +57,7 @@ export const BUILDS: readonly HazardRecord[] = [
               `reads and writes of ${relation} wait while ${names.join(', ')} is dropped`,
               sqlAdvice(
                 'Drop it outside a transaction:',
-                ...(context.concurrentForm(statement) ??
+                ...(context.saferText(statement, 'concurrent') ??
                   names.map((name) => `DROP INDEX CONCURRENTLY ${name}`)),
               ),
               true,
@@ -94,7 +87,7 @@ export const BUILDS: readonly HazardRecord[] = [
                 `writes to ${relation} wait while its indexes are rebuilt`,
                 sqlAdvice(
                   'Rebuild it outside a transaction:',
-                  ...(context.concurrentForm(statement) ?? [
+                  ...(context.saferText(statement, 'concurrent') ?? [
                     `REINDEX (CONCURRENTLY) ${action.kind.toUpperCase()} ${action.object ? displayName(...[action.object.schema, action.object.name].filter((part) => part !== null)) : '…'}`,
                   ]),
                 ),
@@ -198,28 +191,6 @@ export function newlyNotNull({ facts }: HazardContext, relation: string): string
     .filter((object) => withoutLastPart(object) === relation)
     .map(lastPart);
 }
-
-/**
- * SQL that makes a column NOT NULL without reading the table under a lock that blocks others.
- * @param column as SQL. @param relation as SQL; the name of the CHECK is made from both, or from `table`
- */
-export function notNullSteps(relation: string, column: string, table = bare(relation)): string[] {
-  // Since version 18 the constraint that SET NOT NULL makes is called …_not_null.
-  const name = displayName(lastBytes(`${table}_${bare(column)}_proven`));
-  return [
-    `ALTER TABLE ${relation} ADD CONSTRAINT ${name} CHECK (${column} IS NOT NULL) NOT VALID`,
-    `ALTER TABLE ${relation} VALIDATE CONSTRAINT ${name}`,
-    `ALTER TABLE ${relation} ALTER COLUMN ${column} SET NOT NULL`,
-    `ALTER TABLE ${relation} DROP CONSTRAINT ${name}`,
-  ];
-}
-
-/** A name is at most so long, in bytes: the end of a longer one. */
-const lastBytes = (name: string) =>
-  Buffer.from(name)
-    .subarray(-63)
-    .toString()
-    .replace(/^\uFFFD+/, '');
 
 function indexName(name: string | null): string {
   return name === null ? 'an index' : displayName(name);

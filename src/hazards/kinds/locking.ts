@@ -45,7 +45,9 @@ export const LOCKING: readonly HazardRecord[] = [
     adviceOf: ({ context, statement, relation }) =>
       sqlAdvice(
         'With a unique index on the view:',
-        ...(context.concurrentForm(statement) ?? [`REFRESH MATERIALIZED VIEW CONCURRENTLY ${relation}`]),
+        ...(context.saferText(statement, 'concurrent') ?? [
+          `REFRESH MATERIALIZED VIEW CONCURRENTLY ${relation}`,
+        ]),
       ),
   }),
   blocking({

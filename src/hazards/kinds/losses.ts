@@ -2,13 +2,12 @@ import { formatCount, listed, plural } from '../../format.ts';
 import { isReplaced } from '../../model/converted-column.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { ConvertedColumn } from '../../model/report.ts';
-import { displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { conversionCounts, relationEvidence, rowCount } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage, weighLoss, worst } from '../severity.ts';
 import { droppedObjects, fateOf, gapOf, indexOfCode, indexOfDrop } from './dropped-objects.ts';
-import { bare } from './names.ts';
 
 /** Data and constraints that are gone afterwards, and that no rollback SQL restores. */
 export const LOSSES: readonly HazardRecord[] = [

@@ -1,12 +1,11 @@
 import type { SchemaChange, StatementSection } from '../../model/report.ts';
 import type { Name } from '../../model/statement-actions.ts';
-import { displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { rowCount } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { type Severity, weighBreakage, worst } from '../severity.ts';
 import { droppedObjects, fateOf } from './dropped-objects.ts';
-import { bare } from './names.ts';
 
 const ROUTINES = ['function', 'procedure', 'aggregate'];
 const DROPPED = ['view', 'materialized view', 'foreign table', 'sequence', ...ROUTINES, 'extension'];

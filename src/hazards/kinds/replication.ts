@@ -1,11 +1,10 @@
 import { listed } from '../../format.ts';
 import type { PublishedChange } from '../../model/hazard-facts.ts';
-import { displayName, lastPart } from '../../postgres/sql/quote.ts';
+import { bare, displayName, lastPart } from '../../postgres/sql/quote.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import type { Finding, HazardRecord } from '../hazard-definition.ts';
 import { milder, type Severity } from '../severity.ts';
 import { statementOfDrop } from './named-objects.ts';
-import { bare } from './names.ts';
 
 /** What subscribers of a publication and other readers of logical slots meet. */
 export const REPLICATION: readonly HazardRecord[] = [

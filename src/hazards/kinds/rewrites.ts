@@ -1,6 +1,6 @@
 import type { StatementSection } from '../../model/report.ts';
 import type { Action, ActionOf, Name } from '../../model/statement-actions.ts';
-import { displayName, literal } from '../../postgres/sql/quote.ts';
+import { displayName, literal, sibling } from '../../postgres/sql/quote.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import {
   type Finding,
@@ -9,7 +9,6 @@ import {
   lockFinding,
   sqlAdvice,
 } from '../hazard-definition.ts';
-import { sibling } from './names.ts';
 
 const SERIAL = /^(?:small|big)?serial\d?$/;
 

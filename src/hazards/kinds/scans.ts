@@ -1,19 +1,17 @@
 import type { ActionOf } from '../../model/statement-actions.ts';
-import { displayName } from '../../postgres/sql/quote.ts';
+import { bare, displayName } from '../../postgres/sql/quote.ts';
+import { notNullSteps, notValidSteps } from '../../postgres/sql/safer-constraints.ts';
 import { locksEvidence } from '../evidence.ts';
 import type { HazardContext, StatementAction } from '../hazard-context.ts';
 import {
   actionsOn,
   blocking,
-  changedSql,
   type Finding,
   type HazardRecord,
   lockFinding,
   type RelationAction,
   sqlAdvice,
 } from '../hazard-definition.ts';
-import { notNullSteps } from './builds.ts';
-import { bare } from './names.ts';
 import { isNumbered } from './rewrites.ts';
 
 type NewConstraint = ActionOf<'add constraint'>;
@@ -121,9 +119,9 @@ export const SCANS: readonly HazardRecord[] = [
                 `writes to ${relation} wait while a constraint of its domain is checked for every row`,
                 sqlAdvice(
                   'Add it NOT VALID, and validate it at a time of little traffic:',
-                  changedSql({ context, statement }, (sql) =>
-                    /\bADD\b/i.test(sql) ? `${sql} NOT VALID` : sql,
-                  ) ?? 'ALTER DOMAIN … ADD CONSTRAINT … CHECK (…) NOT VALID',
+                  ...(context.saferText(statement, 'not valid') ?? [
+                    'ALTER DOMAIN … ADD CONSTRAINT … CHECK (…) NOT VALID',
+                  ]),
                 ),
               ),
             ),
@@ -150,8 +148,7 @@ export const SCANS: readonly HazardRecord[] = [
               `the whole table ${relation} is read under a lock, to check that its rows ${relation === partition ? 'fit the partition' : 'do not belong to the new partition'}`,
               sqlAdvice(
                 'Prove it first, with the bounds of the partition:',
-                `ALTER TABLE ${relation} ADD CONSTRAINT ${displayName(`${bare(relation)}_bounds`)} CHECK (…) NOT VALID`,
-                `ALTER TABLE ${relation} VALIDATE CONSTRAINT ${displayName(`${bare(relation)}_bounds`)}`,
+                ...notValidSteps(relation, displayName(`${bare(relation)}_bounds`), 'CHECK (…)'),
               ),
             ),
           );
@@ -160,14 +157,11 @@ export const SCANS: readonly HazardRecord[] = [
 ];
 
 function notValidFirst(found: RelationAction<'add constraint'>, suffix: string, template: string): string {
-  const { action, relation } = found;
+  const { action, relation, context, statement } = found;
   const name = displayName(action.constraint ?? [bare(relation), ...action.columns, suffix].join('_'));
-  return sqlAdvice(
-    'Each in a transaction of its own:',
-    (action.constraint === null ? undefined : changedSql(found, (sql) => `${sql} NOT VALID`)) ??
-      `ALTER TABLE ${relation} ADD CONSTRAINT ${name} ${template} NOT VALID`,
-    `ALTER TABLE ${relation} VALIDATE CONSTRAINT ${name}`,
-  );
+  const [add, validate] = notValidSteps(relation, name, template);
+  const own = context.saferText(statement, 'not valid') ?? [add];
+  return sqlAdvice('Each in a transaction of its own:', ...own, validate);
 }
 
 /** Whether the constraint is on a new column without a default: it holds only NULLs, which PostgreSQL does not look up for a FOREIGN KEY. */

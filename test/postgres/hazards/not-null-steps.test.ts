@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { notNullSteps } from '../../../src/hazards/kinds/builds.ts';
+import { notNullSteps } from '../../../src/postgres/sql/safer-constraints.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { OLDEST_AND_NEWEST, useOwnServers } from '../../helpers/servers.ts';
 

@@ -10,9 +10,9 @@ import type {
   ReleasedLock,
 } from '../../../model/statement-actions.ts';
 import { LOCK_MODES } from '../../lock-modes.ts';
-import { tailsOfKey } from '../key-from-index.ts';
 import { lockOn } from '../query-locks.ts';
 import { displayName } from '../quote.ts';
+import { tailsOfKey } from '../safer-constraints.ts';
 import { itemsOf, nameOf, nameOfParts, nodesWithin, strings } from '../tree.ts';
 
 /** Reads an ALTER TABLE, or an ALTER of its like, subcommand by subcommand. */

@@ -1,6 +1,6 @@
 import type * as Tree from 'libpg-query';
 import type { KeyTails } from '../../model/statement-actions.ts';
-import { identifier } from './quote.ts';
+import { bare, displayName, identifier } from './quote.ts';
 import { strings } from './tree.ts';
 
 /** A UNIQUE or PRIMARY KEY constraint, its names as SQL. */
@@ -36,3 +36,32 @@ export function tailsOfKey(constraint: Tree.Constraint): KeyTails {
     ].join(''),
   };
 }
+
+/** Returns SQL that adds a CHECK or foreign key and reads the rows while others write, each in a transaction of its own. */
+export function notValidSteps(table: string, name: string, definition: string): [string, string] {
+  return [
+    `ALTER TABLE ${table} ADD CONSTRAINT ${name} ${definition} NOT VALID`,
+    `ALTER TABLE ${table} VALIDATE CONSTRAINT ${name}`,
+  ];
+}
+
+/**
+ * Returns SQL that makes a column NOT NULL without reading the table under a lock that blocks others.
+ * @param column as SQL. @param relation as SQL; the name of the CHECK is made from both, or from `table`
+ */
+export function notNullSteps(relation: string, column: string, table = bare(relation)): string[] {
+  // Since version 18 the constraint that SET NOT NULL makes is called …_not_null.
+  const name = displayName(lastBytes(`${table}_${bare(column)}_proven`));
+  return [
+    ...notValidSteps(relation, name, `CHECK (${column} IS NOT NULL)`),
+    `ALTER TABLE ${relation} ALTER COLUMN ${column} SET NOT NULL`,
+    `ALTER TABLE ${relation} DROP CONSTRAINT ${name}`,
+  ];
+}
+
+/** Returns the end of a name that is longer than a name can be, in bytes. */
+const lastBytes = (name: string) =>
+  Buffer.from(name)
+    .subarray(-63)
+    .toString()
+    .replace(/^\uFFFD+/, '');
