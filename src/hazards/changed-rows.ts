@@ -27,7 +27,7 @@ export function changedRows(
   statements: readonly StatementSection[],
   inserted: boolean,
 ): ChangedRows[] {
-  const all = allChanges(context);
+  const all = context.once(allChanges);
   return statements.flatMap((statement) =>
     (all.get(statement.index) ?? []).filter(
       ({ verb, rows }) => verb !== 'insert' || (inserted && rows > BOOKKEEPING_ROWS),
@@ -51,11 +51,7 @@ export function byTable(changed: readonly ChangedRows[]): ChangedRows[][] {
   return most === undefined || isSmall(most) ? sorted : sorted.filter((ofTable) => !isSmall(ofTable));
 }
 
-const KNOWN = new WeakMap<HazardContext, ReadonlyMap<number, readonly ChangedRows[]>>();
-
 function allChanges(context: HazardContext): ReadonlyMap<number, readonly ChangedRows[]> {
-  const known = KNOWN.get(context);
-  if (known) return known;
   const left = counters(context);
   const byStatement = new Map<number, ChangedRows[]>();
   const changes = [...namedChanges(context, left), ...hiddenChanges(context, left)];
@@ -63,7 +59,6 @@ function allChanges(context: HazardContext): ReadonlyMap<number, readonly Change
     const { index } = change.statement;
     byStatement.set(index, [...(byStatement.get(index) ?? []), change]);
   }
-  KNOWN.set(context, byStatement);
   return byStatement;
 }
 

@@ -1,6 +1,7 @@
 import { formatBytes, formatCount, formatDuration, formatInterval, listed, plural } from '../format.ts';
 import type { ConvertedColumn, ProductionTime, StatementSection } from '../model/report.ts';
-import type { HazardContext, StatementLock } from './hazard-context.ts';
+import type { HazardContext } from './hazard-context.ts';
+import type { StatementLock } from './held-locks.ts';
 import { waitingFor } from './severity.ts';
 
 /** `ACCESS EXCLUSIVE on public.orders for 4.2 s (18 GB, rewritten)`, or the statement's time if no lock was seen. */

@@ -1,9 +1,10 @@
 import type { HazardFacts, RelationFacts, RelationTraffic } from '../model/hazard-facts.ts';
-import type { ProductionTime, SchemaChange, StatementSection } from '../model/report.ts';
+import type { SchemaChange, StatementSection } from '../model/report.ts';
 import { SearchPaths } from '../model/search-paths.ts';
 import type { Action, ActionOf, Name, SaferTexts } from '../model/statement-actions.ts';
-import { blocks, LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
+import { blocks } from '../postgres/lock-modes.ts';
 import { displayName, lastPart } from '../postgres/sql/quote.ts';
+import { type LockSince, locksOf, modeOf, type StatementLock } from './held-locks.ts';
 import { LONGEST_SQL } from './thresholds.ts';
 
 /** One action of a statement. */
@@ -12,18 +13,15 @@ export interface StatementAction<Does extends Action['does']> {
   readonly action: ActionOf<Does>;
 }
 
-/** The strongest lock of a transaction on one relation. */
-export interface StatementLock {
-  readonly relation: string;
-  readonly mode: LockMode;
-  readonly heldMs: number | null;
-  /** Present if `heldMs` was extrapolated to production's size. */
-  readonly atProductionSize?: ProductionTime | undefined;
-}
+/** Actions on one relation: its name is in `table`, or in `view` for REFRESH. */
+export type OnRelation = Extract<Action, { table: unknown } | { view: unknown }>['does'];
 
-/** A lock, and the index of the statement since which it is held. */
-interface Since extends StatementLock {
-  readonly index: number;
+/** An action on a relation that existed before the command. */
+export interface RelationAction<Does extends Action['does']> extends StatementAction<Does> {
+  readonly relation: string;
+  /** The column, constraint, trigger or index that it names, `public.orders.email`; null if it names none. */
+  readonly part: string | null;
+  readonly context: HazardContext;
 }
 
 /** The facts, indexed for the questions of the hazards. */
@@ -31,15 +29,15 @@ export class HazardContext {
   readonly facts: HazardFacts;
   readonly #byTransaction = new Map<number, StatementSection[]>();
   /** Locks by transaction and relation, weaker ones before stronger ones. */
-  readonly #locks = new Map<number, Map<string, Since[]>>();
+  readonly #locks = new Map<number, Map<string, LockSince[]>>();
   readonly #byLastName: ReadonlyMap<string, readonly string[]>;
   readonly #lockedByLastName = new Map<number, ReadonlyMap<string, readonly string[]>>();
   readonly #actionsOf = new Map<Action['does'], readonly unknown[]>();
+  readonly #actionsOn = new Map<Action['does'], readonly unknown[]>();
+  readonly #derived = new Map<unknown, unknown>();
   readonly #changes: ReadonlySet<string>;
   readonly #former: ReadonlyMap<string, string>;
   readonly #paths: SearchPaths;
-  #createdAt: ReadonlyMap<string, number> | undefined;
-  #attachedBy: ReadonlyMap<string, StatementSection> | undefined;
 
   constructor(facts: HazardFacts) {
     this.facts = facts;
@@ -62,6 +60,12 @@ export class HazardContext {
     this.#changes = new Set((facts.schema?.changes ?? []).map(({ verb, object }) => `${verb} ${object}`));
   }
 
+  /** Returns what a function makes of the facts, which it is asked for once. */
+  once<T>(derive: (context: HazardContext) => T): T {
+    if (!this.#derived.has(derive)) this.#derived.set(derive, derive(this));
+    return this.#derived.get(derive) as T;
+  }
+
   /** A relation that existed before the command; locks on relations that the command created block no session. */
   relation(name: string): RelationFacts | undefined {
     return this.facts.catalogue.relations.get(this.#current(name));
@@ -74,8 +78,7 @@ export class HazardContext {
   reachable(name: string, statement: StatementSection): RelationFacts | undefined {
     const known = this.relation(name);
     if (known && !this.isReplaced(name, statement)) return known;
-    this.#attachedBy ??= this.#partitionsAttached();
-    const by = this.#attachedBy.get(name);
+    const by = this.once(partitionsAttached).get(name);
     if (!by || by.transaction === statement.transaction || by.index > statement.index) return undefined;
     const table = this.#tableAfter(name);
     return {
@@ -95,20 +98,6 @@ export class HazardContext {
     return this.facts.data?.tables.find(({ relation }) => relation === name);
   }
 
-  /** The statements that made new tables partitions of tables that existed before. */
-  #partitionsAttached(): ReadonlyMap<string, StatementSection> {
-    const attached = new Map<string, StatementSection>();
-    const attach = (parent: Name, partition: Name, statement: StatementSection) => {
-      const isReached = this.relation(this.resolve(parent, statement)) !== undefined;
-      if (isReached) attached.set(this.resolve(partition, statement), statement);
-    };
-    for (const { statement, action } of this.actionsOf('attach partition'))
-      attach(action.table, action.partition, statement);
-    for (const { statement, action } of this.actionsOf('create table'))
-      if (action.partitionOf && !action.ifNotExists) attach(action.partitionOf, action.table, statement);
-    return attached;
-  }
-
   /** Locks have the names from after the command; statements and the schema comparison may have those from before. */
   #current(name: string): string {
     const { relations, renamed } = this.facts.catalogue;
@@ -120,54 +109,28 @@ export class HazardContext {
    * dropped the old one.
    */
   isReplaced(name: string, { index }: StatementSection): boolean {
-    this.#createdAt ??= this.#tablesCreated();
-    const createdAt = this.#createdAt.get(name);
+    const createdAt = this.once(tablesCreated).get(name);
     return createdAt !== undefined && index > createdAt;
   }
 
-  /** The index of the statement that created a table, by table name. */
-  #tablesCreated(): ReadonlyMap<string, number> {
-    const undone = new Set(
-      this.facts.transactions
-        .filter(({ outcome }) => outcome === 'rolled back')
-        .map(({ transaction }) => transaction),
-    );
-    const made = new Map<string, number>();
-    for (const { statement, action } of this.actionsOf('create table')) {
-      const name = this.resolve(action.table, statement);
-      if (action.ifNotExists || made.has(name) || undone.has(statement.transaction)) continue;
-      made.set(name, statement.index);
-    }
-    return made;
+  /** Returns the name that a relation had before the command, which the target has. */
+  former(relation: string): string {
+    return this.#former.get(relation) ?? relation;
   }
 
   /** The target's traffic on a relation; null if it was not sampled, or there are no statistics for the relation. */
   traffic(relation: string): RelationTraffic | null {
-    const { traffic } = this.facts;
-    // The target has the names from before the command.
-    return traffic?.get(this.#former.get(relation) ?? relation) ?? null;
+    return this.facts.traffic?.get(this.former(relation)) ?? null;
   }
 
-  /**
-   * The orders in which the application was seen to lock two relations, as `first before second`: `same`, `opposite`, or `unknown` for
-   * transactions that lock both in an order that was not seen. null: no traffic was recorded.
-   */
-  recordedOrders(first: string, second: string): ReadonlySet<'same' | 'opposite' | 'unknown'> | null {
-    const { recorded } = this.facts;
-    if (!recorded) return null;
-    const [one, other] = [first, second].map((name) => this.#former.get(name) ?? name);
-    const found = recorded.flatMap(({ relations, unordered }) => {
-      const [at, otherAt] = [relations.indexOf(one ?? first), relations.indexOf(other ?? second)];
-      if (at < 0 || otherAt < 0) return [];
-      const isOpen = unordered.some((pair) =>
-        [one, other].every((name) => pair.some((each) => each === name)),
-      );
-      return isOpen ? ['unknown' as const] : [at < otherAt ? ('same' as const) : ('opposite' as const)];
-    });
-    return new Set(found);
+  /** Changes of the schema comparison, of one verb and kind. */
+  changes(verb: SchemaChange['verb'], kind: string): SchemaChange[] {
+    return (this.facts.schema?.changes ?? []).filter(
+      (change) => change.verb === verb && change.kind === kind,
+    );
   }
 
-  /** Whether the schema comparison contains this change of the object. */
+  /** Tells if the schema comparison contains this change of the object. */
   changed(verb: SchemaChange['verb'], object: string): boolean {
     return this.#changes.has(`${verb} ${object}`);
   }
@@ -180,6 +143,21 @@ export class HazardContext {
       .filter(({ error }) => error === null)
       .flatMap((each) => this.actionsIn(each, does));
     this.#actionsOf.set(does, found);
+    return found;
+  }
+
+  /** Actions of one kind on relations that existed before the command, in statements that succeeded. */
+  actionsOn<Does extends OnRelation>(does: Does): readonly RelationAction<Does>[] {
+    const known = this.#actionsOn.get(does);
+    if (known) return known as readonly RelationAction<Does>[];
+    const found = this.actionsOf(does).flatMap((each) => {
+      const name = nameOn(each.action);
+      const relation = name && this.resolve(name, each.statement);
+      if (relation === null || this.reachable(relation, each.statement) === undefined) return [];
+      const part = partOf(each.action);
+      return [{ ...each, relation, part: part && `${relation}.${displayName(part)}`, context: this }];
+    });
+    this.#actionsOn.set(does, found);
     return found;
   }
 
@@ -261,6 +239,47 @@ export class HazardContext {
   }
 }
 
+/** The statements that made new tables partitions of tables that existed before. */
+function partitionsAttached(context: HazardContext): ReadonlyMap<string, StatementSection> {
+  const attached = new Map<string, StatementSection>();
+  const attach = (parent: Name, partition: Name, statement: StatementSection) => {
+    const isReached = context.relation(context.resolve(parent, statement)) !== undefined;
+    if (isReached) attached.set(context.resolve(partition, statement), statement);
+  };
+  for (const { statement, action } of context.actionsOf('attach partition'))
+    attach(action.table, action.partition, statement);
+  for (const { statement, action } of context.actionsOf('create table'))
+    if (action.partitionOf && !action.ifNotExists) attach(action.partitionOf, action.table, statement);
+  return attached;
+}
+
+/** The index of the statement that created a table, by table name. */
+function tablesCreated(context: HazardContext): ReadonlyMap<string, number> {
+  const undone = new Set(
+    context.facts.transactions
+      .filter(({ outcome }) => outcome === 'rolled back')
+      .map(({ transaction }) => transaction),
+  );
+  const made = new Map<string, number>();
+  for (const { statement, action } of context.actionsOf('create table')) {
+    const name = context.resolve(action.table, statement);
+    if (action.ifNotExists || made.has(name) || undone.has(statement.transaction)) continue;
+    made.set(name, statement.index);
+  }
+  return made;
+}
+
+function nameOn(action: Action): Name | null {
+  return 'table' in action ? action.table : 'view' in action ? action.view : null;
+}
+
+function partOf(action: Action): string | null {
+  if ('column' in action) return action.column;
+  if ('constraint' in action) return action.constraint;
+  if ('trigger' in action) return action.trigger;
+  return 'index' in action ? action.index : null;
+}
+
 function byLastName(relations: Iterable<string>): Map<string, string[]> {
   const names = new Map<string, string[]>();
   for (const relation of relations) {
@@ -269,26 +288,4 @@ function byLastName(relations: Iterable<string>): Map<string, string[]> {
     else names.set(lastPart(relation), [relation]);
   }
   return names;
-}
-
-/** The locks of one transaction, each stronger than the one before on the same relation. */
-function locksOf(statements: readonly StatementSection[]): Map<string, Since[]> {
-  const locks = new Map<string, Since[]>();
-  for (const { index, locks: taken } of statements)
-    for (const { relation, mode, heldMs, atProductionSize } of taken ?? []) {
-      const known = modeOf(mode);
-      const before = locks.get(relation) ?? [];
-      const last = before.at(-1);
-      if (!known || (last && strength(known) <= strength(last.mode))) continue;
-      locks.set(relation, [...before, { relation, mode: known, heldMs, atProductionSize, index }]);
-    }
-  return locks;
-}
-
-function modeOf(mode: string): LockMode | undefined {
-  return LOCK_MODES.find((known) => known === mode);
-}
-
-function strength(mode: LockMode): number {
-  return LOCK_MODES.indexOf(mode);
 }

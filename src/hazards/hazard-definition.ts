@@ -1,8 +1,7 @@
 import type { Hazard, StatementSection } from '../model/report.ts';
-import type { Action, Name } from '../model/statement-actions.ts';
-import { lockEvidence } from './evidence.ts';
-import type { HazardContext, StatementAction } from './hazard-context.ts';
-import { severityElsewhen, weighLock } from './severity.ts';
+import { lockEvidence, relationEvidence } from './evidence.ts';
+import type { HazardContext, OnRelation, RelationAction } from './hazard-context.ts';
+import { milder, severityElsewhen, weighBreakage, weighLock } from './severity.ts';
 
 /** One place where a hazard was found. */
 export type Finding = Omit<Hazard, 'code' | 'allowed'>;
@@ -22,40 +21,6 @@ export interface HazardRecord {
 
 export type HazardTexts = Omit<HazardRecord, 'find'>;
 
-/** An action on a relation that existed before the command. */
-export interface RelationAction<Does extends Action['does']> extends StatementAction<Does> {
-  readonly relation: string;
-  readonly context: HazardContext;
-}
-
-/** Actions on one relation: its name is in `table`, or in `view` for REFRESH. */
-type OnRelation = Extract<Action, { table: unknown } | { view: unknown }>['does'];
-
-const known = new WeakMap<HazardContext, Map<OnRelation, readonly unknown[]>>();
-
-/** The actions of one kind on relations that existed before the command, in statements that succeeded. */
-export function actionsOn<Does extends OnRelation>(
-  context: HazardContext,
-  does: Does,
-): readonly RelationAction<Does>[] {
-  const ofContext = known.get(context) ?? new Map<OnRelation, readonly unknown[]>();
-  known.set(context, ofContext);
-  const before = ofContext.get(does);
-  if (before) return before as readonly RelationAction<Does>[];
-  const found = context.actionsOf(does).flatMap((each) => {
-    const name = nameOn(each.action);
-    const relation = name && context.resolve(name, each.statement);
-    const isReachable = relation !== null && context.reachable(relation, each.statement) !== undefined;
-    return isReachable ? [{ ...each, relation, context }] : [];
-  });
-  ofContext.set(does, found);
-  return found;
-}
-
-function nameOn(action: Action): Name | null {
-  return 'table' in action ? action.table : 'view' in action ? action.view : null;
-}
-
 interface Blocking<Does extends OnRelation> extends HazardTexts {
   readonly does: Does;
   readonly when?: (found: RelationAction<Does>) => boolean;
@@ -71,7 +36,8 @@ export function blocking<Does extends OnRelation>(hazard: Blocking<Does>): Hazar
   return {
     ...words,
     find: (context) =>
-      actionsOn(context, does)
+      context
+        .actionsOn(does)
         .filter(when)
         .map((found) =>
           lockFinding(context, found.statement, found.relation, messageOf(found), adviceOf(found), momentary),
@@ -110,4 +76,22 @@ export function lockFinding(
 /** Advice: a sentence, and SQL with one statement a line. */
 export function sqlAdvice(sentence: string, ...sql: string[]): string {
   return [sentence, ...sql.map((statement) => `${statement.replace(/;\s*$/, '')};`)].join('\n');
+}
+
+/** A finding of an instant change, after which code that uses the relation may do something else. */
+export function changeFinding(
+  context: HazardContext,
+  statement: number | null,
+  relation: string,
+  message: string,
+  advice: string,
+): Finding {
+  return {
+    statement,
+    relation,
+    severity: milder(weighBreakage(context, relation)),
+    message,
+    evidence: relationEvidence(context, relation),
+    advice,
+  };
 }

@@ -1,4 +1,19 @@
 import type { ProductionTime, SchemaSection, StatementSection } from '../model/report.ts';
+import { LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
+
+/** The strongest lock of a transaction on one relation. */
+export interface StatementLock {
+  readonly relation: string;
+  readonly mode: LockMode;
+  readonly heldMs: number | null;
+  /** Present if `heldMs` was extrapolated to production's size. */
+  readonly atProductionSize?: ProductionTime | undefined;
+}
+
+/** A lock, and the index of the statement since which it is held. */
+export interface LockSince extends StatementLock {
+  readonly index: number;
+}
 
 /** A lock that blocks other sessions. */
 export interface HeldLock {
@@ -56,3 +71,25 @@ export function strongestLock({ locks }: StatementSection): ReportedLock | undef
 }
 
 type ReportedLock = NonNullable<StatementSection['locks']>[number];
+
+/** The locks of one transaction, each stronger than the one before on the same relation. */
+export function locksOf(statements: readonly StatementSection[]): Map<string, LockSince[]> {
+  const locks = new Map<string, LockSince[]>();
+  for (const { index, locks: taken } of statements)
+    for (const { relation, mode, heldMs, atProductionSize } of taken ?? []) {
+      const known = modeOf(mode);
+      const before = locks.get(relation) ?? [];
+      const last = before.at(-1);
+      if (!known || (last && strength(known) <= strength(last.mode))) continue;
+      locks.set(relation, [...before, { relation, mode: known, heldMs, atProductionSize, index }]);
+    }
+  return locks;
+}
+
+export function modeOf(mode: string): LockMode | undefined {
+  return LOCK_MODES.find((known) => known === mode);
+}
+
+function strength(mode: LockMode): number {
+  return LOCK_MODES.indexOf(mode);
+}

@@ -1,6 +1,7 @@
 import type { Hazard } from '../model/report.ts';
 import { blocks } from '../postgres/lock-modes.ts';
-import type { HazardContext, StatementLock } from './hazard-context.ts';
+import type { HazardContext } from './hazard-context.ts';
+import type { StatementLock } from './held-locks.ts';
 import { BUSY_PER_SECOND, ERROR, MANY_ROWS, WARNING } from './thresholds.ts';
 
 export type Severity = Hazard['severity'];

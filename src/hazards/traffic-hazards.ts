@@ -1,9 +1,11 @@
 import { formatBytes, formatCount, formatDuration, listed } from '../format.ts';
+import type { RecordedTransaction } from '../model/hazard-facts.ts';
 import type { ForecastSection, Hazard, StatementSection } from '../model/report.ts';
 import { changedRows } from './changed-rows.ts';
 import { locksEvidence, relationEvidence } from './evidence.ts';
-import type { HazardContext, StatementLock } from './hazard-context.ts';
+import type { HazardContext } from './hazard-context.ts';
 import { type Finding, type HazardRecord, type HazardTexts, sqlAdvice } from './hazard-definition.ts';
+import type { StatementLock } from './held-locks.ts';
 import { BUSY_PER_SECOND, ERROR, WARNING } from './thresholds.ts';
 
 /** Shares of the lock table, of what the server has room for. */
@@ -139,18 +141,30 @@ function recordedOrder(
   context: HazardContext,
   takers: readonly (readonly StatementLock[])[],
 ): keyof typeof ORDERS | 'same' | null {
-  const pairs = takers.flatMap((earlier, at) =>
+  const { recorded } = context.facts;
+  if (!recorded) return null;
+  const orders = takers.flatMap((earlier, at) =>
     takers
       .slice(at + 1)
       .flatMap((later) =>
         earlier.flatMap(({ relation: first }) =>
-          later.map(({ relation: second }) => context.recordedOrders(first, second)),
+          later.flatMap(({ relation: second }) =>
+            ordersSeen(recorded, context.former(first), context.former(second)),
+          ),
         ),
       ),
   );
-  if (pairs.some((orders) => orders === null)) return null;
-  const seen = new Set(pairs.flatMap((orders) => [...(orders ?? [])]));
-  return (['opposite', 'unknown', 'same'] as const).find((each) => seen.has(each)) ?? 'none';
+  return (['opposite', 'unknown', 'same'] as const).find((each) => orders.includes(each)) ?? 'none';
+}
+
+/** Returns the order in which each transaction of the application locks two relations; `unknown` if that was not seen. */
+function ordersSeen(recorded: readonly RecordedTransaction[], first: string, second: string) {
+  return recorded.flatMap(({ relations, unordered }) => {
+    const [at, otherAt] = [relations.indexOf(first), relations.indexOf(second)];
+    if (at < 0 || otherAt < 0) return [];
+    if (unordered.some((pair) => pair.includes(first) && pair.includes(second))) return ['unknown' as const];
+    return [at < otherAt ? ('same' as const) : ('opposite' as const)];
+  });
 }
 
 /** Of the two tables that are used most, the less used one decides how often both are used together at most. */

@@ -1,7 +1,7 @@
 import { bare, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import { actionsOn, type Finding, type HazardRecord } from '../hazard-definition.ts';
+import { changeFinding, type Finding, type HazardRecord } from '../hazard-definition.ts';
 import { milder, weighBreakage } from '../severity.ts';
 
 /** Changes of who may see and do what. */
@@ -39,13 +39,6 @@ export const ACCESS: readonly HazardRecord[] = [
   },
 ];
 
-interface Revocation {
-  readonly object: string;
-  readonly relation: string | null;
-  readonly role: string;
-  readonly lost: string;
-}
-
 const GRANT = /^GRANT (.+?) (ON .+) TO ("(?:[^"]|"")*"|PUBLIC)(?: WITH GRANT OPTION)?$/;
 const REVOKE = /^REVOKE .+? (ON .+) FROM ("(?:[^"]|"")*"|PUBLIC)$/;
 
@@ -53,12 +46,12 @@ const REVOKE = /^REVOKE .+? (ON .+) FROM ("(?:[^"]|"")*"|PUBLIC)$/;
  * The schema comparison revokes all privileges of a role on an object and grants again those that it keeps, in the changes and in
  * the rollback SQL: privileges that only the rollback SQL grants are lost.
  */
-function revocations(context: HazardContext): Revocation[] {
+function revocations(context: HazardContext) {
   const { schema } = context.facts;
   if (!schema) return [];
   const kept = granted(schema.changes.map(({ sql }) => sql));
   const had = schema.rollbackSql === null ? undefined : granted(schema.rollbackSql.split(';\n'));
-  return schema.changes.flatMap(({ verb, sql, kind, object }): Revocation[] => {
+  return schema.changes.flatMap(({ verb, sql, kind, object }) => {
     const [, on, role] = REVOKE.exec(sql) ?? [];
     if (verb !== 'revoke' || on === undefined || role === undefined) return [];
     if (context.changed('create', object)) return [];
@@ -90,6 +83,8 @@ function granted(statements: readonly string[]): Map<string, string[]> {
   return grants;
 }
 
+const QUERY_IT = "Query the table with the application's role, before and after.";
+
 function policies(context: HazardContext): Finding[] {
   return (context.facts.schema?.changes ?? [])
     .filter(
@@ -97,29 +92,30 @@ function policies(context: HazardContext): Finding[] {
         kind === 'policy' && verb !== 'comment' && context.relation(withoutLastPart(object)),
     )
     .map(({ verb, object }) => {
-      const relation = withoutLastPart(object);
       const past = { create: 'created', drop: 'dropped' }[verb as string] ?? 'changed';
-      return {
-        statement:
-          context.facts.statements.find(
-            ({ tag, error, sql }) => !error && / POLICY$/.test(tag ?? '') && sql.includes(bare(object)),
-          )?.index ?? null,
-        relation,
-        severity: milder(weighBreakage(context, relation)),
-        message: `the policy ${object} is ${past}`,
-        evidence: relationEvidence(context, relation),
-        advice: "Query the table with the application's role, before and after.",
-      };
+      const statement = context.facts.statements.find(
+        ({ tag, error, sql }) => !error && / POLICY$/.test(tag ?? '') && sql.includes(bare(object)),
+      );
+      return changeFinding(
+        context,
+        statement?.index ?? null,
+        withoutLastPart(object),
+        `the policy ${object} is ${past}`,
+        QUERY_IT,
+      );
     });
 }
 
 function rowSecurity(context: HazardContext): Finding[] {
-  return actionsOn(context, 'row security').map(({ statement, relation, action }) => ({
-    statement: statement.index,
-    relation,
-    severity: milder(weighBreakage(context, relation)),
-    message: `row-level security of ${relation} is ${action.enable ? 'enabled' : 'disabled'}`,
-    evidence: relationEvidence(context, relation),
-    advice: "Query the table with the application's role, before and after.",
-  }));
+  return context
+    .actionsOn('row security')
+    .map(({ statement, relation, action }) =>
+      changeFinding(
+        context,
+        statement.index,
+        relation,
+        `row-level security of ${relation} is ${action.enable ? 'enabled' : 'disabled'}`,
+        QUERY_IT,
+      ),
+    );
 }

@@ -6,7 +6,7 @@ import type { Name } from '../../model/statement-actions.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import { actionsOn, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { WARNING } from '../thresholds.ts';
 
 /** What the catalogues of the clone show after the command: the changes succeeded, and others suffer from them. */
@@ -113,20 +113,12 @@ export const AFTERMATH: readonly HazardRecord[] = [
 ];
 
 function maker(context: HazardContext, { relation, column, index }: Unanalyzed): number | null {
-  if (index !== null) {
-    const found = actionsOn(context, 'create index').find(
-      (each) =>
-        each.relation === relation &&
-        each.action.index !== null &&
-        displayName(each.action.index) === lastPart(index),
-    );
-    return found?.statement.index ?? null;
-  }
-  const changes = [...actionsOn(context, 'alter type'), ...actionsOn(context, 'add column')];
-  const found = changes.find(
-    (each) => each.relation === relation && displayName(each.action.column) === column,
-  );
-  return found?.statement.index ?? null;
+  const changes =
+    index === null
+      ? [...context.actionsOn('alter type'), ...context.actionsOn('add column')]
+      : context.actionsOn('create index');
+  const part = `${relation}.${index === null ? column : lastPart(index)}`;
+  return changes.find((each) => each.part === part)?.statement.index ?? null;
 }
 
 function creating(context: HazardContext, relations: readonly string[]): number | null {

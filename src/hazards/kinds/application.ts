@@ -2,8 +2,8 @@ import type { SchemaChange } from '../../model/report.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import { actionsOn, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
-import { milder, weighBreakage } from '../severity.ts';
+import { changeFinding, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
+import { weighBreakage } from '../severity.ts';
 import { indexOfCode } from './dropped-objects.ts';
 
 const JSON_TYPE = /^json(\[\])*$/;
@@ -68,24 +68,21 @@ export const APPLICATION: readonly HazardRecord[] = [
     effect:
       'Sessions that prepared a query on the column fail with "cached plan must not change result type" until they reconnect, and code gets values of a different type.',
     safer: 'Add a column of the new type next to the old one until all code uses it.',
-    find: (context) => {
-      const statements = statementsByColumn(context, 'alter type');
-      return columnChanges(context, / TYPE /).map(({ object, sql }) => {
+    find: (context) =>
+      columnChanges(context, / TYPE /).map(({ object, sql }) => {
         const relation = withoutLastPart(object);
         const type = / TYPE (.*?)(?: USING .*| COLLATE .*)?$/s.exec(sql)?.[1] ?? '…';
-        return {
-          statement: statements.get(object) ?? indexOfCode(context, relation, bare(lastPart(object))),
+        return changeFinding(
+          context,
+          statementOfColumn(context, 'alter type', object),
           relation,
-          severity: milder(weighBreakage(context, relation)),
-          message: `${object} becomes ${type}`,
-          evidence: relationEvidence(context, relation),
-          advice: sqlAdvice(
+          `${object} becomes ${type}`,
+          sqlAdvice(
             'Keep the new column next to the old one until all code uses it:',
             `ALTER TABLE ${relation} ADD COLUMN ${displayName(`${bare(object)}_new`)} ${type}`,
           ),
-        };
-      });
-    },
+        );
+      }),
   },
   {
     code: 'NEW_COLUMN_REQUIRED',
@@ -97,18 +94,11 @@ export const APPLICATION: readonly HazardRecord[] = [
     safer:
       'Keep a DEFAULT until all running code writes the column, and drop it in a later migration (https://www.postgresql.org/docs/current/ddl-alter.html#DDL-ALTER-ADDING-A-COLUMN).',
     find: (context) => {
-      const added = new Map(
-        actionsOn(context, 'add column').map(({ relation, action, statement }) => [
-          `${relation}.${displayName(action.column)}`,
-          statement.index,
-        ]),
-      );
-      const filled = new Set(actionsOn(context, 'create trigger').map(({ relation }) => relation));
-      return (context.facts.schema?.changes ?? [])
+      const filled = new Set(context.actionsOn('create trigger').map(({ relation }) => relation));
+      return context
+        .changes('create', 'column')
         .filter(
-          ({ verb, kind, sql, object }) =>
-            verb === 'create' &&
-            kind === 'column' &&
+          ({ sql, object }) =>
             / NOT NULL\b/.test(sql) &&
             !/ (?:DEFAULT|GENERATED) /.test(sql) &&
             context.relation(withoutLastPart(object)) !== undefined &&
@@ -119,7 +109,9 @@ export const APPLICATION: readonly HazardRecord[] = [
         .map(({ object }) => {
           const relation = withoutLastPart(object);
           return {
-            statement: added.get(object) ?? null,
+            statement:
+              context.actionsOn('add column').findLast(({ part }) => part === object)?.statement.index ??
+              null,
             relation,
             // Only the application's own INSERTs show whether they name the column.
             severity: 'notice' as const,
@@ -140,20 +132,16 @@ export const APPLICATION: readonly HazardRecord[] = [
     effect:
       'The first NULL breaks code that was never written for it, and the rollback fails as soon as there is one.',
     safer: 'First release code that handles NULLs everywhere, then DROP NOT NULL.',
-    find: (context) => {
-      const statements = statementsByColumn(context, 'drop not null');
-      return columnChanges(context, / DROP NOT NULL\b/).map(({ object }) => {
-        const relation = withoutLastPart(object);
-        return {
-          statement: statements.get(object) ?? indexOfCode(context, relation, bare(lastPart(object))),
-          relation,
-          severity: milder(weighBreakage(context, relation)),
-          message: `${object} becomes nullable`,
-          evidence: relationEvidence(context, relation),
-          advice: 'Release code that handles NULLs in this column before this migration.',
-        };
-      });
-    },
+    find: (context) =>
+      columnChanges(context, / DROP NOT NULL\b/).map(({ object }) =>
+        changeFinding(
+          context,
+          statementOfColumn(context, 'drop not null', object),
+          withoutLastPart(object),
+          `${object} becomes nullable`,
+          'Release code that handles NULLs in this column before this migration.',
+        ),
+      ),
   },
   {
     code: 'JSON_COLUMN',
@@ -163,21 +151,22 @@ export const APPLICATION: readonly HazardRecord[] = [
       'json has no equality operator: SELECT DISTINCT, GROUP BY and UNION on the table fail from then on.',
     safer: 'Use jsonb.',
     find: (context) =>
-      [...actionsOn(context, 'add column'), ...actionsOn(context, 'alter type')]
+      [...context.actionsOn('add column'), ...context.actionsOn('alter type')]
         .filter(({ action }) => JSON_TYPE.test(action.type))
-        .map(({ statement, relation, action }) => ({
-          statement: statement.index,
-          relation,
-          severity: milder(weighBreakage(context, relation)),
-          message: `${relation}.${displayName(action.column)} is json, which cannot be compared`,
-          evidence: relationEvidence(context, relation),
-          advice: sqlAdvice(
-            'Instead:',
-            action.does === 'add column'
-              ? `ALTER TABLE ${relation} ADD COLUMN ${displayName(action.column)} jsonb`
-              : `ALTER TABLE ${relation} ALTER COLUMN ${displayName(action.column)} TYPE jsonb`,
+        .map(({ statement, relation, action, part }) =>
+          changeFinding(
+            context,
+            statement.index,
+            relation,
+            `${part} is json, which cannot be compared`,
+            sqlAdvice(
+              'Instead:',
+              action.does === 'add column'
+                ? `ALTER TABLE ${relation} ADD COLUMN ${displayName(action.column)} jsonb`
+                : `ALTER TABLE ${relation} ALTER COLUMN ${displayName(action.column)} TYPE jsonb`,
+            ),
           ),
-        })),
+        ),
   },
   {
     code: 'REPLICA_IDENTITY_CHANGED',
@@ -187,19 +176,17 @@ export const APPLICATION: readonly HazardRecord[] = [
       'With NOTHING, published UPDATEs and DELETEs fail; with FULL, every old row is written to the WAL; subscribers may no longer find the rows.',
     safer: 'Use a unique index on NOT NULL columns: REPLICA IDENTITY USING INDEX.',
     find: (context) =>
-      actionsOn(context, 'replica identity').map(({ statement, relation }) => {
-        return {
-          statement: statement.index,
-          relation,
-          severity: milder(weighBreakage(context, relation)),
-          message: `rows of ${relation} are replicated by a different identity`,
-          evidence: relationEvidence(context, relation),
-          advice: sqlAdvice(
-            'If subscribers need it:',
-            `ALTER TABLE ${relation} REPLICA IDENTITY USING INDEX …`,
+      context
+        .actionsOn('replica identity')
+        .map(({ statement, relation }) =>
+          changeFinding(
+            context,
+            statement.index,
+            relation,
+            `rows of ${relation} are replicated by a different identity`,
+            sqlAdvice('If subscribers need it:', `ALTER TABLE ${relation} REPLICA IDENTITY USING INDEX …`),
           ),
-        };
-      }),
+        ),
   },
 ];
 
@@ -256,26 +243,15 @@ function renamingStatement(context: HazardContext, from: string, to: string): nu
 
 /** Changes of columns that existed before, in tables that existed before. */
 function columnChanges(context: HazardContext, sql: RegExp): SchemaChange[] {
-  return (context.facts.schema?.changes ?? []).filter(
-    (change) =>
-      change.verb === 'alter' &&
-      change.kind === 'column' &&
-      sql.test(change.sql) &&
-      context.relation(withoutLastPart(change.object)) !== undefined,
-  );
+  return context
+    .changes('alter', 'column')
+    .filter(
+      (change) => sql.test(change.sql) && context.relation(withoutLastPart(change.object)) !== undefined,
+    );
 }
 
-/** The statements with such an action, by column: `public.orders.email`. */
-function statementsByColumn(
-  context: HazardContext,
-  does: 'alter type' | 'drop not null',
-): ReadonlyMap<string, number> {
-  return new Map(
-    actionsOn(context, does)
-      .toReversed()
-      .map(({ relation, action, statement }) => [
-        `${relation}.${displayName(action.column)}`,
-        statement.index,
-      ]),
-  );
+/** Finds the statement that changed a column, by its name or else by what it locked. */
+function statementOfColumn(context: HazardContext, does: 'alter type' | 'drop not null', object: string) {
+  const named = context.actionsOn(does).find(({ part }) => part === object);
+  return named?.statement.index ?? indexOfCode(context, withoutLastPart(object), bare(lastPart(object)));
 }

@@ -2,7 +2,7 @@ import type { DefinitionFacts } from '../../model/hazard-facts.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import { actionsOn, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+import { changeFinding, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage } from '../severity.ts';
 import { droppedObjects, fateOf } from './dropped-objects.ts';
 import { statementOfDrop } from './named-objects.ts';
@@ -86,30 +86,24 @@ function droppedTriggers(context: HazardContext): Finding[] {
     )
     .map(({ object }) => {
       const relation = withoutLastPart(object);
-      return {
-        statement: statementOfDrop(context, 'trigger', object),
+      return changeFinding(
+        context,
+        statementOfDrop(context, 'trigger', object),
         relation,
-        severity: milder(weighBreakage(context, relation)),
-        message: `drops the trigger ${lastPart(object)}: writes to ${relation} no longer do what it did`,
-        evidence: relationEvidence(context, relation),
-        advice: 'Make sure that running code does without what the trigger did, or does it itself.',
-      };
+        `drops the trigger ${lastPart(object)}: writes to ${relation} no longer do what it did`,
+        'Make sure that running code does without what the trigger did, or does it itself.',
+      );
     });
 }
 
 function addedTriggers(context: HazardContext): Finding[] {
-  const made = (context.facts.schema?.changes ?? []).filter(
-    ({ kind, verb, object }) =>
-      kind === 'trigger' && verb === 'create' && context.relation(withoutLastPart(object)),
-  );
   const replaced = new Set(droppedObjects(context, 'trigger').map(({ object }) => object));
-  return made
-    .filter(({ object }) => !replaced.has(object))
-    .map(({ object }) => {
+  return context
+    .changes('create', 'trigger')
+    .filter(({ object }) => context.relation(withoutLastPart(object)) && !replaced.has(object))
+    .map(({ object }): Finding => {
       const relation = withoutLastPart(object);
-      const maker = actionsOn(context, 'create trigger').findLast(
-        (each) => each.relation === relation && displayName(each.action.trigger) === lastPart(object),
-      );
+      const maker = context.actionsOn('create trigger').findLast(({ part }) => part === object);
       return {
         statement: maker?.statement.index ?? null,
         relation,
@@ -123,18 +117,15 @@ function addedTriggers(context: HazardContext): Finding[] {
 }
 
 function disabledTriggers(context: HazardContext): Finding[] {
-  const { schema, catalogue } = context.facts;
-  const named = (schema?.changes ?? [])
-    .filter(
-      ({ kind, verb, sql }) =>
-        kind === 'trigger' && verb === 'alter' && / (?:DISABLE|ENABLE REPLICA) TRIGGER /.test(sql),
-    )
+  const named = context
+    .changes('alter', 'trigger')
+    .filter(({ sql }) => / (?:DISABLE|ENABLE REPLICA) TRIGGER /.test(sql))
     .map(({ object }) => ({
       relation: withoutLastPart(object),
       words: `the trigger ${lastPart(object)}`,
       name: bare(object),
     }));
-  const internal = catalogue.definitions.unenforced.map((object) => ({
+  const internal = context.facts.catalogue.definitions.unenforced.map((object) => ({
     relation: withoutLastPart(object),
     words: `the foreign key ${lastPart(object)}`,
     name: null,
@@ -143,10 +134,12 @@ function disabledTriggers(context: HazardContext): Finding[] {
     .filter(({ relation }) => context.relation(relation))
     .map(({ relation, words, name }) => ({
       statement:
-        actionsOn(context, 'disable trigger').findLast(
-          (each) =>
-            each.relation === relation && (each.action.trigger === null || each.action.trigger === name),
-        )?.statement.index ?? null,
+        context
+          .actionsOn('disable trigger')
+          .findLast(
+            (each) =>
+              each.relation === relation && (each.action.trigger === null || each.action.trigger === name),
+          )?.statement.index ?? null,
       relation,
       // The rows of a table without its foreign keys cannot be trusted any more, whoever uses it.
       severity: name === null ? ('error' as const) : milder(weighBreakage(context, relation)),
@@ -169,13 +162,11 @@ function changedDefault(context: HazardContext, object: string, facts: DefaultFa
   const isDropped = now === null;
   if (!isDropped && (!isConstant(then) || then === now)) return [];
   const does = isDropped ? 'drop default' : 'set default';
-  const all = actionsOn(context, does).filter(
-    ({ action }) => displayName(action.column) === lastPart(object),
-  );
+  const all = context.actionsOn(does).filter(({ action }) => displayName(action.column) === lastPart(object));
   const own = all.filter((each) => each.relation === relation);
   // The partitions of a table follow it.
   if (own.length === 0 && all.length > 0) return [];
-  const fills = actionsOn(context, 'create trigger').some((each) => each.relation === relation);
+  const fills = context.actionsOn('create trigger').some((each) => each.relation === relation);
   const breaks = isDropped && facts.notNull && !fills;
   const result = now ?? (facts.notNull ? 'no value' : 'NULL');
   return [

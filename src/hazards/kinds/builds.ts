@@ -1,7 +1,7 @@
 import { bare, displayName, lastPart, sibling, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { keyFromIndex, notNullSteps } from '../../postgres/sql/safer-constraints.ts';
 import type { HazardContext, StatementAction } from '../hazard-context.ts';
-import { actionsOn, blocking, type HazardRecord, lockFinding, sqlAdvice } from '../hazard-definition.ts';
+import { blocking, type HazardRecord, lockFinding, sqlAdvice } from '../hazard-definition.ts';
 
 /** Indexes that are built, rebuilt or dropped while other sessions are blocked. */
 export const BUILDS: readonly HazardRecord[] = [
@@ -131,7 +131,8 @@ export const BUILDS: readonly HazardRecord[] = [
     effect: 'The index exists, but the whole table is read under ACCESS EXCLUSIVE.',
     safer: 'First make the columns NOT NULL with the help of a validated CHECK (column IS NOT NULL).',
     find: (context) =>
-      actionsOn(context, 'add constraint')
+      context
+        .actionsOn('add constraint')
         .filter(({ action }) => action.kind === 'primary key' && action.usingIndex !== null)
         .flatMap(({ statement, relation }) =>
           newlyNotNull(context, relation)

@@ -28,7 +28,7 @@ export const CASCADES: readonly HazardRecord[] = [
             .flatMap((action) => namesOf(context, action, statement))
             .filter((each) => isOld(context, each));
           if (named.length === 0) return [];
-          const along = [...emptiedToo(context, statement), ...collateral(context)];
+          const along = [...emptiedToo(context, statement), ...context.once(collateral)];
           if (along.length === 0) return [];
           return [
             {
@@ -82,12 +82,12 @@ function namesOf(context: HazardContext, action: Action, statement: StatementSec
 /** Whether the object existed before, as far as that is known. */
 function isOld(context: HazardContext, named: Named): boolean {
   if (named.relation !== null || context.facts.schema === null) return true;
-  return drops(context).some((drop) => isNamed(drop, named));
+  return context.once(drops).some((drop) => isNamed(drop, named));
 }
 
 const ROUTINES = ['function', 'procedure', 'aggregate'];
 
-function isNamed({ kind, name }: Drop, named: Named): boolean {
+function isNamed({ kind, name }: ReturnType<typeof drops>[number], named: Named): boolean {
   const isKind = kind === named.kind || (named.kind === 'routine' && ROUTINES.includes(kind));
   return isKind && (name === named.name || name.endsWith(`.${named.name}`));
 }
@@ -103,42 +103,25 @@ function emptiedToo(context: HazardContext, statement: StatementSection): string
     .map(({ relation }) => `the rows of ${relation}`);
 }
 
-const collateralOf = new WeakMap<HazardContext, readonly string[]>();
-
 /** Dropped objects that no statement names and that are not part of another dropped object. */
-function collateral(context: HazardContext): readonly string[] {
-  const before = collateralOf.get(context);
-  if (before) return before;
+function collateral(context: HazardContext): string[] {
   const named = (['drop', 'drop column', 'drop constraint'] as const).flatMap((does) =>
     context.actionsOf(does).flatMap(({ action, statement }) => namesOf(context, action, statement)),
   );
-  const found = drops(context)
+  return context
+    .once(drops)
     .filter((drop) => fateOf(context, drop)?.goneWith == null)
     .filter((drop) => !named.some((each) => isNamed(drop, each)))
     .map(({ kind, object }) => `${kind} ${object}`);
-  collateralOf.set(context, found);
-  return found;
 }
 
-interface Drop {
-  readonly kind: string;
-  readonly object: string;
-  /** The object without the types of its arguments. */
-  readonly name: string;
-}
-
-const dropsOf = new WeakMap<HazardContext, readonly Drop[]>();
-
-function drops(context: HazardContext): readonly Drop[] {
-  const before = dropsOf.get(context);
-  if (before) return before;
-  const found = (context.facts.schema?.changes ?? [])
+/** Lists the dropped objects, and the name of each without the types of its arguments. */
+function drops(context: HazardContext) {
+  return (context.facts.schema?.changes ?? [])
     .filter(({ verb }) => verb === 'drop')
     .map(({ kind, object }) => ({
       kind,
       object,
       name: ROUTINES.includes(kind) ? object.replace(/\(.*\)$/s, '') : object,
     }));
-  dropsOf.set(context, found);
-  return found;
 }

@@ -2,25 +2,20 @@ import type { DroppedFacts } from '../../model/hazard-facts.ts';
 import type { SchemaChange, StatementSection } from '../../model/report.ts';
 import { displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import { actionsOn } from '../hazard-definition.ts';
 
 /** Drops of the schema comparison, without objects that were re-created under the same name. */
 export function droppedObjects(context: HazardContext, kind: string): SchemaChange[] {
-  const changes = context.facts.schema?.changes ?? [];
-  const drops = changes.filter((change) => change.verb === 'drop' && change.kind === kind);
   const copied = context.facts.data?.copied ?? [];
-  return drops.filter(
-    ({ object, dataLoss }) => dataLoss || copied.includes(object) || !context.changed('create', object),
-  );
+  return context
+    .changes('drop', kind)
+    .filter(
+      ({ object, dataLoss }) => dataLoss || copied.includes(object) || !context.changed('create', object),
+    );
 }
-
-const known = new WeakMap<HazardContext, ReadonlyMap<string, number>>();
 
 /** The index of the statement that drops an object by name; null if a function or a DO block did. */
 export function indexOfDrop(context: HazardContext, kind: string, object: string): number | null {
-  const found = known.get(context) ?? indexesOfDrops(context);
-  known.set(context, found);
-  return found.get(`${kind} ${object}`) ?? null;
+  return context.once(indexesOfDrops).get(`${kind} ${object}`) ?? null;
 }
 
 function indexesOfDrops(context: HazardContext): ReadonlyMap<string, number> {
@@ -36,7 +31,7 @@ function indexesOfDrops(context: HazardContext): ReadonlyMap<string, number> {
         action.kind === 'schema' ? displayName(name.name) : context.resolve(name, statement),
         statement,
       );
-  for (const { statement, action, relation } of actionsOn(context, 'drop column'))
+  for (const { statement, action, relation } of context.actionsOn('drop column'))
     note('column', `${relation}.${displayName(action.column)}`, statement);
   // What was renamed before it was dropped has its name from before the command in the schema comparison.
   for (const { statement, action } of context.actionsOf('rename').toReversed()) {
@@ -46,7 +41,7 @@ function indexesOfDrops(context: HazardContext): ReadonlyMap<string, number> {
     if (dropped !== undefined && dropped > statement.index)
       found.set(`column ${relation}.${displayName(action.column)}`, dropped);
   }
-  for (const { statement, action, relation } of actionsOn(context, 'drop constraint'))
+  for (const { statement, action, relation } of context.actionsOn('drop constraint'))
     note('constraint', `${relation}.${displayName(action.constraint)}`, statement);
   return found;
 }
@@ -87,11 +82,13 @@ export function gapOf(context: HazardContext, drop: SchemaChange): { readonly eq
   if (equal === null) return { equal };
   const index = indexOfDrop(context, drop.kind, drop.object);
   const dropper = context.facts.statements.find((statement) => statement.index === index);
-  const makers = actionsOn(context, 'add constraint').filter(
-    ({ relation, action }) =>
-      relation === withoutLastPart(equal) &&
-      (action.constraint === null || displayName(action.constraint) === lastPart(equal)),
-  );
+  const makers = context
+    .actionsOn('add constraint')
+    .filter(
+      ({ relation, action }) =>
+        relation === withoutLastPart(equal) &&
+        (action.constraint === null || displayName(action.constraint) === lastPart(equal)),
+    );
   if (!dropper || makers.length === 0) return null;
   const isAtOnce = makers.some(
     ({ statement }) => statement.index <= dropper.index || statement.transaction === dropper.transaction,

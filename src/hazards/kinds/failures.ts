@@ -1,4 +1,4 @@
-import type { Hazard, StatementSection } from '../../model/report.ts';
+import type { StatementSection } from '../../model/report.ts';
 import type { Action } from '../../model/statement-actions.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
@@ -18,15 +18,14 @@ export const FAILURES: readonly HazardRecord[] = [
         .filter((statement) =>
           context.actions(statement).some((action) => 'concurrently' in action && action.concurrently),
         )
-        .map((statement) => ({
-          statement: statement.index,
-          relation: subjectOf(context, statement),
-          severity: severityOf(context),
-          message: 'CONCURRENTLY cannot run inside a transaction, and the migration opened one',
-          evidence: errorOf(statement),
-          advice:
+        .map((statement) =>
+          failure(
+            context,
+            statement,
+            'CONCURRENTLY cannot run inside a transaction, and the migration opened one',
             'Mark the migration as not transactional (Rails disable_ddl_transaction!, Django atomic = False, Flyway executeInTransaction=false, Alembic autocommit_block(), …).',
-        })),
+          ),
+        ),
   },
   {
     code: 'NOT_NULL_WITHOUT_DEFAULT',
@@ -43,15 +42,17 @@ export const FAILURES: readonly HazardRecord[] = [
           .map(({ action }) => {
             const relation = context.resolve(action.table, statement);
             return {
-              statement: statement.index,
-              relation,
-              severity: severityOf(context),
-              message: `${relation} has rows, in which the new column ${displayName(action.column)} would be NULL`,
-              evidence: `${errorOf(statement)}; ${relationEvidence(context, relation)}`,
-              advice: sqlAdvice(
-                'With a constant default it is instant:',
-                `ALTER TABLE ${relation} ADD COLUMN ${displayName(action.column)} ${action.type} NOT NULL DEFAULT …`,
+              ...failure(
+                context,
+                statement,
+                `${relation} has rows, in which the new column ${displayName(action.column)} would be NULL`,
+                sqlAdvice(
+                  'With a constant default it is instant:',
+                  `ALTER TABLE ${relation} ADD COLUMN ${displayName(action.column)} ${action.type} NOT NULL DEFAULT …`,
+                ),
               ),
+              relation,
+              evidence: `${errorOf(statement)}; ${relationEvidence(context, relation)}`,
             };
           }),
       ),
@@ -94,14 +95,14 @@ export const FAILURES: readonly HazardRecord[] = [
     safer:
       'Add the value in a migration of its own, and use it in the next one (https://www.postgresql.org/docs/current/sql-altertype.html).',
     find: (context) =>
-      failed(context, '55P04').map((statement) => ({
-        statement: statement.index,
-        relation: subjectOf(context, statement),
-        severity: severityOf(context),
-        message: 'the new enum value is used before its transaction is committed',
-        evidence: errorOf(statement),
-        advice: 'Commit right after ALTER TYPE … ADD VALUE, and use the value in a later transaction.',
-      })),
+      failed(context, '55P04').map((statement) =>
+        failure(
+          context,
+          statement,
+          'the new enum value is used before its transaction is committed',
+          'Commit right after ALTER TYPE … ADD VALUE, and use the value in a later transaction.',
+        ),
+      ),
   },
   {
     code: 'ROWS_VIOLATE_CONSTRAINT',
@@ -133,8 +134,20 @@ function failed({ facts }: HazardContext, ...sqlstates: string[]): StatementSect
 }
 
 /** If the command itself reports the failure, it does not pass anyway, and the hazard only says why. */
-function severityOf({ facts }: HazardContext): Hazard['severity'] {
-  return facts.command.exitCode === 0 ? 'error' : 'warning';
+function failure(
+  context: HazardContext,
+  statement: StatementSection,
+  message: string,
+  advice: string,
+): Finding {
+  return {
+    statement: statement.index,
+    relation: subjectOf(context, statement),
+    severity: context.facts.command.exitCode === 0 ? 'error' : 'warning',
+    message,
+    evidence: errorOf(statement),
+    advice,
+  };
 }
 
 export function errorOf({ error }: StatementSection): string {
@@ -150,7 +163,7 @@ function violation(
 ): Finding {
   const detail = statement.error?.detail;
   const evidence = `${errorOf(statement)}${detail ? `: ${detail}` : ''}; ${relationEvidence(context, relation)}`;
-  return { statement: statement.index, relation, severity: severityOf(context), message, evidence, advice };
+  return { ...failure(context, statement, message, advice), relation, evidence };
 }
 
 type Unique = Extract<Action, { does: 'create index' | 'add constraint' }>;

@@ -1,6 +1,6 @@
 import { displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { locksEvidence, relationEvidence } from '../evidence.ts';
-import { actionsOn, type Finding, type HazardRecord, lockFinding, sqlAdvice } from '../hazard-definition.ts';
+import { type Finding, type HazardRecord, lockFinding, sqlAdvice } from '../hazard-definition.ts';
 import { WARNING } from '../thresholds.ts';
 
 /** Effects of foreign keys on the table at their other end. */
@@ -45,16 +45,18 @@ export const FOREIGN_KEYS: readonly HazardRecord[] = [
     safer:
       'Commit between the two: VALIDATE CONSTRAINT alone lets writes go on (https://www.postgresql.org/docs/current/sql-altertable.html, notes on VALIDATE CONSTRAINT).',
     find: (context) =>
-      actionsOn(context, 'validate constraint').flatMap(({ statement, relation, action }) => {
-        const added = actionsOn(context, 'add constraint').find(
-          (each) =>
-            each.relation === relation &&
-            each.action.kind === 'foreign key' &&
-            each.action.notValid &&
-            each.action.constraint === action.constraint &&
-            each.statement.index < statement.index &&
-            each.statement.transaction === statement.transaction,
-        );
+      context.actionsOn('validate constraint').flatMap(({ statement, relation, action }) => {
+        const added = context
+          .actionsOn('add constraint')
+          .find(
+            (each) =>
+              each.relation === relation &&
+              each.action.kind === 'foreign key' &&
+              each.action.notValid &&
+              each.action.constraint === action.constraint &&
+              each.statement.index < statement.index &&
+              each.statement.transaction === statement.transaction,
+          );
         if (!added) return [];
         const others = added.action.references ? [context.resolve(added.action.references, statement)] : [];
         return [
@@ -84,12 +86,14 @@ export const FOREIGN_KEYS: readonly HazardRecord[] = [
           const relation = withoutLastPart(object);
           const { sizeBytes, rows } = context.relation(relation) ?? {};
           const list = columns.map((column) => displayName(column)).join(', ');
-          const adding = actionsOn(context, 'add constraint').find(
-            (found) =>
-              found.relation === relation &&
-              found.action.kind === 'foreign key' &&
-              String(found.action.columns) === String(columns),
-          );
+          const adding = context
+            .actionsOn('add constraint')
+            .find(
+              (found) =>
+                found.relation === relation &&
+                found.action.kind === 'foreign key' &&
+                String(found.action.columns) === String(columns),
+            );
           return {
             statement: adding?.statement.index ?? null,
             relation,

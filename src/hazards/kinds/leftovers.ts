@@ -4,7 +4,7 @@ import type { ActionOf } from '../../model/statement-actions.ts';
 import { displayName, lastPart, literal, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import { actionsOn, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { errorOf, subjectOf } from './failures.ts';
 
 /** Objects that are left unfinished. */
@@ -53,12 +53,7 @@ export const LEFTOVERS: readonly HazardRecord[] = [
         .filter(({ kind, preexisting }) => kind === 'constraint not valid' && !preexisting)
         .flatMap(({ object }): Finding[] => {
           const owner = withoutLastPart(object);
-          const ofTable = actionsOn(context, 'add constraint').find(
-            ({ relation, action }) =>
-              relation === owner &&
-              action.constraint !== null &&
-              displayName(action.constraint) === lastPart(object),
-          );
+          const ofTable = context.actionsOn('add constraint').find(({ part }) => part === object);
           const ofDomain = context
             .actionsOf('alter domain')
             .find(

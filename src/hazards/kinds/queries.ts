@@ -1,8 +1,7 @@
 import { formatCount, formatRate, listed, plural } from '../../format.ts';
 import type { QueriesSection } from '../../model/report.ts';
-import { displayName } from '../../postgres/sql/quote.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import { actionsOn, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { BUSY_PER_SECOND } from '../thresholds.ts';
 
 /** Effects on queries of the running application. All queries share one finding; the report lists them. */
@@ -76,13 +75,12 @@ function breaks({ broken, ...section }: QueriesSection): Finding[] {
     ({ sql, error, callsPerSecond }) =>
       `${queryExcerpt(sql)} (${rate(callsPerSecond)}${error.sqlstate}: ${error.message})`,
   );
-  const verb = broken.length === 1 ? 'no longer works' : 'no longer work';
   return [
     {
       statement: null,
       relation: null,
       severity: seldom ? 'warning' : 'error',
-      message: `${plural(broken.length, 'query', 'queries')} of the running application ${verb}: ${listed(texts, SHOWN)}`,
+      message: `${queriesThat(broken, 'no longer works', 'no longer work')}: ${listed(texts, SHOWN)}`,
       evidence: `prepared on the clone before and after the command; from ${origin(section)}`,
       advice:
         'Release an application that no longer sends it before this migration, or keep the old name until then.',
@@ -92,18 +90,9 @@ function breaks({ broken, ...section }: QueriesSection): Finding[] {
 
 function refusals(context: HazardContext, section: QueriesSection): Finding[] {
   const refused = section.refused ?? [];
-  return [
-    ...lackingValues(
-      context,
-      section,
-      refused.filter(({ constraint }) => constraint === undefined),
-    ),
-    ...violations(
-      context,
-      section,
-      refused.filter(({ constraint }) => constraint !== undefined),
-    ),
-  ];
+  const lacking = refused.filter(({ constraint }) => constraint === undefined);
+  const violating = refused.filter(({ constraint }) => constraint !== undefined);
+  return [...lackingValues(context, section, lacking), ...violations(context, section, violating)];
 }
 
 type Refused = NonNullable<QueriesSection['refused']>;
@@ -112,13 +101,11 @@ function lackingValues(context: HazardContext, section: QueriesSection, refused:
   return [...new Set(refused.map(({ relation }) => relation))].map((relation): Finding => {
     const own = refused.filter((query) => query.relation === relation);
     const columns = [...new Set(own.flatMap((query) => query.columns))];
-    const texts = own.map(({ sql, callsPerSecond }) => `${queryExcerpt(sql)}${frequency(callsPerSecond)}`);
-    const verb = own.length === 1 ? 'does not name' : 'do not name';
     return {
       statement: requiring(context, relation, columns),
       relation,
       severity: isSeldom(own) ? 'warning' : 'error',
-      message: `${plural(own.length, 'INSERT')} of the running application ${verb} ${listed(columns)} of ${relation}, which must have a value: ${listed(texts, SHOWN)}`,
+      message: `${plural(own.length, 'INSERT')} of the running application ${own.length === 1 ? 'does not name' : 'do not name'} ${listed(columns)} of ${relation}, which must have a value: ${excerpts(own)}`,
       evidence: `columns named by the queries, and NOT NULL without a default on the clone; from ${origin(section)}`,
       advice: sqlAdvice(
         'Until all running code writes the column:',
@@ -133,17 +120,14 @@ function violations(context: HazardContext, section: QueriesSection, refused: Re
   return [...new Set(refused.map(keyOf))].flatMap((key): Finding[] => {
     const own = refused.filter((query) => keyOf(query) === key);
     const [{ relation, constraint = '', columns } = { relation: '', columns: [] }] = own;
-    const texts = own.map(({ sql, callsPerSecond }) => `${queryExcerpt(sql)}${frequency(callsPerSecond)}`);
-    const verb = own.length === 1 ? 'violates' : 'violate';
-    const makers = actionsOn(context, 'add constraint').filter((each) => each.relation === relation);
-    const isNamed = ({ action }: (typeof makers)[number]) =>
-      action.constraint !== null && displayName(action.constraint) === constraint;
+    const makers = context.actionsOn('add constraint').filter((each) => each.relation === relation);
+    const maker = makers.find(({ part }) => part === key) ?? makers.at(-1);
     return [
       {
-        statement: (makers.find(isNamed) ?? makers.at(-1))?.statement.index ?? null,
+        statement: maker?.statement.index ?? null,
         relation,
         severity: isSeldom(own) ? 'warning' : 'error',
-        message: `${plural(own.length, 'write')} of the running application ${verb} the constraint ${constraint} of ${relation}: ${listed(texts, SHOWN)}`,
+        message: `${plural(own.length, 'write')} of the running application ${own.length === 1 ? 'violates' : 'violate'} the constraint ${constraint} of ${relation}: ${excerpts(own)}`,
         evidence: `tried on the clone with the values of an existing row, and rolled back; from ${origin(section)}`,
         advice: `First release an application that writes ${listed(columns)} as the constraint demands, then add it.`,
       },
@@ -153,11 +137,10 @@ function violations(context: HazardContext, section: QueriesSection, refused: Re
 
 /** The last statement that makes one of the columns required. */
 function requiring(context: HazardContext, relation: string, columns: readonly string[]): number | null {
-  const makers = [
-    ...actionsOn(context, 'add column'),
-    ...actionsOn(context, 'set not null'),
-    ...actionsOn(context, 'drop default'),
-  ].filter((each) => each.relation === relation && columns.includes(displayName(each.action.column)));
+  const parts = columns.map((column) => `${relation}.${column}`);
+  const makers = (['add column', 'set not null', 'drop default'] as const)
+    .flatMap((does) => [...context.actionsOn(does)])
+    .filter(({ part }) => part !== null && parts.includes(part));
   return makers.reduce<number | null>((last, { statement }) => Math.max(last ?? 0, statement.index), null);
 }
 
@@ -166,16 +149,12 @@ function changedRows({ changedRow = [], ...section }: QueriesSection): Finding[]
   const isBusy = changedRow.some(
     ({ callsPerSecond }) => (callsPerSecond ?? BUSY_PER_SECOND) >= BUSY_PER_SECOND,
   );
-  const texts = changedRow.map(
-    ({ sql, callsPerSecond }) => `${queryExcerpt(sql)}${frequency(callsPerSecond)}`,
-  );
-  const verb = changedRow.length === 1 ? 'returns' : 'return';
   return [
     {
       statement: null,
       relation: null,
       severity: isBusy ? 'warning' : 'notice',
-      message: `${plural(changedRow.length, 'query', 'queries')} of the running application ${verb} other columns than before, which sessions that prepared it do not accept: ${listed(texts, SHOWN)}`,
+      message: `${queriesThat(changedRow, 'returns', 'return')} other columns than before, which sessions that prepared it do not accept: ${excerpts(changedRow)}`,
       evidence: `described by the server before and after the command; from ${origin(section)}`,
       advice:
         'Let the application reconnect right after the commit: restart it, or send RECONNECT to the console of PgBouncer.',
@@ -183,8 +162,19 @@ function changedRows({ changedRow = [], ...section }: QueriesSection): Finding[]
   ];
 }
 
-function frequency(callsPerSecond: number | null): string {
-  return callsPerSecond === null ? '' : ` (${formatRate(callsPerSecond)})`;
+/** Lists queries with how often they are sent. */
+function excerpts(
+  queries: readonly { readonly sql: string; readonly callsPerSecond: number | null }[],
+): string {
+  const texts = queries.map(({ sql, callsPerSecond }) =>
+    callsPerSecond === null ? queryExcerpt(sql) : `${queryExcerpt(sql)} (${formatRate(callsPerSecond)})`,
+  );
+  return listed(texts, SHOWN);
+}
+
+function queriesThat(queries: readonly unknown[], does: string, severalDo: string): string {
+  const verb = queries.length === 1 ? does : severalDo;
+  return `${plural(queries.length, 'query', 'queries')} of the running application ${verb}`;
 }
 
 function slows({ slower, ...section }: QueriesSection): Finding[] {
@@ -194,13 +184,12 @@ function slows({ slower, ...section }: QueriesSection): Finding[] {
     const node = nodeBefore === null || nodeAfter === null ? '' : `, ${nodeBefore} → ${nodeAfter}`;
     return `${queryExcerpt(sql)} (${rate(callsPerSecond)}cost ${cost(costBefore)} → ${cost(costAfter)}${node})`;
   });
-  const verb = slower.length === 1 ? 'gets' : 'get';
   return [
     {
       statement: null,
       relation: null,
       severity: 'warning',
-      message: `${plural(slower.length, 'query', 'queries')} of the running application ${verb} a more expensive plan: ${listed(texts, SHOWN)}`,
+      message: `${queriesThat(slower, 'gets', 'get')} a more expensive plan: ${listed(texts, SHOWN)}`,
       evidence: `generic plans on the clone before and after the command${bySizes(slower)}; from ${origin(section)}`,
       advice: 'Build the index that the plan lacks with CREATE INDEX CONCURRENTLY, or ANALYZE the new table.',
     },
@@ -211,15 +200,13 @@ function slows({ slower, ...section }: QueriesSection): Finding[] {
 function slowUntilAnalyzed({ slower, ...section }: QueriesSection): Finding[] {
   if (slower.length === 0) return [];
   const tables = [...new Set(slower.flatMap(({ untilAnalyzed = [] }) => untilAnalyzed))];
+  const texts = slower.map(({ sql }) => queryExcerpt(sql));
   return [
     {
       statement: null,
       relation: null,
       severity: 'notice',
-      message: `${plural(slower.length, 'query', 'queries')} of the running application ${slower.length === 1 ? 'gets' : 'get'} a more expensive plan until ${listed(tables, SHOWN)} ${tables.length === 1 ? 'is' : 'are'} analyzed: ${listed(
-        slower.map(({ sql }) => queryExcerpt(sql)),
-        SHOWN,
-      )}`,
+      message: `${queriesThat(slower, 'gets', 'get')} a more expensive plan until ${listed(tables, SHOWN)} ${tables.length === 1 ? 'is' : 'are'} analyzed: ${listed(texts, SHOWN)}`,
       evidence: `after ANALYZE on the clone the plans${bySizes(slower)} were no longer more expensive; from ${origin(section)}`,
       advice: sqlAdvice('Right after the migration:', ...tables.map((table) => `ANALYZE ${table}`)),
     },

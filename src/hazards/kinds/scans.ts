@@ -2,16 +2,8 @@ import type { ActionOf } from '../../model/statement-actions.ts';
 import { bare, displayName } from '../../postgres/sql/quote.ts';
 import { notNullSteps, notValidSteps } from '../../postgres/sql/safer-constraints.ts';
 import { locksEvidence } from '../evidence.ts';
-import type { HazardContext, StatementAction } from '../hazard-context.ts';
-import {
-  actionsOn,
-  blocking,
-  type Finding,
-  type HazardRecord,
-  lockFinding,
-  type RelationAction,
-  sqlAdvice,
-} from '../hazard-definition.ts';
+import type { HazardContext, RelationAction, StatementAction } from '../hazard-context.ts';
+import { blocking, type Finding, type HazardRecord, lockFinding, sqlAdvice } from '../hazard-definition.ts';
 import { isNumbered } from './rewrites.ts';
 
 type NewConstraint = ActionOf<'add constraint'>;
@@ -39,7 +31,8 @@ export const SCANS: readonly HazardRecord[] = [
     safer:
       'Add it NOT VALID, then VALIDATE CONSTRAINT in a transaction of its own, which does not block reads and writes.',
     find: (context) =>
-      actionsOn(context, 'add constraint')
+      context
+        .actionsOn('add constraint')
         .filter(({ action }) => action.kind === 'foreign key' && !action.notValid)
         .filter((found) => !isOfEmptyColumn(context, found))
         .map((found) => {
@@ -71,11 +64,12 @@ export const SCANS: readonly HazardRecord[] = [
       'Add CHECK (column IS NOT NULL) NOT VALID, VALIDATE CONSTRAINT, and then SET NOT NULL, which reads nothing.',
     find: (context) =>
       [
-        ...actionsOn(context, 'set not null').map((found) => ({
+        ...context.actionsOn('set not null').map((found) => ({
           ...found,
           column: found.action.column,
         })),
-        ...actionsOn(context, 'add constraint')
+        ...context
+          .actionsOn('add constraint')
           .filter(({ action }) => action.kind === 'not null' && !action.notValid && !action.ofNewColumn)
           .map((found) => ({ ...found, column: found.action.columns[0] ?? '' })),
       ]
@@ -185,10 +179,12 @@ export function isNews(context: HazardContext, relation: string, column: string)
   const name = `${relation}.${displayName(column)}`;
   if (context.facts.schema === null || context.changed('alter', name)) return true;
   if (!context.changed('create', name)) return false;
-  return actionsOn(context, 'add column').some(
-    ({ relation: table, action }) =>
-      table === relation && action.column === column && !action.notNull && !isNumbered(action),
-  );
+  return context
+    .actionsOn('add column')
+    .some(
+      ({ relation: table, action }) =>
+        table === relation && action.column === column && !action.notNull && !isNumbered(action),
+    );
 }
 
 /** Whether a CHECK that is valid by then proves that the column has no NULLs. */
@@ -210,14 +206,16 @@ function validChecks(
   const isEarlier = (found: { relation: string; statement: { index: number } }) =>
     found.relation === relation && found.statement.index < before;
   const validated = new Set(
-    actionsOn(context, 'validate constraint')
+    context
+      .actionsOn('validate constraint')
       .filter(isEarlier)
       .map(({ action }) => action.constraint),
   );
   const old = context.facts.catalogue.checks.filter(
     (check) => check.relation === relation && (check.validated || validated.has(check.constraint)),
   );
-  const own = actionsOn(context, 'add constraint')
+  const own = context
+    .actionsOn('add constraint')
     .filter(isEarlier)
     .map(({ action }) => action)
     .filter(
