@@ -1,10 +1,17 @@
 import { defineConfig } from 'vitest/config';
 import { withServers } from './helpers/vitest-project.ts';
 
+const { SAFEMIGRATE_TEST_SEED = 'random', SAFEMIGRATE_TEST_CASES = '30' } = process.env;
+
 /** Tests that look for rare failures by repeating themselves: `npm run soak`. */
 export default defineConfig({
   test: {
     maxWorkers: 1,
-    projects: [withServers('soak', ['test/soak/**/*.test.ts'], { testTimeout: 30 * 60_000 })],
+    projects: [
+      withServers('soak', ['test/soak/**/*.test.ts'], {
+        testTimeout: 30 * 60_000,
+        env: { SAFEMIGRATE_TEST_SEED, SAFEMIGRATE_TEST_CASES },
+      }),
+    ],
   },
 });

@@ -39,13 +39,12 @@ export class Batch {
     return bind && execute ? bindMessage(bind.bytes).statement : undefined;
   }
 
-  /** Builds what is sent: with the Sync, and without the first so many Parse messages. */
-  bytes(withoutParses: number): Buffer {
+  /** Builds what is sent: with the Sync, without the first so many Parse messages, and with something in place of the Execute. */
+  bytes({ withoutParses = 0, execute }: { withoutParses?: number; execute?: Buffer }): Buffer {
     const left = new Set(this.#of(CLIENT.parse).slice(0, withoutParses));
-    return Buffer.concat([
-      ...this.#frames.filter((frame) => !left.has(frame)).map(({ bytes }) => bytes),
-      SYNC,
-    ]);
+    const frames = this.#frames.filter((frame) => !left.has(frame));
+    const sent = frames.map(({ type, bytes }) => (type === CLIENT.execute && execute ? execute : bytes));
+    return Buffer.concat([...sent, SYNC]);
   }
 
   #of(type: number): Frame[] {

@@ -22,6 +22,7 @@ import {
   startOfPrepared,
 } from './prepared-statement.ts';
 import type { SessionContext } from './session-context.ts';
+import { SessionNames } from './session-names.ts';
 import { shownText, unreadText } from './shown-text.ts';
 import { StatementSequence } from './statement-sequence.ts';
 
@@ -31,8 +32,10 @@ interface Portal {
   readonly prepared: PreparedStatement;
   /** The values that were bound, as SQL; null if they cannot be written so. */
   readonly values?: readonly string[] | null;
-  /** The execution of the portal; suspended if it has a current statement while nothing is awaited. */
+  /** The execution of the portal, with what is sent already. */
   statements?: StatementSequence;
+  /** The last Execute may have suspended it. */
+  mayBeSuspended?: boolean;
 }
 
 /** Prepared by SQL's PREPARE, or before the proxy read the session's messages. */
@@ -62,8 +65,8 @@ const EXTENDED: ReadonlySet<number> = new Set([
  */
 export class ExtendedProtocol {
   readonly #context: SessionContext;
-  readonly #prepared = new Map<string, PreparedStatement>();
-  readonly #portals = new Map<string, Portal>();
+  readonly #prepared = new SessionNames<PreparedStatement>();
+  readonly #portals = new SessionNames<Portal>();
   /** Messages that have come and are not sent: with their Sync they may be one statement that is alone. */
   #batch: Batch | undefined;
 
@@ -79,7 +82,7 @@ export class ExtendedProtocol {
   async take(piece: Message): Promise<void> {
     if (this.#gather(piece)) return;
     if (piece.type === CLIENT.sync && this.gathers && (await this.#servesLone())) return;
-    if (this.gathers) await this.takeGathered();
+    if (this.gathers) return await this.takeOneByOne(piece);
     await this.#dispatch(piece);
   }
 
@@ -88,11 +91,16 @@ export class ExtendedProtocol {
     return this.#batch !== undefined;
   }
 
-  /** Takes what was gathered, because something else than its Sync came. */
-  async takeGathered(): Promise<void> {
-    const gathered = this.#batch?.pieces ?? [];
+  /**
+   * Takes what was gathered as if it came now, and behind it the piece that does not belong to it. It may be the data of a COPY,
+   * which is read while the Execute is served.
+   */
+  async takeOneByOne(piece: Piece): Promise<void> {
+    const [first, ...others] = this.#batch?.pieces ?? [];
     this.#batch = undefined;
-    for (const piece of gathered) await this.#dispatch(piece);
+    this.#context.putBack([...others, piece]);
+    // From here on the session is not idle, and gathers nothing.
+    if (first) await this.#dispatch(first);
   }
 
   /** Adds the message to the batch, or begins one with it. */
@@ -108,8 +116,8 @@ export class ExtendedProtocol {
     const lone = batch && (await loneStatementOf(batch, this.#prepared, this.#context));
     if (!batch || !lone) return false;
     this.#batch = undefined;
-    const sent = await serveLoneStatement(batch, lone, this.#context);
-    if (sent) for (const [name, prepared] of lone.prepared) this.#prepared.set(name, prepared);
+    const prepared = await serveLoneStatement(batch, lone, this.#context);
+    for (const [name, statement] of prepared) this.#prepared.set(name, statement);
     return true;
   }
 
@@ -145,29 +153,26 @@ export class ExtendedProtocol {
     const types = piece.kind === 'frame' ? declaredTypes(piece.bytes) : [];
     const own = translated ? read.text.toString() : sql;
     const prepared = { sql: own, note, parsed, types, refusal };
-    const undo = this.#remember(this.#prepared, name, prepared);
     const bytes = translated ? withParseText(piece.bytes, read.text) : piece.bytes;
-    await this.#sendAcknowledged(bytes, prepared, undo);
+    await this.#sendAcknowledged(bytes, prepared, () => this.#prepared.change(name, prepared));
   }
 
   async #bind(piece: Message): Promise<void> {
     const { portal, statement } = bindMessage(piece.bytes);
-    const prepared = this.#prepared.get(statement) ?? UNSEEN;
+    const prepared = (await this.#meaning(this.#prepared, statement)) ?? UNSEEN;
     if (!this.#context.repetition(prepared.parsed?.shape)) await this.#catchUp();
     const isReadable = piece.kind === 'frame' && this.#context.observes;
     const values = isReadable ? boundValues(piece.bytes, prepared.types ?? []) : null;
-    const undo = this.#remember(this.#portals, portal, { prepared, values });
-    await this.#sendAcknowledged(piece.bytes, prepared, undo);
+    await this.#sendAcknowledged(piece.bytes, prepared, () =>
+      this.#portals.change(portal, { prepared, values }),
+    );
   }
 
   async #close(piece: Message): Promise<void> {
     const { kind, name } = closeMessage(piece.bytes);
     const prepared = this.#named(kind, name);
-    const undo =
-      kind === 'statement'
-        ? this.#remember(this.#prepared, name, undefined)
-        : this.#remember(this.#portals, name, undefined);
-    await this.#sendAcknowledged(piece.bytes, prepared, undo);
+    const names = kind === 'statement' ? this.#prepared : this.#portals;
+    await this.#sendAcknowledged(piece.bytes, prepared, () => names.change(name));
   }
 
   async #describe(piece: Message): Promise<void> {
@@ -180,22 +185,22 @@ export class ExtendedProtocol {
     return prepared ?? UNSEEN;
   }
 
-  /** Notes what a name stands for from now on. @returns undoes it: the server keeps what it had if it refuses or skips the message. */
-  #remember<Value>(names: Map<string, Value>, name: string, value: Value | undefined): () => void {
-    const former = names.get(name);
-    const set = (to: Value | undefined) => (to === undefined ? names.delete(name) : names.set(name, to));
-    set(value);
-    return () => set(former);
+  /** Returns what a name stands for, and waits until that is certain. */
+  async #meaning<Value>(names: SessionNames<Value>, name: string): Promise<Value | undefined> {
+    if (names.isUncertain(name)) await this.#context.answeredUnsynced();
+    return names.get(name);
   }
 
   async #execute(piece: Message): Promise<void> {
     const { transaction } = this.#context;
-    const portal = this.#portals.get(executeMessage(piece.bytes).portal) ?? { prepared: UNSEEN };
+    const { portal: name, limit } = executeMessage(piece.bytes);
+    const portal = (await this.#meaning(this.#portals, name)) ?? { prepared: UNSEEN };
     if (transaction.skipping) return await this.#sendOn(piece);
     const { sql, parsed, refusal: known } = portal.prepared;
     const repeats = this.#context.repetition(parsed?.shape) !== undefined;
-    const suspended = portal.statements?.open === true;
-    const asks = !suspended && !repeats;
+    const goesOn = portal.statements?.open === true && portal.mayBeSuspended === true;
+    portal.mayBeSuspended = limit > 0;
+    const asks = !goesOn && !repeats;
     const refusal = asks ? (known ?? (await this.#context.refusal(sql, parsed))) : undefined;
     if (refusal) return await this.#refuse(portal, refusal);
     // The client may send the data of a COPY ahead, and more behind it.
@@ -212,10 +217,9 @@ export class ExtendedProtocol {
     const { requests, transaction } = this.#context;
     // The error of a Bind may have come while locks were read.
     if (transaction.skipping) return await this.#sendOn(piece);
-    if (!portal.statements?.open)
-      portal.statements = new StatementSequence(transaction, [
-        startOfPrepared(portal.prepared, this.#context, portal.values),
-      ]);
+    portal.statements ??= new StatementSequence(transaction, [
+      startOfPrepared(portal.prepared, this.#context, portal.values),
+    ]);
     transaction.extendedSent();
     const { statements } = portal;
     const pending = requests.expect({ endsWith: 'completion', relay: 'whole', statements });
@@ -242,6 +246,8 @@ export class ExtendedProtocol {
     if (!transaction.inBlock || transaction.locks.hasManyUnread) await this.#catchUp();
     if (transaction.locks.isBeingRead) await transaction.locks.settled();
     transaction.synced();
+    this.#prepared.synced();
+    this.#portals.synced();
     requests.expect({ endsWith: 'ready', relay: 'whole' });
     await this.#context.send(piece.bytes);
     if (this.#context.exact) await requests.drained();
@@ -249,16 +255,19 @@ export class ExtendedProtocol {
 
   /**
    * Sends a Parse, Bind, Describe or Close. If it fails, so does the statement that it concerns.
-   * @param undo is called if the server refuses or skips the message.
+   * @param change notes what a name stands for from now on, unless the server skips the message.
    */
-  async #sendAcknowledged(bytes: Buffer, prepared: PreparedStatement, undo = () => {}): Promise<void> {
+  async #sendAcknowledged(
+    bytes: Buffer,
+    prepared: PreparedStatement,
+    change?: () => (succeeded: boolean) => void,
+  ): Promise<void> {
     const { requests, transaction } = this.#context;
     if (transaction.locks.isBeingRead) await transaction.locks.settled();
-    if (transaction.skipping) undo();
-    else {
+    if (!transaction.skipping) {
       transaction.extendedSent();
       const prepares = startOfPrepared(prepared, this.#context);
-      requests.expect({ endsWith: 'acknowledgement', relay: 'whole', prepares, undo });
+      requests.expect({ endsWith: 'acknowledgement', relay: 'whole', prepares, settle: change?.() });
     }
     await this.#context.send(bytes);
   }

@@ -26,10 +26,13 @@ export class HeldResponse {
   #holding = true;
   #error: ReadonlyMap<string, string> | undefined;
   #ready: Buffer | undefined;
+  #parsesAnswered: number;
 
+  /** @param frames the `parseAnswers` of the attempt before. */
   constructor(limitBytes?: number, frames: readonly HeldFrame[] = []) {
     this.#limitBytes = limitBytes;
     this.#frames = [...frames];
+    this.#parsesAnswered = frames.length;
   }
 
   /** The fields of the error that is held. */
@@ -47,6 +50,11 @@ export class HeldResponse {
     return this.#ready && transactionStatus(this.#ready);
   }
 
+  /** So many Parse messages have succeeded, in this attempt and in those before. */
+  get parsesAnswered(): number {
+    return this.#parsesAnswered;
+  }
+
   /** Messages at the start of the answer that say that a Parse succeeded: a named statement outlives the failure. */
   get parseAnswers(): readonly HeldFrame[] {
     return this.#frames.filter(({ type }) => type === SERVER.parseComplete);
@@ -54,6 +62,7 @@ export class HeldResponse {
 
   /** A frame came that precedes rows and completions. @returns what the client gets now, as those below. */
   preliminary(bytes: Buffer): Buffer[] {
+    if (bytes[0] === SERVER.parseComplete) this.#parsesAnswered++;
     return this.#take(bytes, bytes[0] ?? 0, false);
   }
 

@@ -18,8 +18,8 @@ export interface ServerRequest {
   readonly statements?: StatementSequence;
   /** The statement that it prepares: it has not begun, but fails if the server refuses the message. */
   readonly prepares?: StatementStart;
-  /** Undoes what was assumed about the message. It is called if the server refuses or skips it. */
-  readonly undo?: () => void;
+  /** Notes whether the message has succeeded, or the server refused or skipped it. */
+  readonly settle?: ((succeeded: boolean) => void) | undefined;
   /** It is our COMMIT or ROLLBACK: its completion ends the transaction. */
   readonly endsTransaction?: true;
   /** Counts the characters of the client's text before what was sent: positions in errors are moved by them. */

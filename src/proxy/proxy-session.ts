@@ -85,7 +85,7 @@ export class ProxySession {
     const { requests } = this.#context;
     if (piece.kind !== 'slice' && ExtendedProtocol.serves(piece.type))
       return await this.#extended.take(piece);
-    if (this.#extended.gathers) await this.#extended.takeGathered();
+    if (this.#extended.gathers) return await this.#extended.takeOneByOne(piece);
     // Copied data, or the rest of a message that was too large to be held.
     if (piece.kind === 'slice') return await this.#context.send(piece.bytes);
     switch (piece.type) {

@@ -3,6 +3,8 @@ import type { PendingRequest, RequestState, ServerRequest } from './pending-requ
 /** What has been sent to the server and is not yet answered, in order. */
 export class RequestQueue {
   #pending: PendingRequest[] = [];
+  /** The request whose statements were begun last. */
+  #begun: PendingRequest | undefined;
   #waiting: (() => void)[] = [];
   #lost = false;
   #copyingIn = false;
@@ -58,12 +60,7 @@ export class RequestQueue {
 
   /** Ends everything before the next ReadyForQuery: the server skips it because of an error. */
   skipToReady(): void {
-    const undone: (() => void)[] = [];
-    while (this.current && this.current.request.endsWith !== 'ready') {
-      if (this.current.request.undo) undone.push(this.current.request.undo);
-      this.#shift('failed');
-    }
-    for (const undo of undone.reverse()) undo();
+    while (this.current && this.current.request.endsWith !== 'ready') this.#shift('failed');
     this.#beginCurrent();
     this.#wake();
   }
@@ -85,7 +82,7 @@ export class RequestQueue {
     this.#lost = true;
     for (const pending of this.#pending) {
       // The server may have run it all the same.
-      pending.request.statements?.begin();
+      if (pending !== this.#begun) pending.request.statements?.begin();
       pending.state = 'lost';
     }
     this.#pending = [];
@@ -110,10 +107,14 @@ export class RequestQueue {
 
   #shift(state: RequestState): void {
     const pending = this.#pending.shift();
-    if (pending) pending.state = state;
+    if (!pending) return;
+    pending.state = state;
+    pending.request.settle?.(state === 'succeeded');
   }
 
   #beginCurrent(): void {
+    if (this.current === this.#begun) return;
+    this.#begun = this.current;
     this.current?.request.statements?.begin();
   }
 

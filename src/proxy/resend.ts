@@ -27,9 +27,9 @@ const RESET = ownStatement('RESET lock_timeout');
 
 /**
  * Sends a transaction as it came. An error because of a lock is held, with what was held before it, while the gate has the
- * transaction sent again: the client gets the answer to the last attempt only.
+ * transaction sent again: the client gets the answer to the last attempt only. @returns how many Parse messages have succeeded.
  */
-export async function serveResendable(context: SessionContext, resendable: Resendable): Promise<void> {
+export async function serveResendable(context: SessionContext, resendable: Resendable): Promise<number> {
   const { requests } = context;
   const { only } = resendable;
   const waits =
@@ -39,6 +39,7 @@ export async function serveResendable(context: SessionContext, resendable: Resen
   for (let number = 1; await failsAgain(context, resendable, { number, startedMs, held }); number++)
     held = new HeldResponse(resendable.heldBytes, held.parseAnswers);
   if (waits && !requests.lost) await changesRow(context, RESET);
+  return held.parsesAnswered;
 }
 
 /** Sends it once. @returns whether it failed, and is to be sent again. */

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
+import type { Piece } from '../postgres/protocol/frames.ts';
 import { CLIENT, FLUSH, type PostgresError } from '../postgres/protocol/messages.ts';
 import { WriteBuffer } from '../postgres/protocol/write-buffer.ts';
 import { type ParsedStatement, parseText, withoutRepetitions } from '../postgres/sql/parse.ts';
@@ -169,6 +170,11 @@ export class SessionContext {
       };
       server.on('drain', settle).on('close', settle);
     });
+  }
+
+  /** Has these pieces of the client's taken again. */
+  putBack(pieces: readonly Piece[]): void {
+    this.#parts.reader.putBack(pieces);
   }
 
   /** Waits for the answers to messages that no Sync follows: if one of them fails, the server skips what is sent up to a Sync. */

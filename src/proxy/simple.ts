@@ -124,12 +124,13 @@ export class SimpleProtocol {
     if (parsed && this.#context.retries && this.#context.idle && this.#isTransaction(text, parsed)) {
       const [first] = parsed;
       const only = parsed.length === 1 && first ? first : undefined;
-      return await serveResendable(this.#context, {
+      await serveResendable(this.#context, {
         starts,
         bytes: () => query(text),
         heldBytes: only ? undefined : HELD_BYTES,
         only: only && this.#context.intent(textOf(text, only.from, only.to), only),
       });
+      return;
     }
     transaction.synced();
     const statements = new StatementSequence(transaction, starts);

@@ -17,14 +17,16 @@ export class StatementSequence {
     this.#starts = starts;
   }
 
-  /** The last statement has not ended, and none has failed. */
+  /** The last statement has not ended, as far as the server has answered, and none has failed. */
   get open(): boolean {
     return !this.#ended;
   }
 
-  /** Begins the first statement, unless it has begun: an execution that was suspended goes on. */
+  /** Begins the first statement: an execution that was suspended goes on, a portal that has ended is executed again. */
   begin(): void {
-    if (this.#begun.length === 0) this.#beginNext();
+    if (this.#current) return;
+    this.#begun.length = 0;
+    this.#beginNext();
   }
 
   /** The statement that runs, or is suspended; undefined if all have ended, or one has failed. */

@@ -109,7 +109,7 @@ function readHosts(authority: string, values: Map<string, string>): void {
     hosts.push(host);
     ports.push(match[3] ?? '');
   }
-  if (hosts.some((host) => host !== '')) values.set('host', hosts.join(','));
+  set(values, 'host', hosts.join(','));
   if (ports.some((port) => port !== '')) values.set('port', ports.join(','));
 }
 
@@ -144,27 +144,25 @@ export function writeConnectionText(text: ConnectionText): string {
   return text.form === 'keywords' ? writeKeywords(text.values) : writeUrl(text);
 }
 
-const IN_URL = new Set(['host', 'port', 'dbname']);
-const IN_CREDENTIALS = new Set(['user', 'password']);
-
 function writeUrl({ form, scheme, values, placeholder = '' }: ConnectionText): string {
   const hosts = values.get('host')?.split(',') ?? [];
   const ports = values.get('port')?.split(',') ?? [];
   // Few programs accept the folder of a Unix socket as the host; nearly all accept it as a parameter.
   const named = !hosts.some((host) => /[/@]/.test(host));
+  const portsAreNamed = named && (ports.length <= 1 || ports.length === hosts.length);
   const authority = hosts
     .map((host, index) => {
-      const port = ports[index] ?? ports[0];
+      const port = portsAreNamed ? (ports[index] ?? ports[0]) : undefined;
       return `${host.includes(':') ? `[${host}]` : encode(host)}${port ? `:${port}` : ''}`;
     })
     .join(',');
-  const inParameters = [...values].filter(
-    ([key]) =>
-      !(IN_URL.has(key) && (named || key === 'dbname')) && !(form === 'url' && IN_CREDENTIALS.has(key)),
-  );
+  const elsewhere = new Set(['dbname', ...(form === 'url' ? ['user', 'password'] : [])]);
+  if (named) elsewhere.add('host');
+  if (portsAreNamed) elsewhere.add('port');
+  const inParameters = [...values].filter(([key]) => !elsewhere.has(key));
   const query = inParameters.map(([key, value]) => `${encode(key)}=${encode(value)}`).join('&');
   const credentials = form === 'url' ? writeCredentials(values) : '';
-  const portAlone = named && hosts.length === 0 && ports.length > 0 ? `:${ports.join(',')}` : '';
+  const portAlone = portsAreNamed && hosts.length === 0 && ports.length > 0 ? `:${ports[0]}` : '';
   return `${scheme}://${credentials}${named ? authority || portAlone : placeholder}/${encode(values.get('dbname') ?? '')}${query === '' ? '' : `?${query}`}`;
 }
 

@@ -59,6 +59,12 @@ export class PieceReader {
     return piece;
   }
 
+  /** Has these pieces, which were taken, taken again before all others. */
+  putBack(pieces: readonly Piece[]): void {
+    this.#waiting.unshift(...pieces);
+    for (const { bytes } of pieces) this.#waitingBytes += bytes.length;
+  }
+
   /** Waits for the next piece and takes it; undefined at the stream's end. @throws ProtocolError */
   async next(): Promise<Piece | undefined> {
     if (this.#waiting.length === 0) await this.ready();

@@ -157,8 +157,11 @@ export function functionOf(frame: Buffer): number {
   return payloadOf(frame).readUInt32BE(0);
 }
 
-export function executeMessage(frame: Buffer): { portal: string } {
-  return { portal: readCString(payloadOf(frame), 0).text };
+/** Reads an Execute; with a `limit` of rows it may suspend its portal, with 0 it never does. */
+export function executeMessage(frame: Buffer): { portal: string; limit: number } {
+  const payload = payloadOf(frame);
+  const { text, next } = readCString(payload, 0);
+  return { portal: text, limit: payload.readUInt32BE(next) };
 }
 
 export function closeMessage(frame: Buffer): { kind: 'statement' | 'portal'; name: string } {

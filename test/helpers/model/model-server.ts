@@ -8,7 +8,6 @@ import {
   int32,
   parameterStatusMessage,
   parseMessage,
-  payloadOf,
   queryText,
   SERVER,
 } from '../../../src/postgres/protocol/messages.ts';
@@ -290,11 +289,10 @@ export class ModelServer {
   }
 
   *#execute(bytes: Buffer): Generator<void, void> {
-    const { portal: name } = executeMessage(bytes);
+    const { portal: name, limit: most } = executeMessage(bytes);
     const portal = this.#portals.get(name);
     if (!portal) this.#throwOdd('34000');
     const { sql } = portal;
-    const most = payloadOf(bytes).readUInt32BE(Buffer.byteLength(name) + 1);
     const before = new Set(this.#transaction?.locks);
     try {
       if (this.#refuses && sql === REFUSED_SQL)

@@ -85,6 +85,7 @@ describe('a connection as libpq reads it', () => {
     ['jdbc:postgresql://h1:1,h2:2/d', 'me/@h1|1 h2|2/d prefer'],
     ['host=h dbname=d', 'me/@h|5432/d prefer'],
     ["host = h  dbname='my db' user=u password='it\\'s \\\\'", "u/it's \\@h|5432/my db prefer"],
+    ['postgresql://,:1/d', 'me/@localhost|5432 localhost|1/d prefer'],
     ['host=h1,h2 port=1,2 dbname=d', 'me/@h1|1 h2|2/d prefer'],
     ['dbname=d', 'me/@localhost|5432/d prefer'],
     ['host=/tmp user=u dbname=a\\ b', 'u/@/tmp|5432/a b prefer'],

@@ -2,17 +2,23 @@ import { serialize } from 'pg-protocol';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { encodeMessage, int32, query } from '../../../src/postgres/protocol/messages.ts';
 import { parseText } from '../../../src/postgres/sql/parse.ts';
-import type { Observe, Observed } from '../../../src/proxy/observed.ts';
+import type { Gate, Observe, Observed } from '../../../src/proxy/observed.ts';
 import { REFUSAL, REFUSED_SQL } from '../../helpers/model/model-server.ts';
 import { type Lost, ModelSession } from '../../helpers/model/model-session.ts';
 
 beforeAll(async () => void (await parseText(Buffer.from('select 1'))));
 
-const run = (steps: readonly Buffer[], observe: Observe, lost: Lost = 'nobody', choices: number[] = []) =>
+const GATE: Gate = { before: ({ sql }) => (sql === REFUSED_SQL ? REFUSAL : 'run') };
+const GATE_THAT_RETRIES: Gate = { ...GATE, after: async () => 'deliver' };
+const run = (
+  steps: readonly Buffer[],
+  observe: Observe,
+  { lost = 'nobody' as Lost, choices = [] as readonly number[], gate = GATE } = {},
+) =>
   new ModelSession({
     script: Buffer.concat([...steps, serialize.sync(), serialize.end()]),
     observe,
-    gate: { before: ({ sql }) => (sql === REFUSED_SQL ? REFUSAL : 'run') },
+    gate,
     choices,
     lost,
   }).run();
@@ -20,6 +26,7 @@ const parse = (text: string, name = '') => serialize.parse({ name, text });
 const execute = (statement = '') => Buffer.concat([serialize.bind({ statement }), serialize.execute({})]);
 const prepared = (text: string) => Buffer.concat([parse(text), execute()]);
 const sync = serialize.sync();
+const close = serialize.close({ type: 'S', name: 'n' });
 const call = encodeMessage(0x46, int32(1), Buffer.from([0, 0, 0, 0, 0, 0]));
 
 /** The types of the messages that the client gets. */
@@ -61,17 +68,55 @@ describe('a session of the proxy', () => {
   test('refuses a statement whose name the server has not given to another one', async () => {
     const taken = [parse(REFUSED_SQL, 'n'), parse('select 1', 'n'), sync, execute('n')];
     const skipped = [parse(REFUSED_SQL), prepared('select 1/0'), parse('select 1'), sync];
-    const closed = [
-      parse(REFUSED_SQL, 'n'),
-      parse('selec'),
-      serialize.close({ type: 'S', name: 'n' }),
-      sync,
-      execute('n'),
-    ];
+    const closed = [parse(REFUSED_SQL, 'n'), parse('selec'), close, sync, execute('n')];
     for (const steps of [taken, [...skipped, execute()], closed]) {
-      const { server } = await run(steps, 'exact', 'nobody', [0, 4, 8, 12, 16, 20, 24, 28]);
+      const { server } = await run(steps, 'exact', { choices: [0, 4, 8, 12, 16, 20, 24, 28] });
       expect(server.ran.filter(({ sql, tag }) => sql === REFUSED_SQL && tag !== null)).toEqual([]);
     }
+  });
+
+  test.each([
+    ['sampled', GATE],
+    ['off', GATE],
+    ['sampled', GATE_THAT_RETRIES],
+  ] as const)(
+    'refuses a statement behind a Sync whose answer it does not have (%s)',
+    async (observe, gate) => {
+      const taken = [parse(REFUSED_SQL, 'n'), parse('select 1', 'n'), sync, execute('n')];
+      const answered = [
+        parse(REFUSED_SQL, 'n'),
+        sync,
+        parse('select 1', 'n'),
+        execute('n'),
+        sync,
+        execute('n'),
+      ];
+      const skipped = [execute('no'), close, sync, parse(REFUSED_SQL, 'n'), sync, prepared('selec'), sync];
+      for (const steps of [taken, answered, [...skipped, execute('n')]]) {
+        const { server } = await run(steps, observe, { gate });
+        expect(server.ran.filter(({ sql, tag }) => sql === REFUSED_SQL && tag !== null)).toEqual([]);
+      }
+    },
+  );
+
+  test('prepares a statement that may be sent again although the gate refuses it', async () => {
+    const steps = [parse(REFUSED_SQL, 'n'), execute('n'), sync, parse('select 1', 'n'), sync];
+    const { received } = await run(steps, 'sampled', { gate: GATE_THAT_RETRIES });
+    expect(typesOf(received)).toBe('12EZEZZ');
+  });
+
+  test('sends the data of a COPY in its order, if the client sends it ahead of a Sync', async () => {
+    const copy = [prepared('copy t from stdin'), encodeMessage(0x64, 'row\n'), serialize.copyDone(), sync];
+    const { received } = await run(copy, 'sampled', { gate: GATE_THAT_RETRIES, choices: [30, 23] });
+    expect(typesOf(received)).toBe('12GCZZ');
+  });
+
+  test('tells of each execution of a portal that has ended', async () => {
+    const { events } = await run([prepared('select 1'), serialize.execute({})], 'sampled');
+    expect(outcomesOf(events)).toEqual([
+      ['select 1', 'SELECT 3'],
+      ['select 1', 'SELECT 0'],
+    ]);
   });
 
   test('refuses what comes behind the data of a COPY that a client has sent ahead', async () => {
@@ -81,7 +126,7 @@ describe('a session of the proxy', () => {
       serialize.copyDone(),
     ]);
     for (const choices of [[], [30, 23, 4, 18], [4, 4, 8, 8]]) {
-      const { server } = await run([copy, prepared(REFUSED_SQL)], 'exact', 'nobody', choices);
+      const { server } = await run([copy, prepared(REFUSED_SQL)], 'exact', { choices });
       expect(server.ran.map(({ sql, tag }) => [sql, tag]).slice(2)).not.toContainEqual([
         REFUSED_SQL,
         'SELECT 3',
@@ -112,7 +157,7 @@ describe('a session of the proxy', () => {
   });
 
   test('begins no statement once the server has gone', async () => {
-    const { events, ended } = await run([prepared('select 1')], 'exact', 'server', [44]);
+    const { events, ended } = await run([prepared('select 1')], 'exact', { lost: 'server', choices: [44] });
     expect(ended).toBe(true);
     const count = (type: Observed['type']) => events.filter((event) => event.type === type).length;
     expect(count('end')).toBe(count('begin'));
