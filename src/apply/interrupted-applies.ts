@@ -1,7 +1,7 @@
 import { messageOf } from '../errors.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
-import { openSchemaWatch } from '../schema/schema-watch.ts';
+import { SchemaWatch } from '../schema/schema-watch.ts';
 import { type InterruptedApply, interruptedApplies } from './journal.ts';
 
 /** The schema that the target of a killed apply has now; `unread`: the reason why it was not read. */
@@ -39,7 +39,7 @@ function names({ hosts, database }: ConnectionSettings, { head: { target } }: In
 }
 
 async function read(settings: ConnectionSettings): Promise<string | { unread: string }> {
-  const schema = await openSchemaWatch();
+  const schema = new SchemaWatch();
   try {
     // The error of a plain session says best what is wrong with the connection.
     await (await openSession(settings, { purpose: 'list', readOnly: true })).close();

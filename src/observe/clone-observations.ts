@@ -1,6 +1,6 @@
 import { type CatalogueFacts, NO_DEFINITIONS, NO_EFFECTS } from '../model/hazard-facts.ts';
 import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
-import type { Retyped } from '../schema/retyped.ts';
+import type { Retyped } from '../schema/type-changes.ts';
 import type { RelationTree } from './relation-names.ts';
 
 /** What the command made of the clone. */

@@ -7,8 +7,7 @@ import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { type Retyped, withoutLossOf } from '../schema/retyped.ts';
-import { mayLose, thereAndBack } from '../schema/type-changes.ts';
+import { mayLose, type Retyped, thereAndBack, withoutLossOf } from '../schema/type-changes.ts';
 import { contentOf, copiedColumns, namedParts } from './column-contents.ts';
 import { compareConverted, isAsBefore, uncompared } from './converted-values.ts';
 import {

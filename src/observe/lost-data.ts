@@ -1,7 +1,7 @@
 import type { DataSection, SchemaSection, StatementSection, TransactionSection } from '../model/report.ts';
 import type { Conversion, Name, StatementFacts } from '../model/statement-actions.ts';
 import { displayName } from '../postgres/sql/quote.ts';
-import type { Retyped } from '../schema/retyped.ts';
+import type { Retyped } from '../schema/type-changes.ts';
 
 type Lost = DataSection['lost'][number];
 

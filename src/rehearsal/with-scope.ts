@@ -3,7 +3,7 @@ import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { type ChangeLock, withChangeLock } from '../ownership/change-lock.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
-import { openSchemaWatch, type SchemaWatch } from '../schema/schema-watch.ts';
+import { SchemaWatch } from '../schema/schema-watch.ts';
 import { type Cleanup, Scope } from '../scope.ts';
 import { Stop } from '../stop.ts';
 import type { RehearsalPlan, RunPlan } from './plan.ts';
@@ -70,7 +70,7 @@ export async function inTurn<T>(
 export function openSchemaReader(scope: Scope, { audit }: RunPlan): Promise<SchemaWatch> {
   return scope.own(
     'schema reader',
-    () => openSchemaWatch(audit),
+    async () => new SchemaWatch(audit),
     async (schema) => schema?.close(),
   );
 }

@@ -1,10 +1,20 @@
 import type { SchemaChange } from '../model/report.ts';
-import { displayName, literal } from '../postgres/sql/quote.ts';
-import { collationsApart } from './collations.ts';
-import { type Action, diff, encodeId, type FactBase, type Plan, plan, type StableId } from './pg-delta.ts';
+import { displayName, identifier, literal } from '../postgres/sql/quote.ts';
+import {
+  type Action,
+  buildFactBase,
+  type Delta,
+  diff,
+  encodeId,
+  type Fact,
+  type FactBase,
+  type Payload,
+  type Plan,
+  plan,
+  type StableId,
+} from './pg-delta.ts';
 import { inRunnableOrder } from './runnable.ts';
-import { ownersOf } from './sequence-owner.ts';
-import { mayLose } from './type-changes.ts';
+import { mayLose, type Retyped } from './type-changes.ts';
 
 /** The ordered statements that turn one schema into another. */
 export function planBetween(from: FactBase, to: FactBase): Plan {
@@ -14,6 +24,47 @@ export function planBetween(from: FactBase, to: FactBase): Plan {
   const made = plan(from, wanted, { scope: 'database', assumedRoles });
   const all = [...made.actions.map((action) => castByText(action, made)), ...actions];
   return { ...made, actions: inRunnableOrder(all) };
+}
+
+type Column = Extract<StableId, { table: string; schema: string; name: string }>;
+
+/**
+ * PostgreSQL changes a column's collation in place and keeps its values; pg-delta would drop the column and add it.
+ * So the collations stay out of its plan, and these statements follow it.
+ */
+function collationsApart(deltas: readonly Delta[], to: FactBase): { to: FactBase; actions: Action[] } {
+  const kept = new Map<string, Payload[string]>();
+  const actions: Action[] = [];
+  for (const delta of deltas) {
+    if (delta.verb !== 'set' || delta.id.kind !== 'column' || delta.attr !== 'collation') continue;
+    kept.set(encodeId(delta.id), delta.from);
+    const type = String(to.get(delta.id)?.payload.type);
+    actions.push(alteration(delta.id as Column, `${type} COLLATE ${delta.to ?? 'pg_catalog."default"'}`));
+  }
+  if (actions.length === 0) return { to, actions };
+  const facts = to.facts().map((fact) => {
+    const key = encodeId(fact.id);
+    if (!kept.has(key)) return fact;
+    return { ...fact, payload: { ...fact.payload, collation: kept.get(key) } };
+  });
+  return { to: buildFactBase(facts, [...to.edges], to.source), actions };
+}
+
+function alteration(id: Column, type: string): Action {
+  const table = `${identifier(id.schema)}.${identifier(id.table)}`;
+  return {
+    sql: `ALTER TABLE ${table} ALTER COLUMN ${identifier(id.name)} TYPE ${type}`,
+    verb: 'alter',
+    produces: [],
+    consumes: [id],
+    destroys: [],
+    releases: [],
+    transactionality: 'transactional',
+    lockClass: 'accessExclusive',
+    newSegmentBefore: false,
+    dataLoss: 'none',
+    rewriteRisk: false,
+  };
 }
 
 function roleNames(base: FactBase): string[] {
@@ -63,6 +114,15 @@ export function changesOf(plan: Plan, owner: string): SchemaChange[] {
     });
 }
 
+/** Finds the columns whose type changes. */
+export function retypedColumns(deltas: readonly Delta[]): Retyped[] {
+  return deltas.flatMap((delta) =>
+    delta.verb === 'set' && delta.id.kind === 'column' && delta.attr === 'type'
+      ? [{ object: described(delta.id).object, from: String(delta.from), to: String(delta.to) }]
+      : [],
+  );
+}
+
 /** Sequences of identity and serial columns that come or go with them: they are no changes of their own. */
 function ownedSequences({ actions, deltas }: Plan): Set<string> {
   const moved = new Set(
@@ -73,6 +133,16 @@ function ownedSequences({ actions, deltas }: Plan): Set<string> {
     if ('fact' in delta && ownersOf(delta.fact).some((id) => moved.has(encodeId(id))))
       found.add(encodeId(delta.fact.id));
   return found;
+}
+
+/** Returns the column and the table that a sequence belongs to, as that of a serial or identity column does. */
+export function ownersOf({ id, payload: { ownedBy } }: Fact): StableId[] {
+  if (id.kind !== 'sequence' || ownedBy == null) return [];
+  const { schema, table, column } = ownedBy as { schema: string; table: string; column: string };
+  return [
+    { kind: 'column', schema, table, name: column },
+    { kind: 'table', schema, name: table },
+  ];
 }
 
 /** pg-delta drops a default before each change of a column's type, whether there is one or not. */

@@ -5,20 +5,17 @@ import type { DefinitionFacts, DroppedFacts } from '../model/hazard-facts.ts';
 import type { Caveat, SchemaChange, SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { affectedFacts, without } from './affected-facts.ts';
-import { changesOf, described, planBetween } from './changes.ts';
-import { dropped } from './dropped.ts';
-import { formerDefinitions } from './former-definitions.ts';
-import type { CatalogueIdentity, Identified } from './identity.ts';
+import { changesOf, planBetween, retypedColumns } from './changes.ts';
+import { dropped, formerDefinitions } from './former-objects.ts';
+import { type CatalogueIdentity, type Identified, label, leftovers, path } from './identity.ts';
 import { dropsOfKept, inPlace } from './in-place.ts';
-import { label, path } from './object-names.ts';
 import { changedObjects } from './objects.ts';
 import { encodeId, type FactBase, type Plan, type StableId } from './pg-delta.ts';
-import { leftovers } from './probe-leftovers.ts';
 import { keptObjects, type Step } from './renames.ts';
-import { type Retyped, retypedColumns } from './retyped.ts';
 import { losses, planBack, rollbackStatements } from './rollback-sql.ts';
-import { tablesWithRows } from './rows-now.ts';
+import { tablesWithRows } from './runnable.ts';
 import { type Snapshot, snapshotAfter, takeSnapshot } from './schema-facts.ts';
+import type { Retyped } from './type-changes.ts';
 import { changedProperties, compareUnmodeled, unknownColumnOptions, unmodeledContent } from './unmodeled.ts';
 
 export interface Comparison {
@@ -59,36 +56,26 @@ export async function compareWith(
   const [who] = await session.query<{ owner: string }>('select current_user::text as owner');
   const owner = who?.owner ?? '';
   const { steps, common, pair } = inspect(before, await takeSnapshot(session), owner);
-  if (steps.length === 0)
-    return await compareBy(pair, { steps, common, owner, session: inUse ? null : session });
-  if (inUse) return compareByNames(pair, { common, owner, why: OTHERS_WORK_HERE });
+  if (steps.length === 0) return await compareBy(pair, { steps, common }, owner, inUse ? null : session);
+  if (inUse) return compareByNames(pair, common, owner, 'others would have waited for its locks');
   try {
     const undo = steps.map((step) => step.undo);
     const unrenamed = affectedPair(before, await snapshotAfter(session, undo));
-    return await compareBy(unrenamed, { steps, common, owner, session });
+    return await compareBy(unrenamed, { steps, common }, owner, session);
   } catch (error) {
     if (sqlstateOf(error) === undefined) throw error;
-    return compareByNames(pair, { common, owner, why: messageOf(error) });
+    return compareByNames(pair, common, owner, messageOf(error));
   }
 }
-
-const OTHERS_WORK_HERE = 'others would have waited for its locks';
 
 /** The part of the section that describes the schema under its present names. */
 type Common = Omit<SchemaSection, 'changes' | 'unmodeled' | 'rollbackSql' | 'rollbackLoses'>;
 
-interface Inspection {
-  /** They take renames back. */
-  readonly steps: readonly Step[];
-  readonly common: Common;
-  readonly pair: Pair;
-}
-
 /** A function of its own, so that the facts after the command are freed before they are read under the names of before. */
-function inspect(before: Snapshot, after: Snapshot, owner: string): Inspection {
+function inspect(before: Snapshot, after: Snapshot, owner: string) {
   const { steps, renames } = keptObjects(before.identity, after.identity);
   const pair = affectedPair(before, after);
-  const common = {
+  const common: Common = {
     before: fingerprint(before),
     after: fingerprint(after),
     renames,
@@ -98,14 +85,10 @@ function inspect(before: Snapshot, after: Snapshot, owner: string): Inspection {
   return { steps, common, pair };
 }
 
-/** Two schemas, with those facts that their difference can affect. */
-interface Pair {
-  readonly before: Snapshot;
-  readonly after: Snapshot;
-  readonly again: readonly Recreated[];
-}
+type Pair = ReturnType<typeof affectedPair>;
 
-function affectedPair(before: Snapshot, after: Snapshot): Pair {
+/** Cuts two schemas down to those facts that their difference can affect. */
+function affectedPair(before: Snapshot, after: Snapshot) {
   const again = recreated(before.identity, after.identity);
   const { a, b } = affectedFacts(
     before.facts,
@@ -115,18 +98,16 @@ function affectedPair(before: Snapshot, after: Snapshot): Pair {
   return { before: { ...before, facts: a }, after: { ...after, facts: b }, again };
 }
 
-interface CompareInput {
-  readonly steps: readonly Step[];
-  readonly common: Common;
-  readonly owner: string;
-  /** null: others work in the database, which is not to be asked for rows. */
-  readonly session: Session | null;
-}
-
-/** @param pair with the names of before on both sides. */
+/**
+ * Compares two schemas that have the names of before on both sides.
+ * @param steps take renames back.
+ * @param session null: others work in the database, which is not to be asked for rows.
+ */
 async function compareBy(
   { before, after, again }: Pair,
-  { steps, common, owner, session }: CompareInput,
+  { steps, common }: Pick<ReturnType<typeof inspect>, 'steps' | 'common'>,
+  owner: string,
+  session: Session | null,
 ): Promise<Comparison> {
   const forward = forwardPlan(before.facts, after.facts, again);
   const changes = inPlace(
@@ -151,14 +132,14 @@ async function compareBy(
           ? script.map((sql) => `${sql};\n`).join('')
           : null,
       rollbackLoses: [
-        ...back.leftAsIs.map(unchangedBack),
+        ...back.leftAsIs.map((name) => `${name}: changed in place by a statement that has no opposite`),
         ...leftOut,
         ...losses(before, after, back.plan.deltas),
       ],
     },
     dropped: dropped(before.facts, after.facts, forward.deltas),
     definitions: definitionsBetween(before, after, forward),
-    retyped: retypedIn(forward),
+    retyped: retypedColumns(forward.deltas),
     caveats: [...(partial === '' ? [] : caveatsOf(partial)), ...notCompared(after)],
   };
 }
@@ -167,15 +148,6 @@ function definitionsBetween(before: Snapshot, after: Snapshot, { deltas }: Plan)
   const definitions = formerDefinitions(before.facts, after.facts, deltas);
   const { moved, unenforced } = changedProperties(before.unmodeled, after.unmodeled);
   return { ...definitions, moved, unenforced };
-}
-
-function retypedIn({ deltas }: Plan): Retyped[] {
-  return retypedColumns(deltas, (id) => described(id).object);
-}
-
-/** Reason why rollback SQL cannot restore an object. */
-function unchangedBack(name: string): string {
-  return `${name}: changed in place by a statement that has no opposite`;
 }
 
 function caveatsOf(wrong: string): Caveat[] {
@@ -187,10 +159,7 @@ function caveatsOf(wrong: string): Caveat[] {
   ];
 }
 
-function compareByNames(
-  { before, after }: Pair,
-  { common, owner, why }: { common: Common; owner: string; why: string },
-): Comparison {
+function compareByNames({ before, after }: Pair, common: Common, owner: string, why: string): Comparison {
   const reason = `renames were not taken back for it (${why}), so the comparison goes by names`;
   const forward = planBetween(before.facts, after.facts);
   return {
@@ -203,7 +172,7 @@ function compareByNames(
     },
     dropped: dropped(before.facts, after.facts, forward.deltas),
     definitions: definitionsBetween(before, after, forward),
-    retyped: retypedIn(forward),
+    retyped: retypedColumns(forward.deltas),
     caveats: [
       { path: 'schema.changes', kind: 'estimate', reason },
       { path: 'schema.rollbackSql', kind: 'unmeasured', reason },

@@ -9,19 +9,12 @@ const HIDDEN = "'…'";
 /** Marks a hidden value that differs from the one on the other side. */
 const ANOTHER = '/* another */';
 
-/** The other side, with which a definition is compared. */
-export interface Beside {
-  /** The object on the other side. */
-  readonly other?: Fact | undefined;
-  /** The owner that a definition does not mention. */
-  readonly owner?: string | undefined;
-}
-
 /**
  * Prints an object with its parts, as statements to be read, not run. Each item is one clause or statement, of one line or
  * more, so that no literal is cut in two if not all items can be shown.
+ * @param owner is not mentioned. @param other the object on the side with which the definition is compared.
  */
-export function definition(base: FactBase, fact: Fact, { other, owner }: Beside = {}): string[] {
+export function definition(base: FactBase, fact: Fact, owner: string | undefined, other?: Fact): string[] {
   const parts = base.childrenOf(fact.id);
   const { id } = fact;
   const ownerNow = ownerOf(base, id);

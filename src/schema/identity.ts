@@ -1,5 +1,7 @@
+import type { SchemaSection } from '../model/report.ts';
 import { ofExtension, RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { displayName } from '../postgres/sql/quote.ts';
 
 /** Kinds of objects that PostgreSQL can rename, as its own statements call them. */
 export type ObjectKind =
@@ -168,4 +170,27 @@ function identified(row: Row): Identified {
   const { key, kind, name, within = null, args = null, follows = null, index = null } = row;
   const partition = row.parent && row.bound ? { of: row.parent, bound: row.bound } : null;
   return { key, kind, name, within, args, follows, index, partition, valid: row.valid ?? true };
+}
+
+/** An object's name with the names of all it lies in: `public`, `orders`, `email`. */
+export function path(object: Identified, identity: CatalogueIdentity): string[] {
+  const outer = object.within === null ? undefined : identity.get(object.within);
+  return outer ? [...path(outer, identity), object.name] : [object.name];
+}
+
+/** For reports: `public.orders.email`, `public.total(integer)`. */
+export function label(object: Identified, identity: CatalogueIdentity): string {
+  const name = displayName(...path(object, identity));
+  return object.args === null ? name : `${name}(${object.args})`;
+}
+
+/** Lists objects that a command left half-done: indexes that no query uses, constraints that old rows may violate. */
+export function leftovers(before: CatalogueIdentity, after: CatalogueIdentity): SchemaSection['leftovers'] {
+  const found: SchemaSection['leftovers'] = [];
+  for (const object of after.values()) {
+    if (object.valid) continue;
+    const kind = object.kind === 'index' ? 'invalid index' : 'constraint not valid';
+    found.push({ kind, object: label(object, after), preexisting: before.get(object.key)?.valid === false });
+  }
+  return found.sort((a, b) => a.object.localeCompare(b.object));
 }

@@ -1,7 +1,6 @@
 import type { SchemaChange } from '../model/report.ts';
 import { described } from './changes.ts';
-import type { CatalogueIdentity, Identified } from './identity.ts';
-import { label } from './object-names.ts';
+import { type CatalogueIdentity, type Identified, label } from './identity.ts';
 import type { Plan, StableId } from './pg-delta.ts';
 
 const HOLDS_DATA: Partial<Record<StableId['kind'], Identified['kind']>> = {

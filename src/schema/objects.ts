@@ -2,7 +2,7 @@ import { plural } from '../format.ts';
 import type { SchemaObject, SchemaSection } from '../model/report.ts';
 import { described } from './changes.ts';
 import { definition, ownerOf } from './definition.ts';
-import { path } from './object-names.ts';
+import { path } from './identity.ts';
 import { type Delta, diff, encodeId, type Fact, type FactBase, type StableId } from './pg-delta.ts';
 import type { Snapshot } from './schema-facts.ts';
 
@@ -61,8 +61,8 @@ function objectOf({ before, after }: Pair, then: FactBase, now: FactBase, owner:
     kind,
     object,
     formerly: formerly === object ? null : formerly,
-    before: before ? bounded(definition(then, before, { owner: implied })) : null,
-    after: after ? bounded(definition(now, after, { owner: implied, other: before })) : null,
+    before: before ? bounded(definition(then, before, implied)) : null,
+    after: after ? bounded(definition(now, after, implied, before)) : null,
   };
 }
 

@@ -1,7 +1,6 @@
 import type { Rename } from '../model/report.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
-import type { CatalogueIdentity, Identified, ObjectKind } from './identity.ts';
-import { label } from './object-names.ts';
+import { type CatalogueIdentity, type Identified, label, type ObjectKind } from './identity.ts';
 
 /**
  * Before and after are the same database, before and after the command. An object that kept its OID (a column its attnum)
@@ -19,11 +18,6 @@ export interface Step {
   readonly redo: string;
 }
 
-export interface KeptRenames {
-  readonly renames: Rename[];
-  readonly steps: Step[];
-}
-
 /** Names inside a relation first, schemas last, so that each statement can name its object by the names that are valid then. */
 const LAYERS: readonly (readonly ObjectKind[])[] = [
   ['column', 'attribute', 'constraint', 'domain constraint', 'trigger', 'policy', 'rule', 'enum value'],
@@ -33,7 +27,11 @@ const LAYERS: readonly (readonly ObjectKind[])[] = [
   ['schema'],
 ];
 
-export function keptObjects(before: CatalogueIdentity, after: CatalogueIdentity): KeptRenames {
+/** Finds what was renamed, moved, attached or detached, and the steps that take it back. */
+export function keptObjects(
+  before: CatalogueIdentity,
+  after: CatalogueIdentity,
+): { renames: Rename[]; steps: Step[] } {
   const changed: { then: Identified; now: Identified }[] = [];
   const partitions: Identified[] = [];
   for (const now of after.values()) {
@@ -83,11 +81,8 @@ function reattached(
   );
 }
 
-interface Move {
-  readonly key: string;
-  readonly name: string;
-  readonly within: string | null;
-}
+/** The name and the place that an object is to have. */
+type Move = Pick<Identified, 'key' | 'name' | 'within'>;
 
 /** Keeps the names that are in use while the steps are taken back one by one. */
 class UndoPath {

@@ -1,24 +1,24 @@
-import { displayName, identifier } from '../postgres/sql/quote.ts';
+import { displayName } from '../postgres/sql/quote.ts';
 import { without } from './affected-facts.ts';
-import { described, planBetween, statementsOf } from './changes.ts';
-import type { CatalogueIdentity, Identified } from './identity.ts';
+import { described, planBetween, retypedColumns, statementsOf } from './changes.ts';
+import { type CatalogueIdentity, type Identified, label, path } from './identity.ts';
 import { idsOfKept } from './in-place.ts';
-import { label, path } from './object-names.ts';
 import { type Delta, encodeId, type FactBase, type Plan, type StableId } from './pg-delta.ts';
-import { retypedColumns, valuesAsTheyWere } from './retyped.ts';
-import { fitToRows, type HasRows } from './runnable.ts';
+import { fitToRows, type HasRows, quoted, type TableName } from './runnable.ts';
 import type { Snapshot } from './schema-facts.ts';
-import { mayLose, takesAll } from './type-changes.ts';
+import { mayLose, takesAll, valuesAsTheyWere } from './type-changes.ts';
 import { compareUnmodeled } from './unmodeled.ts';
 
-/** A plan's statements as far as they run on the rows that are there, and what they leave out because of these, in sentences. */
-export interface WayBack {
-  readonly statements: string[];
-  readonly leftOut: string[];
-}
-
-/** Returns the plan's statements with two additions that PostgreSQL needs and the plan lacks. */
-export function rollbackStatements(plan: Plan, now: FactBase, before: FactBase, hasRows: HasRows): WayBack {
+/**
+ * Returns the plan's statements, as far as they run on the rows that are there, with two additions that PostgreSQL needs and the plan
+ * lacks; and what they leave out because of the rows, in sentences.
+ */
+export function rollbackStatements(
+  plan: Plan,
+  now: FactBase,
+  before: FactBase,
+  hasRows: HasRows,
+): { statements: string[]; leftOut: string[] } {
   const { actions, leftOut } = fitToRows(plan, before, hasRows);
   const fitted = { ...plan, actions };
   const statements = [
@@ -29,14 +29,11 @@ export function rollbackStatements(plan: Plan, now: FactBase, before: FactBase, 
   return { statements, leftOut };
 }
 
-export interface PartOfPlan {
-  readonly plan: Plan;
-  /** The names of objects that the plan leaves as they are: the command changed them in place, and no statement changes them back. */
-  readonly leftAsIs: string[];
-}
-
-/** Plans the way back without objects that it would have to drop and re-create although they still exist. */
-export function planBack(now: Sides, before: Sides): PartOfPlan {
+/**
+ * Plans the way back without objects that it would have to drop and re-create although they still exist: `leftAsIs` has their names.
+ * The command changed them in place, and no statement changes them back.
+ */
+export function planBack(now: Sides, before: Sides): { plan: Plan; leftAsIs: string[] } {
   const plan = planBetween(now.facts, before.facts);
   const kept = idsOfKept(plan, now.identity, before.identity);
   if (kept.size === 0) return { plan, leftAsIs: [] };
@@ -71,18 +68,11 @@ function withNewParents(ids: readonly StableId[], now: FactBase, before: FactBas
 function detaching({ actions }: Plan, now: FactBase, before: FactBase): string[] {
   return actions.flatMap(({ verb, destroys: [id] }) => {
     if (verb !== 'drop' || id?.kind !== 'table') return [];
-    const parent = now.get(id)?.payload.parentTable as Place | null | undefined;
+    const parent = now.get(id)?.payload.parentTable as TableName | null | undefined;
     if (!parent || !before.has({ kind: 'table', ...parent })) return [];
     return [`ALTER TABLE ${quoted(parent)} DETACH PARTITION ${quoted(id)}`];
   });
 }
-
-interface Place {
-  readonly schema: string;
-  readonly name: string;
-}
-
-const quoted = ({ schema, name }: Place) => `${identifier(schema)}.${identifier(name)}`;
 
 /** A plan begins each change of a relation's privileges with REVOKE ALL, which also revokes those on its columns. */
 function grantedOnColumns(plan: Plan, before: FactBase): string[] {
@@ -120,7 +110,7 @@ export function losses(
     if (object.within !== null && object.kind === 'column' && !now.identity.has(object.within)) continue;
     lost.push(words(label(object, before.identity)));
   }
-  for (const { object, from: now, to: then } of retypedColumns(rollback, (id) => described(id).object)) {
+  for (const { object, from: now, to: then } of retypedColumns(rollback)) {
     if (mayLose(then, now, 'expression')) lost.push(valuesAsTheyWere({ object, from: then, to: now }));
     if (!takesAll(now, then))
       lost.push(`values of ${object} that ${then} cannot hold: going back to it may fail or shorten them`);

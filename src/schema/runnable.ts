@@ -1,7 +1,10 @@
+import { IS_TABLE, QUALIFIED_NAME, RELATIONS_AND_SCHEMAS } from '../postgres/catalogue/user-objects.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { displayName, identifier } from '../postgres/sql/quote.ts';
+import type { CatalogueIdentity } from './identity.ts';
 import { type Action, encodeId, type FactBase, type Plan, type StableId } from './pg-delta.ts';
 
-/** Which tables hold rows now, under the names of before. A table that is not there holds none. */
+/** Tells which tables hold rows now, under the names of before. A table that is not there holds none. */
 export type HasRows = (table: TableName) => boolean;
 
 export interface TableName {
@@ -46,18 +49,17 @@ function onlyInPublication(sql: string): string {
   );
 }
 
-export interface Fitted {
-  readonly actions: Action[];
-  /** Parts that the statements leave out because of the rows, in sentences. */
-  readonly leftOut: string[];
-}
-
 /**
  * Makes a way back runnable on the rows that are there now: a column that must not be null comes back without that rule if its
  * table has rows, and a foreign key onto a table that lost its rows as NOT VALID.
  * @param before the schema to which the plan leads.
+ * @returns `leftOut`: the parts that the statements leave out because of the rows, in sentences.
  */
-export function fitToRows({ actions }: Plan, before: FactBase, hasRows: HasRows): Fitted {
+export function fitToRows(
+  { actions }: Plan,
+  before: FactBase,
+  hasRows: HasRows,
+): { actions: Action[]; leftOut: string[] } {
   const leftOut: string[] = [];
   const unfilled = new Set<string>();
   const fitted = actions.flatMap((action): Action[] => {
@@ -119,4 +121,52 @@ function tableOf(id: StableId): TableName | undefined {
   return 'table' in id && 'schema' in id ? { schema: id.schema, name: id.table } : undefined;
 }
 
-const quoted = ({ schema, name }: TableName) => `${identifier(schema)}.${identifier(name)}`;
+export const quoted = ({ schema, name }: TableName) => `${identifier(schema)}.${identifier(name)}`;
+
+const READABLE = `select c.oid::pg_catalog.text as oid, ${QUALIFIED_NAME} as name
+  from ${RELATIONS_AND_SCHEMAS}
+  where c.oid = any ($1::pg_catalog.oid[]) and ${IS_TABLE} and not pg_catalog.row_security_active(c.oid)
+    and pg_catalog.has_table_privilege(c.oid, 'SELECT') and pg_catalog.has_schema_privilege(n.oid, 'USAGE')`;
+
+/**
+ * Asks which tables have rows, if a way back depends on it. Tables that the role cannot read count as filled.
+ * @param session null: the database is not to be asked, and all its tables count as filled.
+ * @param now under the names of before; the session has the names of now.
+ */
+export async function tablesWithRows(
+  session: Session | null,
+  back: Plan,
+  before: FactBase,
+  now: CatalogueIdentity,
+): Promise<HasRows> {
+  const keys = keysByName(now);
+  const keyOf = ({ schema, name }: TableName) => keys.get(JSON.stringify([schema, name]));
+  const asked = new Set<string>();
+  fitToRows(back, before, (table) => {
+    const key = keyOf(table);
+    if (key !== undefined) asked.add(key);
+    return true;
+  });
+  const empty = session && asked.size > 0 ? await emptyAmong(session, asked) : new Set<string>();
+  return (table) => {
+    const key = keyOf(table);
+    return key !== undefined && !empty.has(key);
+  };
+}
+
+function keysByName(now: CatalogueIdentity): Map<string, string> {
+  const keys = new Map<string, string>();
+  for (const { key, kind, name, within } of now.values())
+    if (kind === 'table') keys.set(JSON.stringify([now.get(within ?? '')?.name, name]), key);
+  return keys;
+}
+
+async function emptyAmong(session: Session, keys: ReadonlySet<string>): Promise<Set<string>> {
+  const oids = [...keys].map((key) => key.slice(key.indexOf(':') + 1));
+  const empty = new Set<string>();
+  for (const { oid, name } of await session.query<{ oid: string; name: string }>(READABLE, [oids])) {
+    const [found] = await session.query<{ filled: boolean }>(`select exists (select from ${name}) as filled`);
+    if (found?.filled === false) empty.add(`pg_class:${oid}`);
+  }
+  return empty;
+}

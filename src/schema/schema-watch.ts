@@ -7,55 +7,21 @@ import type { ConnectionSettings } from '../postgres/connection/connection-setti
 import type { Comparison } from './compare-schemas.ts';
 import type { Failure, Request, Responses, ThreadMessage, VersionDifference } from './worker.ts';
 
-/** Reads one database's schema before a command and after it, in a thread of its own. It connects for each reading, and holds no session in between. */
-export interface SchemaWatch {
-  /** Reads the schema of this database and keeps it. @throws SafemigrateError as openSession does, or `SERVER` for a failed catalogue query. */
-  before(settings: ConnectionSettings, options?: { run?: string }): Promise<void>;
-  /** The fingerprint of the schema before, which can be compared with that of another database. */
-  fingerprint(): Promise<string>;
-  /**
-   * Reads the schema again and compares it with the schema before. May be called more than once.
-   * @param options.inUse others work in the database: nothing is locked, so there is no rollback SQL after renames.
-   */
-  after(options?: { inUse?: boolean }): Promise<Comparison>;
-  /** The changes from the schema before to that of another database, by names alone. */
-  describe(settings: ConnectionSettings): Promise<SchemaChange[]>;
-  /** The changes from the schema before to the same on another version, by names alone. @param settings of a superuser. */
-  upgraded(settings: ConnectionSettings): Promise<VersionDifference>;
-  /** Ends the thread at once, whatever it does: calls that have not returned yet throw `INTERRUPTED`. Idempotent. */
-  close(): Promise<void>;
-}
-
 const YOUNG_GENERATION_MB = 32;
-
-/** Starts the thread. */
-export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
-  const thread = new SchemaThread(audit);
-  return {
-    before: async (settings, { run } = {}) => {
-      await thread.ask({ kind: 'before', settings, run });
-    },
-    fingerprint: () => thread.ask({ kind: 'fingerprint' }),
-    after: ({ inUse = false } = {}) => thread.ask({ kind: 'after', inUse }),
-    describe: (settings) => thread.ask({ kind: 'describe', settings }),
-    upgraded: (settings) => thread.ask({ kind: 'upgraded', settings }),
-    close: () => thread.close(),
-  };
-}
 
 interface Pending {
   resolve(value: Responses[Request['kind']]): void;
   reject(error: Error): void;
 }
 
-/** Sends requests to the thread and matches its responses to them. */
-class SchemaThread {
+/** Reads one database's schema before a command and after it, in a thread of its own. It connects for each reading, and holds no session in between. */
+export class SchemaWatch {
   readonly #worker: Worker;
   readonly #pending = new Map<number, Pending>();
   #requests = 0;
   #ended: SafemigrateError | undefined;
 
-  constructor(audit: Audit | undefined) {
+  constructor(audit?: Audit) {
     this.#worker = new Worker(builtFile('schema/worker.js'), {
       name: 'safemigrate schema',
       // Most of what is read stays: with the default of 16 MB the garbage collector copies it again and again.
@@ -76,7 +42,40 @@ class SchemaThread {
     );
   }
 
-  ask<Kind extends Request['kind']>(request: Request & { kind: Kind }): Promise<Responses[Kind]> {
+  /** Reads the schema of this database and keeps it. @throws SafemigrateError as openSession does, or `SERVER` for a failed catalogue query. */
+  async before(settings: ConnectionSettings, { run }: { run?: string } = {}): Promise<void> {
+    await this.#ask({ kind: 'before', settings, run });
+  }
+
+  /** The fingerprint of the schema before, which can be compared with that of another database. */
+  fingerprint(): Promise<string> {
+    return this.#ask({ kind: 'fingerprint' });
+  }
+
+  /**
+   * Reads the schema again and compares it with the schema before. May be called more than once.
+   * @param options.inUse others work in the database: nothing is locked, so there is no rollback SQL after renames.
+   */
+  after({ inUse = false }: { inUse?: boolean } = {}): Promise<Comparison> {
+    return this.#ask({ kind: 'after', inUse });
+  }
+
+  /** The changes from the schema before to that of another database, by names alone. */
+  describe(settings: ConnectionSettings): Promise<SchemaChange[]> {
+    return this.#ask({ kind: 'describe', settings });
+  }
+
+  /** The changes from the schema before to the same on another version, by names alone. @param settings of a superuser. */
+  upgraded(settings: ConnectionSettings): Promise<VersionDifference> {
+    return this.#ask({ kind: 'upgraded', settings });
+  }
+
+  /** Ends the thread at once, whatever it does: calls that have not returned yet throw `INTERRUPTED`. Idempotent. */
+  async close(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  #ask<Kind extends Request['kind']>(request: Request & { kind: Kind }): Promise<Responses[Kind]> {
     const response = new Promise<Responses[Request['kind']]>((resolve, reject) => {
       if (this.#ended) return reject(this.#ended);
       this.#requests += 1;
@@ -85,10 +84,6 @@ class SchemaThread {
       this.#worker.postMessage({ id: this.#requests, request });
     });
     return response as Promise<Responses[Kind]>;
-  }
-
-  async close(): Promise<void> {
-    await this.#worker.terminate();
   }
 
   #settle(id: number, use: (pending: Pending) => void): void {

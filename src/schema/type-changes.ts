@@ -1,3 +1,4 @@
+import type { SchemaSection } from '../model/report.ts';
 import type { Conversion } from '../model/statement-actions.ts';
 
 /** Types in the order in which each takes every value of those before it. */
@@ -108,4 +109,32 @@ function sameOrWider(old: number[], wanted: number[]): boolean {
   const [oldLength, oldScale = 0] = old;
   if (oldLength === undefined || length === undefined) return false;
   return scale >= oldScale && length - scale >= oldLength - oldScale;
+}
+
+/** A column whose type changed, under its name from before; types as format_type writes them. */
+export interface Retyped {
+  readonly object: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Describes the values that the rollback SQL cannot restore. */
+export function valuesAsTheyWere({ object, from, to }: Retyped): string {
+  return `the values of ${object} as they were in ${from} (${to} now)`;
+}
+
+/** Removes the losses of changes that are known to lose nothing: the comparison itself only knows the types. */
+export function withoutLossOf(section: SchemaSection, harmless: readonly Retyped[]): SchemaSection {
+  if (harmless.length === 0) return section;
+  const objects = new Set(harmless.map(({ object }) => object));
+  const sentences = new Set(harmless.map(valuesAsTheyWere));
+  return {
+    ...section,
+    changes: section.changes.map((change) =>
+      change.verb === 'alter' && change.kind === 'column' && objects.has(change.object)
+        ? { ...change, dataLoss: false }
+        : change,
+    ),
+    rollbackLoses: section.rollbackLoses.filter((words) => !sentences.has(words)),
+  };
 }

@@ -1,12 +1,12 @@
 import { parentPort } from 'node:worker_threads';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { SchemaChange, SchemaSection } from '../model/report.ts';
-import type { AuditEntry } from '../postgres/connection/audit.ts';
+import type { Audit, AuditEntry } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { type Comparison, changesBetween, compareWith, fingerprint } from './compare-schemas.ts';
-import { reprintViews } from './reprint-views.ts';
+import { buildFactBase, encodeId, type Fact, type FactBase } from './pg-delta.ts';
 import { type Snapshot, takeSnapshot } from './schema-facts.ts';
 import { compareUnmodeled } from './unmodeled.ts';
 
@@ -53,13 +53,7 @@ export interface Failure {
 const STATEMENT_TIMEOUT_MS = 300_000;
 
 /** The schema before the command, and where it was read. */
-interface Before {
-  readonly settings: ConnectionSettings;
-  readonly run: string | undefined;
-  readonly schema: Snapshot;
-}
-
-let before: Before | undefined;
+let before: { settings: ConnectionSettings; run: string | undefined; schema: Snapshot } | undefined;
 
 if (parentPort) {
   const port = parentPort;
@@ -72,8 +66,6 @@ if (parentPort) {
     );
   });
 }
-
-type Audit = (entry: AuditEntry) => void;
 
 async function respond(request: Request, audit: Audit): Promise<Responses[Request['kind']]> {
   if (request.kind === 'before') {
@@ -113,6 +105,61 @@ async function compareVersions(schema: Snapshot, session: Session): Promise<Vers
     changes: changesBetween({ ...schema, facts }, other),
     unmodeled: compareUnmodeled(schema.unmodeled, other.unmodeled),
   };
+}
+
+const BEGIN = [
+  'BEGIN',
+  'SET LOCAL search_path = pg_catalog',
+  // Event triggers of the database would run for each view.
+  'SET LOCAL session_replication_role = replica',
+  'SAVEPOINT before',
+];
+const UNDO = 'ROLLBACK TO SAVEPOINT before';
+const PRINTED = "SELECT pg_get_viewdef('pg_temp.safemigrate_reprinted'::regclass) AS definition";
+
+/**
+ * Each version prints the same view in its own way, such as with fewer qualified names from 16 on. So views whose definitions differ
+ * are created from their old definitions on the new server, in a transaction that is rolled back, and printed there.
+ * @param session of a superuser, on the server that `after` was read from.
+ * @returns `before`, with these definitions. A view that cannot be created keeps its own.
+ */
+async function reprintViews(session: Session, before: FactBase, after: FactBase): Promise<FactBase> {
+  const printed = new Map<string, string>();
+  try {
+    await session.queryAll(BEGIN);
+    for (const { id, payload } of before.facts().filter(isView)) {
+      const definition = String(payload.def);
+      const now = after.get(id)?.payload.def;
+      if (now === undefined || now === definition) continue;
+      const again = await printAgain(session, definition);
+      if (again !== null) printed.set(encodeId(id), again);
+    }
+  } finally {
+    // A lost connection has rolled back by itself, and the error that is being thrown says so.
+    await session.query('ROLLBACK').catch(() => undefined);
+  }
+  const facts = before.facts().map((fact) => {
+    const definition = printed.get(encodeId(fact.id));
+    return definition === undefined ? fact : { ...fact, payload: { ...fact.payload, def: definition } };
+  });
+  return buildFactBase(facts, [...before.edges], before.source);
+}
+
+function isView({ id }: Fact): boolean {
+  return id.kind === 'view' || id.kind === 'materializedView';
+}
+
+/** @returns null if the server refuses the definition. */
+async function printAgain(session: Session, definition: string): Promise<string | null> {
+  const create = `CREATE TEMP VIEW safemigrate_reprinted AS ${definition.replace(/;\s*$/, '')}`;
+  try {
+    const [, rows] = await session.queryAll<{ definition: string }>([create, PRINTED, UNDO]);
+    return rows?.[0]?.definition ?? null;
+  } catch (error) {
+    if (sqlstateOf(error) === undefined) throw error;
+    await session.query(UNDO);
+    return null;
+  }
 }
 
 async function withSession<T>(

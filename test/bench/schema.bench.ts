@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { compareRelations, readRelations } from '../../src/observe/relations.ts';
 import { catalogueDigest } from '../../src/proof/catalogue-digest.ts';
-import { openSchemaWatch } from '../../src/schema/schema-watch.ts';
+import { SchemaWatch } from '../../src/schema/schema-watch.ts';
 import { type Scratch, scratch } from '../helpers/scratch.ts';
 import { recordRatios } from './figures.ts';
 
@@ -45,7 +45,7 @@ describe(`the reading of ${TABLES} tables`, () => {
     });
 
   const twice = async (migration: string, back: string) => {
-    const watch = await openSchemaWatch();
+    const watch = new SchemaWatch();
     await watch.before(database.settings);
     await database.session.query(migration);
     await watch.after();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AuditEntry } from '../../../src/postgres/connection/audit.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
-import { openSchemaWatch } from '../../../src/schema/schema-watch.ts';
+import { SchemaWatch } from '../../../src/schema/schema-watch.ts';
 import { DEPENDING, SCHEMA } from '../../helpers/every-kind.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
@@ -11,7 +11,7 @@ describe.each(VERSIONS)('on %d', (version) => {
     const clone = await scratch(version, 'CREATE TABLE public.t (a integer)');
     const target = await scratch(version, 'CREATE TABLE public.t (a integer, b text)');
     const audited: AuditEntry[] = [];
-    const watch = await openSchemaWatch((entry) => audited.push(entry));
+    const watch = new SchemaWatch((entry) => audited.push(entry));
     try {
       await watch.before(clone.settings);
       await clone.session.query('ALTER TABLE t RENAME TO u; ALTER TABLE u ADD COLUMN c integer');
@@ -35,7 +35,7 @@ describe.each(VERSIONS)('on %d', (version) => {
 
   test('no session of it stays in the database between its readings', async () => {
     const { session, settings, drop } = await scratch(version, 'CREATE TABLE public.t (a integer)');
-    const watch = await openSchemaWatch();
+    const watch = new SchemaWatch();
     const sessions = () =>
       session.query(
         "SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'safemigrate schema'",
@@ -55,7 +55,7 @@ describe.each(VERSIONS)('on %d', (version) => {
 
   test('an error in the thread reaches the caller, and the next request is answered', async () => {
     const { settings, drop } = await scratch(version, 'CREATE TABLE public.t (a integer)');
-    const watch = await openSchemaWatch();
+    const watch = new SchemaWatch();
     try {
       await expect(watch.fingerprint()).rejects.toThrow(
         'fingerprint: the schema before the command was not read',
@@ -74,7 +74,7 @@ describe.each(VERSIONS)('on %d', (version) => {
       'CREATE TABLE public.t (a integer); CREATE VIEW public.v AS SELECT a FROM public.t',
     );
     const holder = await openSession(settings, { purpose: 'test' });
-    const watch = await openSchemaWatch();
+    const watch = new SchemaWatch();
     try {
       await holder.query('BEGIN; LOCK TABLE public.t, public.v IN ACCESS EXCLUSIVE MODE');
       const reading = expect(watch.before(settings)).rejects.toMatchObject({ code: 'INTERRUPTED' });
@@ -95,7 +95,7 @@ describe.each(VERSIONS)('on %d', (version) => {
 
   test('a database that cannot be reached is a CONNECTION error', async () => {
     const { settings, drop } = await scratch(version);
-    const watch = await openSchemaWatch();
+    const watch = new SchemaWatch();
     await expect(watch.before({ ...settings, database: 'not there' })).rejects.toMatchObject({
       name: 'SafemigrateError',
       code: 'CONNECTION',
@@ -122,7 +122,7 @@ describe('a schema on another version', () => {
     const old = await scratch(14, VIEWS);
     const same = await scratch(18, VIEWS);
     const other = await scratch(18, VIEWS.replace('> 2000', '> 2001'));
-    const watch = await openSchemaWatch();
+    const watch = new SchemaWatch();
     try {
       await watch.before(old.settings);
       expect(await watch.describe(same.settings)).not.toEqual([]);
