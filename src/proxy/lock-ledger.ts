@@ -94,9 +94,9 @@ export class LockLedger {
     } else this.#unread.push(begun);
   }
 
-  /** Its locks are gone, and those of everything unread. */
-  failed({ statement, lockSource }: BegunStatement): void {
-    this.#report([statement], lockSource === 'sampled' ? 'sampled' : 'unknown', null);
+  /** Its locks are gone, and those of everything unread. Of one that was suspended before they may have been read. */
+  failed({ statement, lockSource, inLedger }: BegunStatement): void {
+    if (!inLedger) this.#report([statement], lockSource === 'sampled' ? 'sampled' : 'unknown', null);
     this.#giveUpUnread();
   }
 

@@ -156,6 +156,16 @@ describe('a session of the proxy', () => {
     expect(outcomesOf(events)).toEqual([['select 1', '42P05']]);
   });
 
+  test.each([[[]], [[0, 4, 8, 12, 16, 20, 24, 28]]])(
+    'reports the locks of a statement once that was suspended when the session ended (%j)',
+    async (choices) => {
+      const suspended = Buffer.concat([serialize.bind({}), serialize.execute({ rows: 1 })]);
+      const { events } = await run([parse('select 1'), suspended, prepared('begin')], 'exact', { choices });
+      const reported = events.flatMap((event) => (event.type === 'locks' ? event.statements : []));
+      expect(reported.map(({ sql }) => sql).sort()).toEqual(['begin', 'select 1']);
+    },
+  );
+
   test('begins no statement once the server has gone', async () => {
     const { events, ended } = await run([prepared('select 1')], 'exact', { lost: 'server', choices: [44] });
     expect(ended).toBe(true);
