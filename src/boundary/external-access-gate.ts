@@ -1,4 +1,4 @@
-import { externalAccessObjects } from '../database/external-access.ts';
+import { externalAccessObjects } from '../database/inspect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { PostgresError } from '../postgres/protocol/messages.ts';
 import { mayRunUserCode, nameOfStatement, outsideMadeBy } from '../postgres/sql/classify-statement.ts';

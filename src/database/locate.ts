@@ -3,8 +3,7 @@ import type { ConnectionSettings } from '../postgres/connection/connection-setti
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import { parseDotenv } from '../postgres/connection/dotenv.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
-
-import { DEFAULT_URL_VARIABLE } from './url-variable.ts';
+import { DEFAULT_URL_VARIABLE } from './target.ts';
 
 export interface Located {
   readonly settings: ConnectionSettings;

@@ -45,18 +45,6 @@ SELECT r.rolsuper AS superuser, r.rolcreatedb AS createdb, r.rolreplication AS r
                                    ELSE 'pg_stop_backup(boolean, boolean)' END, 'EXECUTE') AS stops
   FROM pg_roles r WHERE r.rolname = current_user`;
 
-interface Row {
-  superuser: boolean;
-  createdb: boolean;
-  replication: boolean;
-  statistics: boolean;
-  signals: boolean;
-  settings: boolean;
-  data: boolean;
-  starts: boolean;
-  stops: boolean;
-}
-
 /** Version 15 renamed the backup functions. */
 const BACKUP_RENAMED = 150000;
 
@@ -67,7 +55,16 @@ const BACKUP_RENAMED = 150000;
 export async function readPrivileges(session: Session, target: Target): Promise<Privilege[]> {
   const { server, role, database } = target;
   const renamed = server.versionNum >= BACKUP_RENAMED;
-  const [row] = await session.query<Row>(RIGHTS, [renamed]);
+  type Right =
+    | 'createdb'
+    | 'replication'
+    | 'statistics'
+    | 'signals'
+    | 'settings'
+    | 'data'
+    | 'starts'
+    | 'stops';
+  const [row] = await session.query<Record<Right | 'superuser', boolean>>(RIGHTS, [renamed]);
   if (!row) throw new Error('the role of the session does not exist');
   const name = identifier(role.name);
   const member = (of: string) => ({ grant: `GRANT ${of} TO ${name};`, revoke: `REVOKE ${of} FROM ${name};` });

@@ -58,8 +58,10 @@ export interface ServerAccounts {
 
 // Autovacuum writes statistics only, and parallel workers belong to a session that is listed by itself.
 const VISITORS = `
-SELECT a.pid, a.datid::int8 AS database, to_json(a.backend_start) #>> '{}' AS "startedAt",
-       host(a.client_addr) AS address, a.client_port AS port, coalesce(a.backend_type = 'walsender', false) AS "isWalsender"
+SELECT a.pid, a.datid::int8::float8 AS database, to_json(a.backend_start) #>> '{}' AS "startedAt",
+       CASE WHEN a.client_addr IS NOT NULL AND a.client_port IS NOT NULL
+            THEN json_build_object('address', host(a.client_addr), 'port', a.client_port) END AS client,
+       coalesce(a.backend_type = 'walsender', false) AS "isWalsender"
   FROM pg_stat_activity a
  WHERE a.datid IS NOT NULL AND a.pid <> pg_backend_pid()
    AND coalesce(a.backend_type, 'client backend') NOT IN ('autovacuum worker', 'parallel worker')`;
@@ -69,7 +71,7 @@ const NOW = `SELECT to_json(clock_timestamp()) #>> '{}' AS now, current_setting(
 const WALSENDER_BLOCKS = `SELECT sum(coalesce(hits, 0) + coalesce(reads, 0))::float8 AS blocks
   FROM pg_stat_io WHERE backend_type = 'walsender' AND object = 'relation'`;
 const DATABASES = `
-SELECT datid::int8 AS oid, datname AS name, sessions::float8, sessions_killed::float8 AS terminated,
+SELECT datid::int8::float8 AS oid, datname AS name, sessions::float8, sessions_killed::float8 AS terminated,
        (tup_inserted + tup_updated + tup_deleted)::float8 AS "rowsWritten", stats_reset::text AS "resetAt"
   FROM pg_stat_database WHERE datname IS NOT NULL`;
 const OWN_DATABASE = `
@@ -78,15 +80,6 @@ SELECT (n_tup_ins + n_tup_upd + n_tup_del)::float8 AS "largeObjectRows",
   (SELECT count(*)::int FROM pg_prepared_xacts WHERE database = current_database()) AS prepared,
   current_setting('track_counts')::bool AS "countsRows"
   FROM pg_stat_sys_tables WHERE relid = 'pg_largeobject'::regclass`;
-
-interface VisitorRow {
-  pid: number;
-  database: string;
-  startedAt: string | null;
-  address: string | null;
-  port: number | null;
-  isWalsender: boolean;
-}
 
 const WITH_IO_STATISTICS = 160_000;
 
@@ -99,11 +92,11 @@ export async function readAccounts(session: Session, { wait }: { wait: boolean }
   const [[now] = []] = (await session.queryAll([NOW])) as [
     { now: string; version: number; configuredAt: string }[],
   ];
-  const rows = await session.query<VisitorRow>(VISITORS);
+  const visitors = await session.query<Visitor>(VISITORS);
   const isCurrent = (now?.version ?? 0) >= 150_000 || (wait && (await areCountersCurrent(session)));
   const io = (now?.version ?? 0) >= WITH_IO_STATISTICS ? [WALSENDER_BLOCKS] : [];
   const [databases, [own] = [], [used] = []] = (await session.queryAll([DATABASES, OWN_DATABASE, ...io])) as [
-    (Omit<DatabaseAccount, 'ownSessions'> & { oid: string })[],
+    (Omit<DatabaseAccount, 'ownSessions'> & { oid: number })[],
     Pick<ServerAccounts, 'largeObjectRows' | 'sequenceAccesses' | 'prepared' | 'countsRows'>[],
     { blocks: number | null }[]?,
   ];
@@ -116,19 +109,14 @@ export async function readAccounts(session: Session, { wait }: { wait: boolean }
     isCurrent,
     configuredAt: now.configuredAt,
     walsenderBlocks: io.length === 0 ? null : (used?.blocks ?? 0),
-    visitors: rows.filter(({ pid }) => !ours.has(pid)).map(visitorOf),
+    visitors: visitors.filter(({ pid }) => !ours.has(pid)),
     databases: new Map(
       databases.map(({ oid, ...account }) => [
-        Number(oid),
+        oid,
         { ...account, ownSessions: ownSessionsOpened({ address, database: account.name }) },
       ]),
     ),
   };
-}
-
-function visitorOf({ pid, database, startedAt, address, port, isWalsender }: VisitorRow): Visitor {
-  const client = address === null || port === null ? null : { address, port };
-  return { pid, database: Number(database), startedAt, client, isWalsender };
 }
 
 // A collector that is busy may write its file a little before it has read what was sent to it by then.

@@ -6,7 +6,7 @@ import {
 } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName } from '../postgres/sql/quote.ts';
-import type { Holder, OpenTransaction, RelationCounters, Standby, TrafficReading } from './traffic.ts';
+import type { Holder, RelationCounters, Situation, Standby, TrafficReading } from './traffic.ts';
 
 const OURS = "coalesce(a.application_name, '') LIKE 'safemigrate %' OR a.pid = pg_backend_pid()";
 
@@ -22,22 +22,23 @@ WITH d AS MATERIALIZED (SELECT * FROM pg_stat_database WHERE datname = current_d
 SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs",
   (SELECT (d.xact_commit + d.xact_rollback)::float8 FROM d) AS transactions,
   (SELECT extract(epoch FROM coalesce(d.stats_reset, least(b.stats_reset, r.stats_reset, w.stats_reset)))::float8 * 1000
-     FROM d, pg_stat_bgwriter b, pg_stat_archiver r, pg_stat_wal w) AS since,
-  current_setting('max_connections')::int AS max,
-  current_setting('superuser_reserved_connections')::int
-    + coalesce(current_setting('reserved_connections', true)::int, 0) AS reserved,
+     FROM d, pg_stat_bgwriter b, pg_stat_archiver r, pg_stat_wal w) AS "countedSinceMs",
+  json_build_object('max', current_setting('max_connections')::int,
+    'reserved', current_setting('superuser_reserved_connections')::int
+      + coalesce(current_setting('reserved_connections', true)::int, 0),
+    'open', (SELECT count(*) FROM activity a
+              WHERE a.datid IS NOT NULL AND coalesce(a.backend_type, 'client backend') = 'client backend'
+                AND NOT (${OURS}))) AS sessions,
   (SELECT count(*)::int FROM activity a
-    WHERE a.datid IS NOT NULL AND coalesce(a.backend_type, 'client backend') = 'client backend'
-      AND NOT (${OURS})) AS open,
-  (SELECT count(*)::int FROM activity a WHERE a.datid IS NOT NULL AND a.query = '<insufficient privilege>') AS hidden,
+    WHERE a.datid IS NOT NULL AND a.query = '<insufficient privilege>') AS "hiddenSessions",
   (SELECT json_build_object('ageMs', extract(epoch FROM clock_timestamp() - a.xact_start) * 1000,
                             'application', a.application_name, 'state', a.state)
      FROM activity a, d
     WHERE a.datid = d.datid AND a.backend_type = 'client backend' AND a.xact_start IS NOT NULL AND NOT (${OURS})
-    ORDER BY a.xact_start LIMIT 1) AS oldest,
+    ORDER BY a.xact_start LIMIT 1) AS "oldestTransaction",
   (SELECT json_build_object('count', count(*),
                             'oldestMs', extract(epoch FROM clock_timestamp() - min(p.prepared)) * 1000)
-     FROM pg_prepared_xacts p WHERE p.database = current_database()) AS prepared,
+     FROM pg_prepared_xacts p WHERE p.database = current_database()) AS "preparedTransactions",
   (SELECT coalesce(json_agg(json_build_object(
             'name', w.application_name, 'seen', w.state IS NOT NULL,
             'synchronous', coalesce(w.sync_state, 'async') <> 'async',
@@ -46,13 +47,13 @@ SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs",
      FROM pg_stat_replication w
     WHERE coalesce(w.state, 'streaming') IN ('streaming', 'catchup')) AS standbys,
   ARRAY(SELECT s.slot_name::text FROM pg_replication_slots s
-         WHERE NOT s.active AND NOT s.temporary ORDER BY s.slot_name) AS slots,
+         WHERE NOT s.active AND NOT s.temporary ORDER BY s.slot_name) AS "inactiveSlots",
   ARRAY(SELECT s.slot_name::text FROM pg_replication_slots s
          WHERE s.database = current_database() AND NOT s.temporary ORDER BY s.slot_name) AS "logicalSlots",
-  current_setting('max_locks_per_transaction')::int
-    * (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int) AS "lockCapacity",
-  (SELECT count(*)::int FROM pg_locks k
-    WHERE NOT k.fastpath AND k.pid IS DISTINCT FROM pg_backend_pid()) AS "locksHeld"`;
+  json_build_object('capacity', current_setting('max_locks_per_transaction')::int
+      * (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int),
+    'held', (SELECT count(*) FROM pg_locks k
+              WHERE NOT k.fastpath AND k.pid IS DISTINCT FROM pg_backend_pid())) AS "lockTable"`;
 
 // The view pg_stat_user_tables says the same of tables, and leaves out whose partition one is.
 const COUNTERS = `
@@ -91,56 +92,28 @@ SELECT DISTINCT ON (l.relation, l.mode) n.nspname AS schema, c.relname AS name, 
    AND coalesce(a.xact_start, p.prepared) IS NOT NULL AND (l.pid IS NULL OR NOT (${OURS}))
  ORDER BY l.relation, l.mode, coalesce(a.xact_start, p.prepared)`;
 
-interface SituationRow {
-  atMs: number;
-  transactions: number | null;
-  since: number | null;
-  max: number;
-  reserved: number;
-  open: number;
-  hidden: number;
-  oldest: OpenTransaction | null;
-  prepared: { count: number; oldestMs: number | null };
-  standbys: (Standby & { seen: boolean })[];
-  slots: string[];
-  logicalSlots: string[];
-  lockCapacity: number;
-  locksHeld: number;
-}
-
-interface CountersRow extends Omit<RelationCounters, 'partitionOf'> {
-  schema: string;
-  name: string;
-  parentSchema: string | null;
-  parent: string | null;
-}
-
-type HolderRow = Omit<Holder, 'relation'> & { schema: string; name: string };
+type Named = { schema: string; name: string };
+type Readings = [
+  (Omit<Situation, 'standbys'> &
+    Pick<TrafficReading, 'atMs' | 'countedSinceMs' | 'transactions'> & {
+      standbys: (Standby & { seen: boolean })[];
+    })[],
+  (Named & Omit<RelationCounters, 'partitionOf'> & { parentSchema: string | null; parent: string | null })[],
+  (Named & Omit<Holder, 'relation'>)[],
+  (Named & { tableSchema: string; table: string })[],
+];
 
 /** Reads the statistics of the session's database once: queries that only read catalogues and shared memory. */
 export async function readTraffic(session: Session): Promise<TrafficReading> {
   const [[now] = [], counters, holders, indexes] = (await session.queryAll([
     ...[SITUATION, COUNTERS, HOLDERS, INDEXES],
-  ])) as [
-    SituationRow[],
-    CountersRow[],
-    HolderRow[],
-    { schema: string; name: string; tableSchema: string; table: string }[],
-  ];
+  ])) as Readings;
   if (!now) throw new Error('a query without FROM had no row');
+  const { standbys } = now;
   return {
-    atMs: now.atMs,
-    countedSinceMs: now.since,
-    transactions: now.transactions,
+    ...now,
     ownTransactions: session.transactions,
-    sessions: { open: now.open, max: now.max, reserved: now.reserved },
-    hiddenSessions: now.hidden,
-    oldestTransaction: now.oldest,
-    preparedTransactions: now.prepared,
-    standbys: now.standbys.every(({ seen }) => seen) ? now.standbys.map(({ seen, ...each }) => each) : null,
-    inactiveSlots: now.slots,
-    logicalSlots: now.logicalSlots,
-    lockTable: { capacity: now.lockCapacity, held: now.locksHeld },
+    standbys: standbys.every(({ seen }) => seen) ? standbys.map(({ seen, ...each }) => each) : null,
     relations: new Map(
       counters.map(({ schema, name, parentSchema, parent, ...counted }) => [
         displayName(schema, name),

@@ -3,8 +3,9 @@ import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { isSocketFolder } from '../postgres/connection/link.ts';
 import { withSession } from '../postgres/session-helpers.ts';
+import { readServerIdentity, type ServerIdentity } from './server-identity.ts';
 
-/** How a connection of the command relates to the target. */
+/** The relation of a connection of the command to the target. */
 export type SameTargetVerdict =
   | { readonly kind: 'same' }
   /** Another database on the target's server. */
@@ -17,17 +18,11 @@ export type Compare = (settings: ConnectionSettings) => Promise<SameTargetVerdic
 const CONNECT_TIMEOUT_S = '3';
 
 // The start time distinguishes a server from its standbys and file-level copies, which have the same identifier and OIDs.
-const IDENTITY = `SELECT pg_catalog.pg_postmaster_start_time()::pg_catalog.text AS started,
-       (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())::pg_catalog.int8 AS oid,
-       CASE WHEN pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE') THEN 1 END AS control`;
-const SYSTEM_IDENTIFIER =
-  'SELECT system_identifier::pg_catalog.text AS id FROM pg_catalog.pg_control_system()';
+const DATABASE_OID =
+  'SELECT oid::pg_catalog.int8::pg_catalog.float8 AS oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()';
 
-interface Identity {
-  readonly started: string;
-  readonly oid: string;
-  readonly systemIdentifier: string | null;
-}
+/** The server, and the OID of the database. */
+type Identity = Pick<ServerIdentity, 'startedAt' | 'systemIdentifier'> & { readonly oid: number };
 
 /** Compares by text if that is enough, else by queries on both servers; each connection is compared once. */
 export function comparer(target: ConnectionSettings, signal?: AbortSignal): Compare {
@@ -88,7 +83,7 @@ async function compareByConnecting(
 
 function compareIdentities(theirs: Identity, own: Identity): SameTargetVerdict {
   const bothKnown = theirs.systemIdentifier !== null && own.systemIdentifier !== null;
-  if (theirs.started === own.started) return { kind: theirs.oid === own.oid ? 'same' : 'other-database' };
+  if (theirs.startedAt === own.startedAt) return { kind: theirs.oid === own.oid ? 'same' : 'other-database' };
   if (bothKnown && theirs.systemIdentifier === own.systemIdentifier)
     return { kind: 'undecided', reason: "it names a standby or a copy of the target's server" };
   return { kind: 'other-server' };
@@ -104,8 +99,8 @@ async function identify(settings: ConnectionSettings, signal: AbortSignal | unde
     ...(signal === undefined ? {} : { signal }),
   });
   return withSession(opening, async (session) => {
-    const [row] = await session.query<{ started: string; oid: string; control: number | null }>(IDENTITY);
-    const control = row?.control ? await session.query<{ id: string }>(SYSTEM_IDENTIFIER) : [];
-    return { started: row?.started ?? '', oid: row?.oid ?? '', systemIdentifier: control[0]?.id ?? null };
+    const server = await readServerIdentity(session);
+    const [row] = await session.query<{ oid: number }>(DATABASE_OID);
+    return { ...server, oid: row?.oid ?? 0 };
   });
 }

@@ -1,3 +1,4 @@
+import type { TargetSection } from '../model/report.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 
 /** Facts about the target. It has no open connection. */
@@ -64,4 +65,29 @@ export interface DatabaseFacts {
   readonly tablespace: string;
   /** Objects through which its statements can reach other systems: `extension dblink`, … */
   readonly externalAccess: readonly string[];
+}
+
+/** The environment variable that names the target if no other one is given. */
+export const DEFAULT_URL_VARIABLE = 'DATABASE_URL';
+
+/** Builds the report's target section, which has no password. */
+export function describeTarget(
+  { settings, source, server, database }: Target,
+  found: Pick<TargetSection, 'changes' | 'unchanged' | 'sessions'>,
+  { touched, origin }: Pick<TargetSection, 'touched' | 'origin'>,
+): TargetSection {
+  const [address] = settings.hosts;
+  return {
+    host: address?.host ?? '',
+    port: address?.port ?? 0,
+    database: database.name,
+    serverVersion: server.version,
+    sizeBytes: database.sizeBytes,
+    source,
+    origin,
+    changes: found.changes,
+    unchanged: found.unchanged,
+    sessions: found.sessions,
+    touched,
+  };
 }

@@ -1,5 +1,5 @@
 import { describeIsolation } from '../command/sandbox/command-sandbox.ts';
-import { describeTarget } from '../database/target-section.ts';
+import { describeTarget } from '../database/target.ts';
 import type { CommandIsolation, TargetSection } from '../model/report.ts';
 import type { Audit, AuditEntry } from '../postgres/connection/audit.ts';
 import type { RehearsalPlan } from './plan.ts';

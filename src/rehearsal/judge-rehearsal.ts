@@ -5,7 +5,7 @@ import { commandWithoutSecrets } from '../command/command-secrets.ts';
 import { describeCommand } from '../command/command-section.ts';
 import { describeIsolation } from '../command/sandbox/command-sandbox.ts';
 import { mergeAttempts } from '../command/sandbox/outside-attempts.ts';
-import { describeTarget } from '../database/target-section.ts';
+import { describeTarget } from '../database/target.ts';
 import { reachJudgement } from '../hazards/judgement.ts';
 import type { CommandSection, Report } from '../model/report.ts';
 import type { DataLoss } from '../observe/data-loss.ts';

@@ -1,6 +1,6 @@
 import { CLONE_SETTINGS } from '../clone/clone-settings.ts';
 import type { Interrupts } from '../command/run-command.ts';
-import { DEFAULT_URL_VARIABLE } from '../database/url-variable.ts';
+import { DEFAULT_URL_VARIABLE } from '../database/target.ts';
 import type { Emit } from '../events.ts';
 import { POLICY_SETTINGS } from '../hazards/policy-settings.ts';
 import type { Audit } from '../postgres/connection/audit.ts';

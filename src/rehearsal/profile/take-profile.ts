@@ -1,9 +1,7 @@
 import { readDiskSpace } from '../../database/data-folders.ts';
 import { visitTarget } from '../../database/inspect.ts';
 import type { Located } from '../../database/locate.ts';
-import { readAccess } from '../../database/read-access.ts';
-import { readPlannerStatistics } from '../../database/read-planner-statistics.ts';
-import { readRelationSizes } from '../../database/read-relation-sizes.ts';
+import { readAccess, readPlannerStatistics, readRelationSizes } from '../../database/read-for-profile.ts';
 import { readTraffic } from '../../database/read-traffic.ts';
 import { type TargetTraffic, trafficBetween } from '../../database/traffic.ts';
 import { plural } from '../../format.ts';
