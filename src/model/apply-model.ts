@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { milliseconds, time } from './measures.ts';
 import { statementSection, transactionOutcome, transactionSection } from './statement-model.ts';
 
-/** What the guardrails did while the command ran on the target. */
+/** Work of the guardrails while the command ran on the target. */
 export const duringSection = z.object({
   /**
    * Statements that failed because of a lock and were sent again without the command noticing: alone, or together with the
@@ -14,7 +14,7 @@ export const duringSection = z.object({
       sql: z.string(),
       /** Number of failed attempts. */
       failed: z.int(),
-      /** Why they failed. */
+      /** Reasons why they failed. */
       causes: z.array(z.enum(['lock-timeout', 'deadlock'])),
       /** Sum of the pauses between the attempts. */
       pausedMs: milliseconds,
@@ -36,7 +36,7 @@ export const duringSection = z.object({
       reason: z.enum(['max-blocked', 'max-waiting', 'connections']),
       /** Number of blocked sessions. */
       waiting: z.int(),
-      /** How long the longest-blocked session had waited. */
+      /** Time that the longest-blocked session had waited. */
       waitedMs: milliseconds,
     }),
   ),
@@ -75,7 +75,7 @@ export const duringSection = z.object({
       state: z.string().nullable(),
       /** Its current or last query. */
       query: z.string().nullable(),
-      /** When its transaction started. */
+      /** Time at which its transaction started. */
       since: z.string().nullable(),
       /** The statement that was blocked. */
       blocked: z.string(),
@@ -83,7 +83,7 @@ export const duringSection = z.object({
       ended: z.boolean(),
     }),
   ),
-  /** How long statements were held back: by `safemigrate pause`, and until standbys had caught up. */
+  /** Time for which statements were held back: by `safemigrate pause`, and until standbys had caught up. */
   pausedMs: milliseconds,
   /** Time for which statements were held back until standbys had caught up. */
   laggedMs: milliseconds,
@@ -108,7 +108,7 @@ export const applySection = z.object({
    * it was rolled back. `partly`: the target was changed, or may have been, but not as rehearsed.
    */
   outcome: z.enum(['applied', 'refused', 'failed', 'partly']),
-  /** Why the outcome is this one, in sentences; empty if it was applied. */
+  /** Reasons why the outcome is this one, in sentences; empty if it was applied. */
   reasons: z.array(z.string()),
   /** The run id of the rehearsal that the apply relies on. */
   rehearsal: z.string(),
@@ -129,7 +129,7 @@ export const applySection = z.object({
   startedAt: time.nullable(),
   /** End of the last attempt; null: the command was not started. */
   finishedAt: time.nullable(),
-  /** How the last attempt of the command ended. */
+  /** End of the last attempt of the command. */
   command: z
     .object({
       /** Exit code; null: a signal ended the command. */
@@ -166,7 +166,7 @@ export const applySection = z.object({
           cause: z.enum(['lock', 'deadlock', 'watchdog', 'other']),
         })
         .nullable(),
-      /** Those statements of `apply.committed` that this attempt sent. */
+      /** Statements of `apply.committed` that this attempt sent. */
       committed: z.array(z.int()),
       /** The pause before the next attempt; null: there was none. */
       pausedMs: milliseconds.nullable(),
@@ -239,13 +239,13 @@ export const applySection = z.object({
 export const swapSection = z.object({
   /** `refused`: nothing was changed. `undone`: the target was closed for a while, and is as before. */
   outcome: z.enum(['swapped', 'undone', 'refused']),
-  /** Why the outcome is this one, in sentences; empty if it was swapped. */
+  /** Reasons why the outcome is this one, in sentences; empty if it was swapped. */
   reasons: z.array(z.string()),
   /** The new name of the original database. */
   original: z.string().nullable(),
-  /** How long the original is to be kept (ISO 8601); null if no time was given. */
+  /** Time until which the original is to be kept (ISO 8601); null if no time was given. */
   keepUntil: z.string().nullable(),
-  /** How long no session could connect to the target. */
+  /** Time for which no session could connect to the target. */
   stallMs: milliseconds.nullable(),
   /** Number of sessions on the target that were terminated. */
   sessionsEnded: z.int(),

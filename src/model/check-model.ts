@@ -14,11 +14,11 @@ export const hazard = z.object({
   statement: z.int().nullable(),
   /** Qualified name of the relation; null: it is about no single relation. */
   relation: z.string().nullable(),
-  /** What is wrong, in a sentence. */
+  /** The finding, in a sentence. */
   message: z.string(),
   /** Measured facts behind it. */
   evidence: z.string(),
-  /** What to do instead. */
+  /** Advice: a sentence that says what to do instead, and statements below it. */
   advice: z.string(),
   /** The policy accepts it, so that it does not make the rehearsal fail. */
   allowed: z.boolean(),
@@ -72,7 +72,7 @@ export const queriesSection = z.object({
       applicationQuery.extend({
         /** Qualified name of the table. */
         relation: z.string(),
-        /** Those that have no default, must have a value, and are not named by the INSERT; or those of `constraint`. */
+        /** Columns that have no default, must have a value, and are not named by the INSERT; or those of `constraint`. */
         columns: z.array(z.string()),
         /** The new CHECK or foreign key that it violated, tried on the clone with the values of an existing row. */
         constraint: z.string().optional(),
@@ -144,7 +144,7 @@ export const furtherRunSection = z.object({
     z.object({
       /** The statement or function that was refused. */
       what: z.string(),
-      /** Why it was refused. */
+      /** Reason why it was refused. */
       why: z.string(),
     }),
   ),

@@ -77,13 +77,13 @@ export const dataSection = z.object({
         rows: z.int().nullable(),
         /** Rows that were compared; 0: they could not be. */
         compared: z.int(),
-        /** Of those, the ones that had a value before. */
+        /** The rows among them that had a value before. */
         values: z.int(),
         /** Values that are null now. */
         becameNull: z.int(),
         /** Values that are others now; null: the two types have no text in common, or the table has no primary key to compare by. */
         changed: z.int().nullable(),
-        /** How many different values there were among those compared, and how many there are of them now. */
+        /** Number of different values among those compared, before the command. */
         distinctBefore: z.int(),
         /** Number of different values after the command, among the rows compared. */
         distinctAfter: z.int(),

@@ -13,7 +13,7 @@ const openTransaction = z.object({
 });
 
 /**
- * What would happen on the target, estimated from what was measured on the clone and from the target's own statistics.
+ * Effects on the target, estimated from what was measured on the clone and from the target's own statistics.
  * Rates are those between two readings, before and after the rehearsal. If the readings were less than 2 s apart, or no session could
  * connect in between, each rate is the larger one of that and of the average since the statistics were reset, provided that this
  * was at least a day ago.

@@ -27,7 +27,7 @@ export interface HazardFacts {
   readonly catalogue: CatalogueFacts;
   /** The second run of the command (--rerun); null if there was none. */
   readonly rerun: { readonly statements: readonly Pick<StatementSection, 'sql'>[] } | null;
-  /** By relation; null if the target's traffic was not sampled. */
+  /** Traffic by relation; null if that of the target was not sampled. */
   readonly traffic: ReadonlyMap<string, RelationTraffic> | null;
   /** Kinds of transactions that were seen on the target or are in the profile; missing: none were recorded. */
   readonly recorded?: readonly RecordedTransaction[] | undefined;
@@ -41,7 +41,7 @@ export interface HazardFacts {
 export interface RelationTraffic {
   readonly readsPerSecond: number;
   readonly writesPerSecond: number;
-  /** Of the writes; missing: not known. */
+  /** Part of the writes; missing: not known. */
   readonly insertsPerSecond?: number;
 }
 
@@ -81,7 +81,7 @@ export interface CatalogueFacts {
   /** The database or the role has a lock_timeout of its own that is not 0. */
   readonly lockTimeoutByDefault: boolean;
   /**
-   * What runs a function that acts on the server, if the clone is in the target's server and the command may have run it
+   * Objects that run a function which acts on the server, if the clone is in the target's server and the command may have run it
    * unnoticed.
    */
   readonly actsOnServer: readonly ActingObject[];
@@ -109,7 +109,7 @@ export interface ActingObject {
 export interface DroppedFacts {
   /** The object that it was dropped with: the table of an index, the column of a constraint. null: it was dropped by itself. */
   readonly goneWith: string | null;
-  /** For a constraint: another one with the same definition that its table has afterwards. */
+  /** Another constraint with the same definition that the table has afterwards; null for other objects. */
   readonly keptAs: string | null;
 }
 
@@ -124,7 +124,7 @@ export interface OrphanFacts {
 
 /** Definitions and properties that changed or are gone, under the names of before. */
 export interface DefinitionFacts {
-  /** By name, `public.f(integer)`: what pg_get_functiondef() returned before and after; null: it is gone. */
+  /** Definitions by name, `public.f(integer)`, as pg_get_functiondef() gave them before and after; null: it is gone. */
   readonly functions: ReadonlyMap<string, { readonly before: string; readonly after: string | null }>;
   /** Column defaults by column, `public.orders.status`, of columns that there still are. */
   readonly defaults: ReadonlyMap<
@@ -132,7 +132,7 @@ export interface DefinitionFacts {
     {
       readonly before: string;
       readonly after: string | null;
-      /** Of the column, after the command. */
+      /** The column is NOT NULL after the command. */
       readonly notNull: boolean;
       /** The column is a generated or an identity column after the command. */
       readonly generated: boolean;
@@ -154,7 +154,7 @@ export const NO_DEFINITIONS: DefinitionFacts = {
   unenforced: [],
 };
 
-/** What the changes mean for others, as the clone shows it after the command. */
+/** Effects of the changes on others, as the clone shows them after the command. */
 export interface EffectFacts {
   readonly unanalyzed: readonly Unanalyzed[];
   readonly brokenFunctions: readonly BrokenFunction[];
@@ -171,16 +171,16 @@ export const NO_EFFECTS: EffectFacts = {
   published: [],
 };
 
-/** How many other relations a schema has at least, and which share of them a role may use, so that it is expected to use a new one. */
+/** Least number of other relations in a schema, and share of them that a role may use, for it to be expected to use a new one. */
 export const EXPECTED_GRANTS = { relations: 3, share: 0.9 } as const;
 
 /** A role that may use the other relations of the schema, and not a new one. */
 export interface MissingGrant {
   readonly relation: string;
   readonly role: string;
-  /** That it has on the others: `SELECT`. */
+  /** Privileges that it has on the others: `SELECT`. */
   readonly privileges: readonly string[];
-  /** How many others there are. */
+  /** Number of the others. */
   readonly siblings: number;
   readonly owner: string;
   /** Other roles whose new tables would give it privileges (ALTER DEFAULT PRIVILEGES). */
@@ -194,7 +194,7 @@ export interface NewRelation {
   readonly relation: string;
   /** Without quotes. */
   readonly schema: string;
-  /** What others than its owner may do with it; `PUBLIC` is a role here. */
+  /** Privileges of others than its owner; `PUBLIC` is a role here. */
   readonly grants: readonly { readonly role: string; readonly privileges: readonly string[] }[];
 }
 
@@ -221,7 +221,7 @@ export interface BrokenFunction {
   readonly names: string;
   /** The schema of what had the name; of a column, its table. */
   readonly within: string;
-  /** What the server says of the use. */
+  /** Message of the server about the use. */
   readonly error: string;
   /** Tables with a trigger that runs it. */
   readonly triggersOn: readonly string[];
@@ -245,8 +245,8 @@ export interface RelationFacts {
 
 /** The target's disk. */
 export interface DiskSpace {
-  /** For an ordinary user, on the file system of the database's default tablespace, which new files will use. */
+  /** Free for an ordinary user, on the file system of the database's default tablespace, which new files will use. */
   readonly freeBytes: number;
-  /** How many times smaller the ZFS dataset stores what it holds now; 1 on other file systems. */
+  /** Factor by which the ZFS dataset compresses what it holds now; 1 on other file systems. */
   readonly compressRatio: number;
 }

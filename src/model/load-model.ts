@@ -23,7 +23,7 @@ const loadPhase = z.object({
 
 /** One run of the command under load. */
 const loadedRun = z.object({
-  /** When the load began. */
+  /** Time at which the load began. */
   startedAt: time,
   /**
    * Number of sessions that played the load; 1 for a command of the user's, whose sessions are not counted.
@@ -139,7 +139,7 @@ const loadedRun = z.object({
       limit: z.int(),
     })
     .nullable(),
-  /** What the command sent in this run. */
+  /** Statements that the command sent in this run. */
   statements: z.array(statementSection),
   /** Transactions of the command in this run. */
   transactions: z.array(transactionSection),
@@ -151,13 +151,13 @@ const loadedRun = z.object({
 export const loadSection = loadedRun.extend({
   /** `shapes`: the locks that the target's own transactions were seen to take. `pgbench`: scripts of the user. `command`: a command of the user's. */
   source: z.enum(['shapes', 'pgbench', 'command']),
-  /** What was played, in a sentence. */
+  /** The load that was played, in a sentence. */
   origin: z.string(),
   /** Transactions a second before the command ran, while nothing was in their way. */
   rate: z.object({
-    /** As the server counted them on the target, or as the profile has them, times `loadRate`; for scripts `loadRate`. null: as many as can be. */
+    /** Rate as the server counted it on the target, or as the profile has them, times `loadRate`; for scripts `loadRate`. null: as many as can be. */
     wanted: z.number().nullable(),
-    /** Those that ended. null: the load began together with the command. */
+    /** Transactions that ended. null: the load began together with the command. */
     played: z.number().nullable(),
   }),
   /** With `safemigrate apply`: the same once more, with the guardrails of the apply. null: not requested, or it could not be made. */

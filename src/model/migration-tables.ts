@@ -29,7 +29,7 @@ const TABLES = new Set([
 /** Keys, indexes and sequences have names made from their table and columns. */
 const BELONGING = /_(?:[a-z]+_)??(?:pkey|pk|key|idx|index|seq)$/;
 
-/** Whether an object is such a table, or belongs to one. @param object a qualified name as in reports. */
+/** Tells if an object is such a table, or belongs to one. @param object a qualified name as in reports. */
 export function isBookkeeping(object: string): boolean {
   const parts = object.split('.').map((part) => part.replaceAll('"', '').toLowerCase());
   return parts.some((part) => TABLES.has(part) || TABLES.has(part.replace(BELONGING, '')));

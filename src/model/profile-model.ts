@@ -4,17 +4,17 @@ import { bytes, milliseconds, time } from './measures.ts';
 /** Scans, and rows written, per second: the larger one of the sample and of the average over `averagedMs`. */
 const perSecond = z.number().nonnegative().nullable();
 
-/** As `pg_class.relpages`: at the last VACUUM or ANALYZE. */
+/** Pages as in `pg_class.relpages`: at the last VACUUM or ANALYZE. */
 const pages = z
   .int()
   .min(0)
   .max(2 ** 31 - 1);
 
-/** What the planner takes from the catalogues, without any value. */
+/** Statistics that the planner takes from the catalogues, without any value. */
 const plannerStatistics = z.object({
   /** Without TOAST. */
   pages: pages.min(1),
-  /** Those of them that an index-only scan need not read. */
+  /** Pages that an index-only scan need not read. */
   visiblePages: pages,
   /** `index` is quoted as in SQL, without its schema; `rows` are those that it has entries for. */
   indexes: z.array(
@@ -135,7 +135,7 @@ const profiledAccess = z.object({
       ),
     }),
   ),
-  /** Those of `granted` that can log in or have members, and are no superusers; `has`: roles whose privileges they have. */
+  /** Roles of `granted` that can log in or have members, and are no superusers; `has`: roles whose privileges they have. */
   roles: z.array(
     z.object({
       /** Name of the role. */
@@ -160,7 +160,7 @@ const profiledAccess = z.object({
 });
 
 /**
- * What `safemigrate profile` read of a production database, for rehearsals on smaller data: sizes, rates and texts, and no value
+ * Facts that `safemigrate profile` read of a production database, for rehearsals on smaller data: sizes, rates and texts, and no value
  * of any row.
  */
 export const profileShape = z.object({
@@ -255,7 +255,7 @@ export const profileShape = z.object({
   settings: z.record(z.string(), z.string()),
   /** Free on the file system of the database; null if the role or this machine could not see it. */
   freeBytes: bytes.nullable(),
-  /** What could not be read, with the reason. */
+  /** Parts that could not be read, with the reason. */
   unread: z.array(
     z.object({
       /** The part that could not be read. */

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { bytes, milliseconds } from './measures.ts';
 import { statementSection, transactionSection } from './statement-model.ts';
 
-/** What one of the two forms cost, each on a clone of its own. */
+/** Costs of one of the two forms, each on a clone of its own. */
 const proposalMeasures = z.object({
   /** Time from the start of the command or script to its end. */
   durationMs: milliseconds,
   /** The longest time that reads of a table were blocked; null: its locks were not observed. */
   readsBlockedMs: milliseconds.nullable(),
-  /** The same for writes. */
+  /** Longest time that writes to a table were blocked; null: its locks were not observed. */
   writesBlockedMs: milliseconds.nullable(),
   /** WAL written; null: it could not be read. */
   walBytes: bytes.nullable(),
@@ -33,7 +33,7 @@ const change = z.object({
   statement: z.int().nullable(),
   /** Codes of the hazards concerned. */
   codes: z.array(z.string()),
-  /** What the script does instead, or why the statement is left as it was. */
+  /** The statements that the script has instead, in words, or the reason why the statement is left as it was. */
   words: z.string(),
 });
 
@@ -46,13 +46,13 @@ export const proposalSection = z.object({
   outcome: z.enum(['proved', 'refused', 'none']),
   /** File that the script was written to; null: none was written. */
   file: z.string().nullable(),
-  /** Why it is not proved. */
+  /** Reasons why it is not proved. */
   reasons: z.array(z.string()),
   /** Changes that take hazards away. */
   changes: z.array(change),
   /** Statements that have such a hazard, and no safer form. */
   left: z.array(change),
-  /** What differs between any two runs, and was not compared: times, UUIDs, the migration tool's own table. */
+  /** Data that differs between any two runs, and was not compared: times, UUIDs, the migration tool's own table. */
   tolerated: z.array(z.string()),
   /** Number of tables whose rows were compared. */
   tablesCompared: z.int(),
@@ -62,17 +62,17 @@ export const proposalSection = z.object({
   original: proposalMeasures,
   /** null: it was not run. */
   safer: proposalMeasures.nullable(),
-  /** What the script sent. */
+  /** Statements of the script. */
   statements: z.array(statementSection),
   /** Transactions of the script. */
   transactions: z.array(transactionSection),
 });
 
-/** What the command sent, as one script (`--script`). */
+/** The statements of the command, as one script (`--script`). */
 export const scriptSection = z.object({
   /** null: it could not be written. */
   file: z.string().nullable(),
-  /** Why not. */
+  /** Reason why it was not written. */
   reason: z.string().nullable(),
   /** Number of statements in the script. */
   statements: z.int(),

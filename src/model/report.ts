@@ -65,7 +65,7 @@ export const report = z.object({
   verdict: z.object({
     /** The rehearsal passed: the exit code is 0, and an apply or a swap may follow. */
     pass: z.boolean(),
-    /** Why it did not pass, in sentences; empty if it passed. */
+    /** Reasons why it did not pass, in sentences; empty if it passed. */
     reasons: z.array(z.string()),
   }),
   /** null: not requested (`safemigrate apply`). */

@@ -9,7 +9,7 @@ export const runSection = z.object({
   startedAt: time,
   /** End of the run, after everything was released. */
   finishedAt: time,
-  /** What was asked for: a rehearsal alone, or also an apply or a swap. */
+  /** The request: a rehearsal alone, or also an apply or a swap. */
   mode: z.enum(['rehearse', 'apply', 'swap']),
   /** The program that made the report. */
   tool: z.object({
@@ -51,7 +51,7 @@ export const targetSection = z.object({
     }),
   ),
   /**
-   * Whether the command left the target as it was: `true` if that is proved, `false` if the command, or an unknown author,
+   * The command left the target as it was: `true` if that is proved, `false` if the command, or an unknown author,
    * changed it, `null` if neither is proved; `caveats` gives the reasons.
    */
   unchanged: z.boolean().nullable(),
@@ -71,7 +71,7 @@ export const targetSection = z.object({
       unexplained: z.int(),
     })
     .nullable(),
-  /** What safemigrate itself did on the target, beyond reading catalogues. */
+  /** Work of safemigrate itself on the target, beyond reading catalogues. */
   touched: z.array(z.string()),
 });
 
@@ -84,12 +84,12 @@ export const cloneSection = z.object({
   /** `same-cluster`: a database beside the target. `own-cluster`: on a server of its own. */
   isolation: z.enum(['same-cluster', 'own-cluster']),
   /**
-   * How far the clone's server is kept from others: `sandbox` (without network, and without processes and files of others),
+   * Isolation of the clone's server from others: `sandbox` (without network, and without processes and files of others),
    * `offline` (without network only), `own-server` (not at all), `target-server` (it is the target's), `other-server` (one that the
    * user named).
    */
   containment: z.enum(['sandbox', 'offline', 'own-server', 'target-server', 'other-server']),
-  /** What a function of the command could still do on the target's server with the rights of its role; null if nothing is known. */
+  /** Things that a function of the command could still do on the target's server with the rights of its role; null if nothing is known. */
   exposure: z.string().nullable(),
   /** Name of the clone's database. */
   database: z.string(),
@@ -99,7 +99,7 @@ export const cloneSection = z.object({
   sizeBytes: bytes.nullable(),
   /** Disk space that the clone occupies beyond what it shares with the target; on a server of its own without other databases there. */
   uniqueBytes: bytes.nullable(),
-  /** Why this method was chosen. */
+  /** Reason why this method was chosen. */
   reason: z.string(),
   /** The clone was kept on request (`--keep`). */
   kept: z.boolean(),
@@ -110,7 +110,7 @@ export const cloneSection = z.object({
       method: z.string(),
       /** The method could have been used here. */
       possible: z.boolean(),
-      /** Why it is possible or impossible here. */
+      /** Reason why it is possible or impossible here. */
       reason: z.string(),
     }),
   ),
@@ -118,7 +118,7 @@ export const cloneSection = z.object({
 
 /** A place outside its sandbox that the command tried to reach. */
 export const commandAttempt = z.object({
-  /** As the command named it; `localhost` for a port of this machine. */
+  /** Name or address that the command used; `localhost` for a port of this machine. */
   host: z.string(),
   /** null: it asked for the address of the name, and connected to none of the ports that are recorded. */
   port: z.int().nullable(),
@@ -131,7 +131,7 @@ export const commandAttempt = z.object({
   reason: z.enum(['not-allowed', 'postgres', 'target']),
 });
 
-/** What kept the command from the target, besides the proxy. */
+/** Isolation of the command from the target, besides the proxy. */
 export const commandIsolation = z.object({
   /**
    * `sandboxed`: it had no network but the proxy, and no Unix socket of this machine. `restricted`: it could connect over TCP to the
@@ -144,9 +144,9 @@ export const commandIsolation = z.object({
   scoped: z.boolean(),
   /** The target's Unix sockets, if they were covered for the command although it was not sandboxed. */
   covered: z.array(z.string()),
-  /** What it could reach all the same (`--permit`). */
+  /** Places that it could reach all the same (`--permit`). */
   allowed: z.array(z.string()),
-  /** Why it was not sandboxed; null if it was, or with `--sandbox off`. */
+  /** Reason why it was not sandboxed; null if it was, or with `--sandbox off`. */
   reason: z.string().nullable(),
   /** Places that it tried to reach besides, in vain. */
   attempts: z.array(commandAttempt).optional(),
@@ -173,7 +173,7 @@ export const commandSection = z.object({
     z.object({
       /** Name of the variable, or position of the argument. */
       name: z.string(),
-      /** Why it was not rewritten. */
+      /** Reason why it was not rewritten. */
       reason: z.string(),
     }),
   ),
@@ -194,7 +194,7 @@ export const commandSection = z.object({
     z.object({
       /** The statement or function that was refused. */
       what: z.string(),
-      /** Why it was refused: the effect that it would have had. */
+      /** Reason why it was refused: the effect that it would have had. */
       why: z.string(),
     }),
   ),

@@ -73,7 +73,7 @@ export const schemaSection = z.object({
   ),
   /** SQL that turns the schema after into the schema before; null if none could be generated. */
   rollbackSql: z.string().nullable(),
-  /** What `rollbackSql` cannot restore, in sentences. */
+  /** Losses that `rollbackSql` cannot restore, in sentences. */
   rollbackLoses: z.array(z.string()),
   /** Invalid indexes and constraints that are not validated, after the command. */
   leftovers: z.array(

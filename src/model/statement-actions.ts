@@ -41,7 +41,7 @@ export interface ReleasedLock extends NamedLock {
   readonly blocksNobody?: true;
 }
 
-/** What stays behind when a statement has succeeded and its transaction is committed. */
+/** Effects that stay behind when a statement has succeeded and its transaction is committed. */
 export type StatementEffect =
   | 'none'
   /** Nothing of its own; a statement or a function within it may write. */
@@ -58,7 +58,7 @@ export type StatementEffect =
 export interface StatementFacts {
   /** An ALTER TABLE may ask for several things. */
   readonly actions: readonly Action[];
-  /** What it leaves behind, with the statements within it; of `reads` only the functions that it calls may write. */
+  /** Effects that it leaves behind, with the statements within it; of `reads` only the functions that it calls may write. */
   readonly effect: StatementEffect;
   /** Locks that it takes and releases before its end. */
   readonly releases?: readonly ReleasedLock[];
@@ -81,7 +81,7 @@ export interface SaferTexts {
 export type ConstraintKind = 'unique' | 'primary key' | 'exclude' | 'check' | 'foreign key' | 'not null';
 
 /**
- * How a change of type converts values: by the assignment cast without USING, by a cast to exactly the new type in USING, or by
+ * Way in which a change of type converts values: by the assignment cast without USING, by a cast to exactly the new type in USING, or by
  * any other expression.
  */
 export type Conversion = 'assignment' | 'cast' | 'expression';
@@ -201,7 +201,7 @@ export type Action =
       readonly does: 'disable trigger';
       readonly table: Name;
       readonly trigger: string | null;
-      /** Those of foreign keys as well. */
+      /** Triggers of foreign keys as well. */
       readonly system: boolean;
     }
   /** SET session_replication_role = replica: no trigger of the session fires, nor are foreign keys checked. */
@@ -229,7 +229,7 @@ export type Action =
       readonly schemas: readonly string[] | null;
       readonly local: boolean;
     }
-  /** Of any object: ALTER … RENAME, ALTER … SET SCHEMA. */
+  /** A change of any object's name: ALTER … RENAME, ALTER … SET SCHEMA. */
   | {
       readonly does: 'rename';
       /** The relation that is renamed or moved, or whose part is renamed; null for other objects. */

@@ -43,7 +43,7 @@ export const lockSection = z.object({
 });
 
 /**
- * Why `sql` is a note in brackets instead of the statement's text: the text is too large to be read, it was prepared in a place that
+ * Reason why `sql` is a note in brackets instead of the statement's text: the text is too large to be read, it was prepared in a place that
  * could not be observed, or there is none because an implicit transaction failed at its end.
  */
 export const statementNote = z.enum(['unread', 'prepared elsewhere', 'implicit end']);
@@ -71,7 +71,7 @@ export const statementSection = z.object({
   /** The command began the transaction with BEGIN; false: the statement was a transaction by itself. */
   explicit: z.boolean(),
   /**
-   * How the locks are known. `exact`: read after the statement. `group`: read once for several similar
+   * Source of the locks. `exact`: read after the statement. `group`: read once for several similar
    * statements. `sampled`: read now and then. `unknown`: not read, for example because the statement failed.
    */
   exactness: z.enum(['exact', 'group', 'sampled', 'unknown']),

@@ -41,7 +41,7 @@ const modeSection = z.object({
   mode: z.enum(UPGRADE_MODES),
   /** `skipped`: it was not tried, because it is not possible here or was not needed. */
   outcome: z.enum(['passed', 'failed', 'skipped']),
-  /** Why it failed or was skipped. */
+  /** Reason why it failed or was skipped. */
   reason: z.string().nullable(),
   /** Phases that ran, in their order. */
   phases: z.array(upgradePhase),
@@ -84,7 +84,7 @@ const postUpgradeCommand = z.object({
   exitCode: z.int().nullable(),
   /** Time from the start of the command to its end. */
   durationMs: milliseconds,
-  /** What it sent to the upgraded server, as in the report of a rehearsal. */
+  /** Statements that it sent to the upgraded server, as in the report of a rehearsal. */
   statements: z.array(statementSection),
   /** Transactions of the command. */
   transactions: z.array(transactionSection),
@@ -98,11 +98,11 @@ const obstacle = z.object({
   severity: z.enum(['error', 'warning', 'notice']),
   /** The obstacle, in a sentence. */
   message: z.string(),
-  /** What it concerns: at most 100. */
+  /** Objects concerned, at most 100. */
   objects: z.array(z.string()),
-  /** How many it concerns. */
+  /** Number of objects concerned. */
   count: z.int(),
-  /** What to do about it. */
+  /** Advice: a sentence that says what to do. */
   remedy: z.string(),
   /** Statements that apply the remedy, if it is SQL. */
   sql: z.array(z.string()),
@@ -144,25 +144,25 @@ export const upgradeReport = z.object({
     databases: z.int(),
     /** Size of all databases. */
     sizeBytes: bytes,
-    /** What safemigrate itself did on the target, beyond reading catalogues. */
+    /** Work of safemigrate itself on the target, beyond reading catalogues. */
     touched: z.array(z.string()),
   }),
   /** The copy of the cluster that the upgrade was tried on. */
   clone: z.object({
     /** The way in which the copy was made, such as `reflink` or `copy`. */
     strategy: z.string(),
-    /** How far the copy's server was kept from others, as `clone.containment` of a rehearsal's report. */
+    /** Isolation of the copy's server from others, as `clone.containment` of a rehearsal's report. */
     containment: z.enum(['sandbox', 'offline', 'own-server', 'target-server', 'other-server']),
     /** Until the copy had recovered and was shut down. */
     durationMs: milliseconds,
-    /** Why it was made in this way. */
+    /** Reason why it was made in this way. */
     reason: z.string(),
   }),
   /** The version that the target has. */
   from: installation,
   /** The version to upgrade to. */
   to: installation,
-  /** What `pg_upgrade --check` said, before any mode was tried; null if initdb could not make a cluster to upgrade to. */
+  /** Result of `pg_upgrade --check`, before any mode was tried; null if initdb could not make a cluster to upgrade to. */
   check: z
     .object({
       /** pg_upgrade found no obstacle. */
@@ -186,11 +186,11 @@ export const upgradeReport = z.object({
     .object({
       /** The mode to use. */
       mode: z.enum(UPGRADE_MODES),
-      /** Why this one. */
+      /** Reason for this one. */
       reason: z.string(),
     })
     .nullable(),
-  /** Whether pg_upgrade carries the planner's statistics over. */
+  /** true: pg_upgrade carries the planner's statistics over. */
   carriesStatistics: z.boolean(),
   /** Values that are estimates or could not be measured. */
   caveats: z.array(caveat),
@@ -198,7 +198,7 @@ export const upgradeReport = z.object({
   verdict: z.object({
     /** The upgrade succeeded in at least one mode, and nothing that is an error was found. */
     pass: z.boolean(),
-    /** Why it did not pass, in sentences; empty if it passed. */
+    /** Reasons why it did not pass, in sentences; empty if it passed. */
     reasons: z.array(z.string()),
   }),
   /** Things that the run acquired and released at its end. */
