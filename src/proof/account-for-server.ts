@@ -8,16 +8,10 @@ import { compareShared } from './shared-changes.ts';
 /**
  * Accounts for what a command could have done to the target's server outside of the target, unless it was confined: in other
  * databases, where the server counts sessions too, and to the server's processes and files.
+ * @returns changes; `unproved`: why it is not proved that the command left the server alone; `untraced`: more such reasons, for if
+ * there is no other, since what is unproved by itself may be the cause of these.
  */
-export interface ServerAccount {
-  readonly changes: readonly TargetChange[];
-  /** Why it is not proved that the command left the server alone. */
-  readonly unproved: readonly string[];
-  /** More such reasons, for if there is no other: what is unproved by itself may be the cause of these. */
-  readonly untraced: readonly string[];
-}
-
-export function accountForServer(states: TargetStates, seen: SeenCommand, target: number): ServerAccount {
+export function accountForServer(states: TargetStates, seen: SeenCommand, target: number) {
   const { start, after } = states;
   // Another server has files, counters and settings of its own.
   if (start.server && after.server && movedBetween(start.server, after.server) !== undefined)

@@ -13,19 +13,11 @@ import { type TargetState, writtenCatalogues } from './target-state.ts';
  *
  * The server does not count connections for replication, and a session that was there before may serve the command (a pooler's). So
  * the rows that were written are compared as well: somebody must have been there who can have written them.
+ * @returns `sessions`: null if the server's counters say nothing; `changes`: rows on the target that only the command can have written,
+ * or whose author is not known; `unproved`: why it is not proved that the command left the target alone; `othersInTarget`: others had a
+ * session there, and none of those who were there may have worked for the command.
  */
-export interface Account {
-  /** null if the server's counters say nothing; `unproved` gives the reason. */
-  readonly sessions: TargetSection['sessions'];
-  /** Rows on the target that only the command can have written, or whose author is not known. */
-  readonly changes: readonly TargetChange[];
-  /** Why it is not proved that the command left the target alone; none if it is. */
-  readonly unproved: readonly string[];
-  /** Somebody else had a session in the target, and none of those who were there may have worked for the command. */
-  readonly othersInTarget: boolean;
-}
-
-export function accountForSessions(states: TargetStates, seen: SeenSessions, target: number): Account {
+export function accountForSessions(states: TargetStates, seen: SeenSessions, target: number) {
   const { start, after } = states;
   const counted = countSessions(states, seen, target);
   if (seen.confined) {
@@ -52,7 +44,8 @@ export function accountForSessions(states: TargetStates, seen: SeenSessions, tar
       counted.unexplained > 0
         ? `${cameUnexplained(counted, seen)}, and no other session was connected`
         : 'no session was connected that the server counts';
-    return { ...found, changes: [{ what: wordsOf(rows), madeBy: 'unknown', evidence }], unproved: [] };
+    const changes: TargetChange[] = [{ what: wordsOf(rows), madeBy: 'unknown', evidence }];
+    return { ...found, changes, unproved: [] };
   }
   const unproved = [
     ...(counted.unexplained > 0 ? [`${cameUnexplained(counted, seen)}: ${consequence(rows)}`] : []),
@@ -176,13 +169,10 @@ function suspectRelays({ start, after }: TargetStates, { relayed }: SeenSessions
   return relayed.filter(({ key }) => there.has(key));
 }
 
-interface TableRows {
-  readonly relation: string;
-  readonly rows: number;
-}
-
 /** Rows written in the target between two readings by sessions that have ended since. */
-type Written = 'not known' | { readonly tables: readonly TableRows[]; readonly more: readonly string[] };
+type Written =
+  | 'not known'
+  | { readonly tables: ReturnType<typeof rowsBetween>; readonly more: readonly string[] };
 
 function writtenRows(start: TargetState, after: TargetState): Written {
   const [one, other] = [start.accounts, after.accounts];
@@ -200,10 +190,7 @@ function writtenRows(start: TargetState, after: TargetState): Written {
   };
 }
 
-function rowsBetween(
-  { relations: before }: TrafficReading,
-  { relations: after }: TrafficReading,
-): TableRows[] {
+function rowsBetween({ relations: before }: TrafficReading, { relations: after }: TrafficReading) {
   return [...after].flatMap(([relation, now]) => {
     const then = before.get(relation);
     const rows = (['inserted', 'updated', 'deleted'] as const).reduce(

@@ -101,10 +101,7 @@ function describeWritten(catalogues: readonly string[], changes: readonly Schema
   return [`rows of ${catalogues.join(', ')} were written, and the schema is the same`];
 }
 
-function authorOfEarlierChange(
-  { xmin }: SharedChange,
-  { afterClone }: SeenCommand,
-): Omit<TargetChange, 'what'> {
+function authorOfEarlierChange({ xmin }: SharedChange, { afterClone }: SeenCommand): Author {
   return xmin !== null && afterClone.includes(xmin)
     ? { madeBy: 'command', evidence: `a script of --after-clone wrote it, in transaction ${xmin}` }
     : { madeBy: 'others', evidence: BEFORE_IT_RAN };
@@ -115,8 +112,8 @@ function authorOfSharedChange(
   change: SharedChange,
   { targetConnections, transactions, madeDatabases, ranHiddenCode, confined }: SeenCommand,
   { others, noStranger }: Suspects,
-): Omit<TargetChange, 'what'> {
-  const authors: Author[] = transactions.map((run) => run.authorOf(change));
+): Author {
+  const authors = transactions.map((run) => run.authorOf(change));
   const own = authors.find(({ madeBy }) => madeBy === 'command') ?? connectedAuthor(targetConnections);
   if (own) return own;
   if (confined && change.uncounted !== 'file') return CONFINED;
@@ -144,7 +141,7 @@ function authorOfSchemaChange(
   targetChanges: readonly SchemaChange[],
   { targetConnections, reachedClone, cloneChanges, confined, sandboxed, ranHiddenCode }: SeenCommand,
   { others, othersInTarget }: Suspects,
-): Omit<TargetChange, 'what'> {
+): Author {
   const connected = connectedAuthor(targetConnections);
   if (connected) return connected;
   if (confined) return CONFINED;

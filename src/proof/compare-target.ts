@@ -16,20 +16,15 @@ export interface TargetComparison extends Pick<TargetSection, 'changes' | 'uncha
   readonly caveats: Caveat[];
 }
 
-export interface SinceClone {
-  /** The target before the clone was made. */
-  readonly before: TargetState;
-  /** The target right before the command ran. */
-  readonly start: TargetState;
-  readonly command: SeenCommand;
-  /** Says what the target has different from the clone before the command; called only if something was written. */
-  readonly describeTarget: () => Promise<readonly SchemaChange[]>;
-}
-
-/** Reads the target once more, and says what changed there, who did it, and what the target was used for since `before`. */
+/**
+ * Reads the target once more, and says what changed there, who did it, and what the target was used for since `before`.
+ * @param describeTarget says what the target has different from the clone before the command; called only if something was written.
+ */
 export async function compareTarget(
   options: WatchOptions,
-  { before, start, command, describeTarget }: SinceClone,
+  { before, start }: Omit<TargetStates, 'after'>,
+  command: SeenCommand,
+  describeTarget: () => Promise<readonly SchemaChange[]> = async () => [],
 ): Promise<TargetComparison> {
   const after = await measuredOrReason(() => readTargetState(options));
   if (isUnmeasured(after)) {

@@ -10,68 +10,48 @@ import type { Caveat } from '../model/report.ts';
 import { isSocketFolder } from '../postgres/connection/link.ts';
 import { ownBackendPids, ownPorts } from '../postgres/connection/own-backends.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import {
-  type Contacts,
-  keyOfSession,
-  NewSessions,
-  NO_CONTACTS,
-  type RelayedSession,
-  type SessionRow,
-} from './new-sessions.ts';
+import { type Contacts, keyOfSession, NewSessions, NO_CONTACTS, type SessionRow } from './new-sessions.ts';
 import {
   isOwnAddress,
-  ListeningProcesses,
+  listeningProcesses,
   type OriginContext,
   originsOf,
   seesOurPorts,
 } from './session-origin.ts';
 
 /**
- * Watches, while the command runs, for sessions on the target that come from the command itself: a program that
- * ignores the URL it was given and opens its own connection. Such a session is ended at once. It is recognised by its
- * socket, which a process of the command holds; a connection of anybody else is never touched.
+ * Runs the command, and watches for sessions on the target that come from the command itself: a program that
+ * ignores the URL it was given and opens its own connection. Such a session is ended at once, and the command with it. It is
+ * recognised by its socket, which a process of the command holds; a connection of others is never touched.
+ * @param control a session on the target's server.
  */
-interface ContactWatch {
-  /** Lists the sessions once more, and ends the watch. */
-  stop(): Promise<Contacts>;
-}
-
-/** Runs the command under that watch; a contact ends it. */
 export async function runWatched(
   run: RunOptions,
-  { control, target }: Pick<ContactOptions, 'control' | 'target'>,
+  control: Session,
+  target: Target,
 ): Promise<{ result: CommandResult } & Contacts> {
   const contacted = new AbortController();
-  // Read before the command runs: it may connect at once. A connection that is not listed yet is a session that began since.
-  const [[now], isDirect] = await Promise.all([control.query<{ now: string }>(NOW), seesOurPorts(control)]);
-  const since = now?.now ?? '-infinity';
-  const machine = await MachineConnections.since(control, isDirect);
-  const origin = { isDirect, targetPort: control.address.port, listening: new ListeningProcesses() };
-  const relays = await findRelays(control, target, origin);
-  let watch: ContactWatch | undefined;
+  const before = await readBefore(control, target);
+  let watch: ReturnType<typeof watchContact> | undefined;
   const result = await runCommand({
     ...run,
     signal: AbortSignal.any([contacted.signal, ...(run.signal ? [run.signal] : [])]),
     onStart: (family) => {
-      const onContact = () => contacted.abort();
-      watch = watchContact({ control, target, since, origin, machine, relays, family, onContact });
+      const seen = new NewSessions(control, target);
+      watch = watchContact(before, seen, family, () => contacted.abort());
     },
   });
   return { result, ...((await watch?.stop()) ?? { ...NO_CONTACTS, dialled: true }) };
 }
 
-interface ContactOptions {
-  readonly control: Session;
-  readonly target: Target;
-  /** A moment of the server's clock before the command ran. */
-  readonly since: string;
-  readonly origin: OriginContext;
-  readonly machine: MachineConnections;
-  /** Processes that accept connections themselves, by their sessions in the target that were there before the command. */
-  readonly relays: ReadonlyMap<string, string>;
-  readonly family: ProcessFamily;
-  /** Called once, at the first contact. */
-  readonly onContact: () => void;
+/** Reads what the watch starts from: the command may connect at once. A connection that is not listed yet is a session that began since. */
+async function readBefore(control: Session, target: Target) {
+  const [[now], isDirect] = await Promise.all([control.query<{ now: string }>(NOW), seesOurPorts(control)]);
+  const machine = await MachineConnections.since(control, isDirect);
+  const origin = { isDirect, targetPort: control.address.port, listening: listeningProcesses() };
+  const relays = await findRelays(control, target, origin);
+  // By the server's clock.
+  return { control, since: now?.now ?? '-infinity', machine, origin, relays };
 }
 
 /** Sessions that began after the given moment; the exact time of the beginning tells a pid from a later one. */
@@ -90,7 +70,10 @@ const LOOK_EVERY_MS = 100;
 /** Ended connections are listed for 60 s. */
 const LOOKS_BETWEEN_LISTINGS = 100;
 
-/** Finds the sessions in the target through which the command may work without one of its own. */
+/**
+ * Finds the sessions in the target through which the command may work without one of its own.
+ * @returns their processes, which accept connections themselves.
+ */
 async function findRelays(
   control: Session,
   target: Target,
@@ -111,9 +94,13 @@ async function findRelays(
   );
 }
 
-function watchContact(options: ContactOptions): ContactWatch {
-  const { control, since, machine, family, relays, onContact } = options;
-  const seen = new NewSessions(options);
+/** @param onContact called at each contact. */
+function watchContact(
+  { control, since, machine, origin, relays }: Awaited<ReturnType<typeof readBefore>>,
+  seen: NewSessions,
+  family: ProcessFamily,
+  onContact: () => void,
+) {
   let looks = 0;
   let failure: string | undefined;
 
@@ -122,7 +109,7 @@ function watchContact(options: ContactOptions): ContactWatch {
     const rows = await control.query<SessionRow>(NEWCOMERS, [since, [...ownBackendPids(control.address)]]);
     const news = seen.newAmong(rows);
     if (news.length === 0) return;
-    const origins = await originsOf(news, family, options.origin);
+    const origins = await originsOf(news, family, origin);
     for (const [index, row] of news.entries()) {
       const isContact = await seen.add(row, origins[index]);
       if (isContact) onContact();
@@ -144,21 +131,22 @@ function watchContact(options: ContactOptions): ContactWatch {
   }, LOOK_EVERY_MS);
 
   return {
-    async stop() {
+    /** Lists the sessions once more, and ends the watch. */
+    async stop(): Promise<Contacts> {
       clearInterval(timer);
       await looking;
       const stray = await machine.countStray(async () => {
         await attempt();
         return seen.ports;
       });
-      const contacts = seen.contacts();
+      const { contacts } = seen;
       const older = await usedSince(control, relays, since);
       return {
         ...contacts,
         relayed: [...contacts.relayed, ...older],
         dialled: machine.found,
         stray,
-        caveats: caveatsOf(failure),
+        caveats: failure === undefined ? [] : [unwatched(failure)],
       };
     },
   };
@@ -169,7 +157,7 @@ async function usedSince(
   control: Session,
   relays: ReadonlyMap<string, string>,
   since: string,
-): Promise<RelayedSession[]> {
+): Promise<Contacts['relayed']> {
   if (relays.size === 0) return [];
   const idle = await control.query<Pick<SessionRow, 'pid' | 'started'>>(IDLE, [since]).catch(() => []);
   const unused = new Set(idle.map(keyOfSession));
@@ -178,10 +166,9 @@ async function usedSince(
     .map(([key, process]) => ({ key, process, isOlder: true }));
 }
 
-function caveatsOf(failure: string | undefined): Caveat[] {
-  if (failure === undefined) return [];
+function unwatched(failure: string): Caveat {
   const reason = `the target's sessions could not be watched: ${failure}`;
-  return [{ path: 'targetConnections', kind: 'unmeasured', reason }];
+  return { path: 'targetConnections', kind: 'unmeasured', reason };
 }
 
 /**

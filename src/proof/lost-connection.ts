@@ -111,12 +111,8 @@ async function explainEnd(
     try {
       const { changes, caveats, moved } = await compareTarget(
         { ...options, control },
-        {
-          before,
-          start: before,
-          command: UNOBSERVED,
-          describeTarget: async () => [],
-        },
+        { before, start: before },
+        UNOBSERVED,
       );
       // Of a server that went down no counter says whose sessions came; its catalogues still say what changed.
       const unread = caveats.find(({ kind, path }) => kind === 'unmeasured' && path !== 'target.unchanged');

@@ -12,7 +12,13 @@ export interface Contacts {
   /** Sessions in the target that were seen to be somebody else's. */
   readonly others: readonly string[];
   /** Sessions in the target of processes that accept connections themselves, so that the command may have worked through them. */
-  readonly relayed: readonly RelayedSession[];
+  readonly relayed: readonly {
+    readonly key: string;
+    /** The process, in words. */
+    readonly process: string;
+    /** It was there before the command, and something was sent over it since. */
+    readonly isOlder: boolean;
+  }[];
   /** Sessions whose author could not be found. */
   readonly doubtful: readonly { readonly key: string; readonly who: string }[];
   /** Which of all these the server does not count: those for replication. */
@@ -24,14 +30,6 @@ export interface Contacts {
   /** How many of these connections belong to no session that was seen. */
   readonly stray: number;
   readonly caveats: Caveat[];
-}
-
-export interface RelayedSession {
-  readonly key: string;
-  /** The process, in words. */
-  readonly process: string;
-  /** It was there before the command, and something was sent over it since. */
-  readonly isOlder: boolean;
 }
 
 export interface SessionElsewhere {
@@ -89,28 +87,27 @@ export interface SessionRow {
   started: string;
 }
 
-interface Server {
-  readonly control: Session;
-  readonly target: Target;
-}
-
 const END =
   'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2::timestamptz';
 
 /** The sessions that the watch has seen, each once. */
 export class NewSessions {
   readonly ports = new Set<number>();
-  readonly #server: Server;
-  readonly #connections: TargetConnection[] = [];
-  readonly #others: string[] = [];
-  readonly #relayed: RelayedSession[] = [];
-  readonly #doubtful: { key: string; who: string }[] = [];
-  readonly #walsenders: string[] = [];
-  readonly #elsewhere: SessionElsewhere[] = [];
+  readonly contacts = {
+    targetConnections: [] as TargetConnection[],
+    others: [] as string[],
+    relayed: [] as Contacts['relayed'][number][],
+    doubtful: [] as Contacts['doubtful'][number][],
+    walsenders: [] as string[],
+    elsewhere: [] as SessionElsewhere[],
+  } satisfies Partial<Contacts>;
+  readonly #control: Session;
+  readonly #targetOid: number;
   readonly #known = new Set<string>();
 
-  constructor(server: Server) {
-    this.#server = server;
+  constructor(control: Session, target: Target) {
+    this.#control = control;
+    this.#targetOid = target.database.oid;
   }
 
   /** Lists the sessions to be looked into. */
@@ -121,35 +118,26 @@ export class NewSessions {
 
   /** @returns true if the command must be ended: it has a session in the target, or one for replication. */
   async add(row: SessionRow, origin: Origin | undefined): Promise<boolean> {
-    const { target, control } = this.#server;
-    const [key, database, isPhysical] = [keyOfSession(row), Number(row.database), row.database === '0'];
-    if (database !== target.database.oid && !isPhysical && origin && origin.kind !== 'unknown') {
+    const { contacts } = this;
+    const [key, isPhysical] = [keyOfSession(row), row.database === '0'];
+    const isElsewhere = Number(row.database) !== this.#targetOid;
+    if (isElsewhere && !isPhysical && origin && origin.kind !== 'unknown') {
       this.#known.add(key);
-      this.#elsewhere.push(await seenElsewhere(row, origin));
+      contacts.elsewhere.push(await seenElsewhere(row, origin));
       return false;
     }
     // The server counts it by itself, and it may be found out later.
-    if (database !== target.database.oid && !row.isWalsender) return false;
+    if (isElsewhere && !row.isWalsender) return false;
     this.#known.add(key);
     // A standby; it cannot write.
     if (isPhysical && (origin?.kind === 'others' || origin?.kind === 'relay')) return false;
-    if (row.isWalsender) this.#walsenders.push(key);
-    if (origin?.kind === 'command') this.#connections.push(await end(control, row, origin));
-    else if (origin?.kind === 'others') this.#others.push(key);
-    else if (origin?.kind === 'relay') this.#relayed.push({ key, process: origin.process, isOlder: false });
-    else this.#doubtful.push({ key, who: `${nameOfSession(row)}: ${origin?.why}` });
+    if (row.isWalsender) contacts.walsenders.push(key);
+    if (origin?.kind === 'command') contacts.targetConnections.push(await end(this.#control, row, origin));
+    else if (origin?.kind === 'others') contacts.others.push(key);
+    else if (origin?.kind === 'relay')
+      contacts.relayed.push({ key, process: origin.process, isOlder: false });
+    else contacts.doubtful.push({ key, who: `${nameOfSession(row)}: ${origin?.why}` });
     return origin?.kind === 'command';
-  }
-
-  contacts(): Omit<Contacts, 'dialled' | 'stray' | 'caveats'> {
-    return {
-      targetConnections: this.#connections,
-      others: this.#others,
-      relayed: this.#relayed,
-      doubtful: this.#doubtful,
-      walsenders: this.#walsenders,
-      elsewhere: this.#elsewhere,
-    };
   }
 }
 

@@ -1,16 +1,9 @@
 import { readdirSync, statSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
-import {
-  type ListedSocket,
-  listSockets,
-  nameOfProgram,
-  type ProcessSocket,
-  socketInodes,
-  socketsOf,
-} from '../command/process-sockets.ts';
+import { listSockets, nameOfProgram, socketInodes, socketsOf } from '../command/process-sockets.ts';
 import type { ProcessFamily } from '../command/process-tree.ts';
 import { listeningUnixSockets } from '../command/sandbox/unix-sockets.ts';
-import { type UnixPeer, unixPeers } from '../command/unix-peers.ts';
+import { unixPeers } from '../command/unix-peers.ts';
 import { ownPorts } from '../postgres/connection/own-backends.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
@@ -38,12 +31,9 @@ export type Origin =
 const UNIX_SOCKET_PORT = -1;
 const STRANGE: Origin = { kind: 'unknown', why: 'its process was started while the command ran' };
 
-/** Our end of the connection as the server sees it. */
-const OUR_PORT = 'SELECT inet_client_port() AS port';
-
 /** Tells if the server sees this machine's ports unchanged: no address is translated, and no pooler is in between. */
 export async function seesOurPorts(control: Session): Promise<boolean> {
-  const [row] = await control.query<{ port: number | null }>(OUR_PORT);
+  const [row] = await control.query<{ port: number | null }>('SELECT inet_client_port() AS port');
   return row?.port == null || ownPorts().has(row.port);
 }
 
@@ -52,7 +42,7 @@ export interface OriginContext {
   /** The server sees the ports of this machine as they are. */
   readonly isDirect: boolean;
   readonly targetPort: number;
-  readonly listening: ListeningProcesses;
+  readonly listening: ReturnType<typeof listeningProcesses>;
 }
 
 /** Finds the authors of these sessions by one reading of the sockets. @param family undefined before the command runs. */
@@ -62,7 +52,7 @@ export async function originsOf(
   { isDirect, targetPort, listening }: OriginContext,
 ): Promise<Origin[]> {
   const overUnix = ends.some(({ port }) => port === UNIX_SOCKET_PORT);
-  const view = await readSockets(family, { listening, overUnix });
+  const view = await readSockets(family, listening, overUnix);
   return Promise.all(
     ends.map(async (end) => {
       if (end.port === null) return { kind: 'unknown', why: 'its address is hidden from the role' };
@@ -141,33 +131,13 @@ export function isOwnAddress(address: string | null): boolean {
   return address.startsWith('127.') || own.some((each) => each.address === address);
 }
 
-/** The sockets of this machine and the processes that hold them, at one moment. */
-export interface SocketView {
-  /** TCP sockets of the command. */
-  readonly command: readonly ProcessSocket[];
-  /** By the inode of a Unix socket: the command's process that has it open. */
-  readonly holders: ReadonlyMap<string, number>;
-  /** Each descriptor of the command could be read. */
-  readonly isComplete: boolean;
-  /** Every TCP socket of this network namespace. */
-  readonly all: readonly ListedSocket[];
-  readonly peers: ReadonlyMap<string, UnixPeer> | undefined;
-  /** Inodes of sockets of processes that may have been started for the command by somebody else. */
-  readonly ofStrangers: ReadonlySet<string>;
-  /** Users of such processes whose sockets cannot be read. */
-  readonly unreadStrangers: ReadonlySet<number>;
-  /** By the inode of a socket: the process that has it open and accepts connections itself. */
-  readonly ofListeners: ReadonlyMap<string, number>;
-}
-
-/** The processes that accept connections, found once: to read the sockets of 500 processes takes 40 ms. */
-export class ListeningProcesses {
-  #found: Promise<readonly number[]> | undefined;
-
-  pids(): Promise<readonly number[]> {
-    this.#found ??= findListening();
-    return this.#found;
-  }
+/** Finds the processes that accept connections, once: to read the sockets of 500 processes takes 40 ms. */
+export function listeningProcesses(): () => Promise<readonly number[]> {
+  let found: Promise<readonly number[]> | undefined;
+  return () => {
+    found ??= findListening();
+    return found;
+  };
 }
 
 async function findListening(): Promise<readonly number[]> {
@@ -183,26 +153,37 @@ async function findListening(): Promise<readonly number[]> {
     });
 }
 
-/** Reads them. @param family of the command; undefined before it has one. */
-export async function readSockets(
+/** The sockets of this machine and the processes that hold them, at one moment. */
+type SocketView = Awaited<ReturnType<typeof readSockets>>;
+
+/** @param family of the command; undefined before it has one. @param overUnix Unix sockets are needed, too. */
+async function readSockets(
   family: ProcessFamily | undefined,
-  { listening, overUnix }: { readonly listening: ListeningProcesses; readonly overUnix: boolean },
-): Promise<SocketView> {
+  listening: OriginContext['listening'],
+  overUnix: boolean,
+) {
   const pids = (await family?.pids()) ?? [];
   const strangers = (family?.strangers() ?? []).map((pid) => ({ pid, open: socketInodes(pid) }));
   const inodes = pids.map((pid) => ({ pid, open: socketInodes(pid) }));
   const command = (await Promise.all(pids.map(socketsOf))).flat();
-  const ofListeners = byInode((await listening.pids()).map((pid) => ({ pid, open: socketInodes(pid) })));
+  const ofListeners = byInode((await listening()).map((pid) => ({ pid, open: socketInodes(pid) })));
   // Read last: a socket that is still there was held by its process while the processes were read.
   const [all, peers] = await Promise.all([listSockets(process.pid), overUnix ? unixPeers() : undefined]);
   return {
+    /** TCP sockets of the command. */
     command,
+    /** By the inode of a socket: the command's process that has it open. */
     holders: byInode(inodes),
+    /** Each descriptor of the command could be read. */
     isComplete: inodes.every(({ open }) => open !== undefined),
+    /** Every TCP socket of this network namespace. */
     all,
     peers,
+    /** Inodes of sockets of processes that may have been started for the command by others. */
     ofStrangers: new Set(byInode(strangers).keys()),
+    /** Users of such processes whose sockets cannot be read. */
     unreadStrangers: new Set(strangers.flatMap(({ pid, open }) => (open ? [] : (ownerOf(pid) ?? [])))),
+    /** By the inode of a socket: the process that has it open and accepts connections itself. */
     ofListeners,
   };
 }

@@ -1,3 +1,4 @@
+import type { TargetSection } from '../model/report.ts';
 import { parseMark } from '../ownership/mark.ts';
 import { isMarkerLimit } from '../ownership/run-id.ts';
 import type { Observed } from '../proxy/observed.ts';
@@ -86,10 +87,8 @@ function differences(
   }));
 }
 
-export interface Author {
-  readonly madeBy: 'command' | 'unknown';
-  readonly evidence: string;
-}
+/** The author of a change, and what shows that. */
+export type Author = Omit<TargetSection['changes'][number], 'what'>;
 
 /** The ids of the transactions that the proxy saw, and what they prove. */
 export class OwnTransactions {

@@ -161,7 +161,7 @@ const SERVER = `select pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapsho
     and pg_catalog.has_function_privilege('pg_catalog.pg_show_all_file_settings()', 'EXECUTE') as files`;
 const INSUFFICIENT_PRIVILEGE = '42501';
 
-interface Row {
+interface ProbedObject {
   object: string;
   database: string | null;
   file?: string;
@@ -188,7 +188,7 @@ export async function sharedCatalogues(session: Session, targetOid: number): Pro
     files: boolean;
     xid: string;
   }>(SERVER);
-  const add = ({ kind = 'other' }: Probe, rows: readonly Row[]) => {
+  const add = ({ kind = 'other' }: Probe, rows: readonly ProbedObject[]) => {
     for (const { object, database, file = null, properties, rows: xmins = {} } of rows) {
       if (database !== null && parseOwnedName(database)) continue;
       natures.set(object, { kind, database, file });
@@ -203,11 +203,11 @@ export async function sharedCatalogues(session: Session, targetOid: number): Pro
     else if (probe.unread !== undefined) unread.push(probe.unread);
   }
   asked.push({ kind: 'dependencies', sql: dependenciesOf(targetOid) });
-  const together = await unlessRefused(() => session.queryAll<Row>(asked.map(({ sql }) => sql)));
+  const together = await unlessRefused(() => session.queryAll<ProbedObject>(asked.map(({ sql }) => sql)));
   for (const [index, probe] of asked.entries()) {
     const { sql, unread: words } = probe;
     // If the server refused one of them, each is tried alone.
-    const alone = () => session.query<Row>(sql);
+    const alone = () => session.query<ProbedObject>(sql);
     const rows = together?.[index] ?? (await (words === undefined ? alone() : unlessRefused(alone)));
     if (rows) add(probe, rows);
     else unread.push(words ?? '');

@@ -120,7 +120,7 @@ export async function runThroughWire(
   const { accessGate, wire, sandbox: opened, settings } = open;
   const rewritten = await placeConfigCopies(scope, rewriteCommand(input, logins, wire.routes));
   const run = inSandbox(toRun(rewritten, stop, settings, wire.routes), sandbox, opened, wire.routes);
-  const ran = await stop.pausedDuring(() => runWatched(run, context));
+  const ran = await stop.pausedDuring(() => runWatched(run, context.control, context.target));
   await wire.end();
   await accessGate?.finish();
   return { ...open, rewritten, ...ran };

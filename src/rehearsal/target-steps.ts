@@ -122,18 +122,17 @@ export function compareWithTarget(
     ranHiddenCode: plan.proxy.observe === 'off' || after.observed.hasUserCode || statements.some(mayRunCode),
     afterClone: clone.preparedIn ?? [],
   });
-  return compareTarget(uninterrupted(context), {
-    before: prepared.stateBefore,
-    start: before.start,
-    command: seenCommand(setup, runs, {
-      ...NOTHING_SHARED,
-      madeDatabases: statements.some(({ tag }) => OF_DATABASES.has(tag ?? '')),
-      ownDatabases: clone.made.names,
-      cloneChanges: after.observed.schema?.changes ?? [],
-      ...(sharesServer(context, clone) ? withinServer() : {}),
-    }),
-    describeTarget: () => schema.describe(context.target.settings),
+  const command = seenCommand(setup, runs, {
+    ...NOTHING_SHARED,
+    madeDatabases: statements.some(({ tag }) => OF_DATABASES.has(tag ?? '')),
+    ownDatabases: clone.made.names,
+    cloneChanges: after.observed.schema?.changes ?? [],
+    ...(sharesServer(context, clone) ? withinServer() : {}),
   });
+  const states = { before: prepared.stateBefore, start: before.start };
+  return compareTarget(uninterrupted(context), states, command, () =>
+    schema.describe(context.target.settings),
+  );
 }
 
 /** Looks up on the target what of its data the command would lose. */

@@ -80,7 +80,7 @@ export async function migrateClone(
   const rewritten = await placeConfigCopies(scope, rewriteCommand(input, logins, proxy.routes));
   const run = inSandbox(toRun(rewritten, stop, plan.command, proxy.routes), sandbox, opened, proxy.routes);
   const { result, targetConnections } = await inPhase(context.emit, 'command', () =>
-    stop.pausedDuring(() => runWatched(run, context)),
+    stop.pausedDuring(() => runWatched(run, context.control, context.target)),
   );
   await proxy.end();
   // The run may have ended while the command was running: by --limit closed, a lost connection, or Ctrl-C, which the command may

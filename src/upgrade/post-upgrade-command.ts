@@ -103,12 +103,8 @@ export async function proveUntouched(
       `The command connected to the target itself, as ${contact.user ?? 'an unknown role'}: it may have changed it.`,
       { hint: 'Look at the target. The command has to take its URL from the environment.' },
     );
-  const compared = await compareTarget(uninterrupted(target), {
-    before: start,
-    start,
-    command: seenCommand(setup, [run]),
-    describeTarget: async () => [],
-  });
+  const command = seenCommand(setup, [run]);
+  const compared = await compareTarget(uninterrupted(target), { before: start, start }, command);
   if (compared.unchanged === false) {
     const list = compared.changes.map(({ what, evidence }) => `  ${what} (${evidence})`).join('\n');
     throw new SafemigrateError('TARGET_CHANGED', `The target changed while the command ran:\n${list}`, {
