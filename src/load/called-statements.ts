@@ -1,5 +1,5 @@
 import { messageOf } from '../errors.ts';
-import { type ApplicationQueries, readStatStatements } from '../observe/checks/query-source.ts';
+import { readStatStatements } from '../observe/checks/query-source.ts';
 import { RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { LockMode } from '../postgres/lock-modes.ts';
@@ -8,8 +8,8 @@ import { parseText } from '../postgres/sql/parse.ts';
 import { type Node, nameOf, nodesWithin } from '../postgres/sql/tree.ts';
 import type { CalledStatement } from './shapes.ts';
 
-/** Statements of pg_stat_statements by their texts, or the reason why they cannot be read. */
-export type StatementCounts = ReadonlyMap<string, number> | { readonly unreadable: string };
+/** Calls of the statements of pg_stat_statements by their texts, or the reason why they cannot be read. */
+type StatementCounts = ReadonlyMap<string, number> | { readonly unreadable: string };
 
 /** Reads how often the statements of the session's database have been called. */
 export async function readStatementCounts(session: Session): Promise<StatementCounts> {
@@ -18,14 +18,10 @@ export async function readStatementCounts(session: Session): Promise<StatementCo
       'SELECT oid::int8 AS oid FROM pg_database WHERE datname = current_database()',
     );
     const read = await readStatStatements(session, Number(row?.oid));
-    return 'unreadable' in read ? read : countsOf(read);
+    return 'unreadable' in read ? read : new Map(read.queries.map(({ sql, calls }) => [sql, calls ?? 0]));
   } catch (error) {
     return { unreadable: messageOf(error) };
   }
-}
-
-function countsOf({ queries }: ApplicationQueries): ReadonlyMap<string, number> {
-  return new Map(queries.map(({ sql, calls }) => [sql, calls ?? 0]));
 }
 
 // Views are expanded into the tables that they read. Which schema an unqualified name means depends on settings of the application's
@@ -44,12 +40,6 @@ WITH RECURSIVE named AS (
 SELECT schema, name, array_agg(leaf::int8::text ORDER BY leaf) AS tables FROM named WHERE kind <> 'v'
  GROUP BY schema, name ORDER BY schema <> 'public', schema`;
 
-interface NamedTables {
-  readonly schema: string;
-  readonly name: string;
-  readonly tables: readonly string[];
-}
-
 /** Returns the statements that were called between two readings, with the tables that they lock. @param windowMs between the readings. */
 export async function calledBetween(
   session: Session,
@@ -57,7 +47,7 @@ export async function calledBetween(
   last: StatementCounts,
   windowMs: number,
 ): Promise<CalledStatement[]> {
-  if (!isRead(first) || !isRead(last)) return [];
+  if ('unreadable' in first || 'unreadable' in last) return [];
   const called = [...last].flatMap(([sql, calls]) => {
     const more = calls - (first.get(sql) ?? 0);
     return more > 0 ? [{ sql, perSecond: (more * 1000) / windowMs }] : [];
@@ -66,7 +56,7 @@ export async function calledBetween(
     called.map(async ({ sql, perSecond }) => ({ perSecond, locks: await locksOf(sql) })),
   );
   const names = [...new Set(parsed.flatMap(({ locks }) => locks.map(({ name }) => name)))];
-  const rows = await session.query<NamedTables>(TABLES, [names]);
+  const rows = await session.query<{ schema: string; name: string; tables: string[] }>(TABLES, [names]);
   return parsed.flatMap(({ perSecond, locks }) => {
     const found = new Map<number, LockMode>();
     for (const { schema, name, mode } of locks) {
@@ -77,23 +67,13 @@ export async function calledBetween(
   });
 }
 
-function isRead(counts: StatementCounts): counts is ReadonlyMap<string, number> {
-  return !('unreadable' in counts);
-}
-
-interface NamedLock {
-  readonly schema: string | null;
-  readonly name: string;
-  readonly mode: LockMode;
-}
-
-/** Tables that are written come first: theirs is the stronger lock if they are read as well. */
-async function locksOf(sql: string): Promise<NamedLock[]> {
+async function locksOf(sql: string) {
   const [statement] = (await parseText(Buffer.from(sql))) ?? [];
   return statement && (isDml(statement.node) || isQuery(statement.node)) ? locksOfTree(statement.node) : [];
 }
 
-function locksOfTree(node: Node): NamedLock[] {
+/** Tables that are written come first: theirs is the stronger lock if they are read as well. */
+function locksOfTree(node: Node) {
   const written = [
     ...nodesWithin(node, 'InsertStmt'),
     ...nodesWithin(node, 'UpdateStmt'),

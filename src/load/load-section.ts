@@ -1,50 +1,34 @@
+import type { TrafficReading } from '../database/traffic.ts';
 import type { LoadedRunSection } from '../model/load-model.ts';
 import type { StatementSection, TransactionSection } from '../model/report.ts';
 import type { Statement } from '../proxy/observed.ts';
 import type { TrafficLog } from './traffic-log.ts';
 import type { WaitMonitor } from './wait-monitor.ts';
 
-/** An error of the command in its run under load. */
-export interface CommandDeadlock {
-  readonly statement: Statement;
-  readonly detail: string;
-}
-
-/** Times by performance.now(). */
-export interface LoadTimes {
-  readonly startedMs: number;
-  readonly endedMs: number;
-  readonly recoveredMs: number | null;
-}
-
-/** Sessions of the target's server, and how many it permits. */
-export interface ServerSessions {
-  readonly open: number;
-  readonly max: number;
-  /** Slots of `max` that an ordinary role does not get. */
-  readonly reserved: number;
-}
-
 export interface LoadedRun {
   readonly clients: number;
   readonly exitCode: number | null;
   readonly schemaEqual: boolean | null;
-  readonly times: LoadTimes;
+  /** By performance.now(). */
+  readonly startedMs: number;
+  readonly endedMs: number;
+  readonly recoveredMs: number | null;
   readonly monitor: WaitMonitor;
   readonly log: TrafficLog;
-  readonly commandDeadlocks: readonly CommandDeadlock[];
+  /** Deadlocks that ended statements of the command. */
+  readonly commandDeadlocks: { readonly statement: Statement; readonly detail: string }[];
   /** Names of relations by OID. */
   readonly names: ReadonlyMap<number, string>;
   readonly statements: StatementSection[];
   readonly transactions: TransactionSection[];
   /** Sessions of the target; null if they could not be counted. */
-  readonly sessions: ServerSessions | null;
+  readonly sessions: TrafficReading['sessions'] | null;
 }
 
 /** Makes the report's section of what was measured under load. */
 export function describeLoad(run: LoadedRun): LoadedRunSection {
-  const { clients, exitCode, schemaEqual, times, monitor, log, names, statements, transactions } = run;
-  const { startedMs, endedMs, recoveredMs } = times;
+  const { clients, exitCode, schemaEqual, monitor, log, names, statements, transactions } = run;
+  const { startedMs, endedMs, recoveredMs } = run;
   const sinceStart = (at: number) => Math.max(at - log.startedMs, 0);
   const end = performance.now();
   const before = log.phase('before', log.startedMs, startedMs);
@@ -72,7 +56,7 @@ export function describeLoad(run: LoadedRun): LoadedRunSection {
 function poolOf(
   { before, during }: Pick<LoadedRunSection, 'before' | 'during'>,
   { mostWaiting, someWaitedMs }: WaitMonitor,
-  sessions: ServerSessions | null,
+  sessions: LoadedRun['sessions'],
 ): LoadedRunSection['pool'] {
   if (!sessions) return null;
   const perMs = before.transactions / Math.max(before.durationMs, 1);

@@ -67,14 +67,6 @@ const PAUSE_FACTOR = 20;
 /** The server's counters are up to a second late; those of PostgreSQL 14 half a second. */
 const COUNTERS_LATE_MS = 1100;
 
-interface Counters {
-  readonly transactions: number;
-  readonly clients: number;
-  readonly atMs: number;
-  readonly own: number;
-  readonly tables: ReadonlyMap<number, TableCounts>;
-}
-
 /** Rows and scans that the server has counted; an UPDATE scans for its rows, too. */
 interface TableCounts {
   readonly changed: number;
@@ -129,14 +121,12 @@ export async function recordShapes(
   };
 }
 
-interface LockRow {
-  readonly key: string;
-  readonly ageMs: number | null;
-  readonly locks: readonly [relation: number, mode: string, granted: boolean][];
-}
-
 async function readLocks(session: Session): Promise<SeenTransaction[]> {
-  const rows = await session.query<LockRow>(`EXECUTE ${PREPARED}`);
+  const rows = await session.query<{
+    key: string;
+    ageMs: number | null;
+    locks: [relation: number, mode: string, granted: boolean][];
+  }>(`EXECUTE ${PREPARED}`);
   return rows.map(({ key, ageMs, locks }) => ({
     key,
     ageMs,
@@ -147,8 +137,10 @@ async function readLocks(session: Session): Promise<SeenTransaction[]> {
   }));
 }
 
-async function readCounters(session: Session): Promise<Counters> {
-  const [row] = await session.query<Omit<Counters, 'own' | 'tables'>>(COUNTERS);
+type Counters = Awaited<ReturnType<typeof readCounters>>;
+
+async function readCounters(session: Session) {
+  const [row] = await session.query<{ transactions: number; clients: number; atMs: number }>(COUNTERS);
   if (!row) throw new Error('a query that has exactly one row had none');
   const tables = await session.query<TableCounts & { relation: string }>(TABLES);
   return {

@@ -33,8 +33,7 @@ export function kindsOf(seen: readonly SeenTransaction[], intervalMs: number): K
     const strongest = new Map<number, LockMode>();
     for (const { relation, mode } of locks) {
       const known = strongest.get(relation);
-      if (known === undefined || LOCK_MODES.indexOf(mode) > LOCK_MODES.indexOf(known))
-        strongest.set(relation, mode);
+      if (known === undefined || !isAtLeast(known, mode)) strongest.set(relation, mode);
     }
     if (strongest.size === 0) continue;
     const key = JSON.stringify([...strongest].sort(([one], [other]) => one - other));
@@ -70,6 +69,11 @@ function shortKind(locks: ReadonlyMap<number, LockMode>, ages: Sightings, count:
   return { locks, count, ageMs: meanOf(ages), medianMs: medianOf(ages), wholeMs: null };
 }
 
+/** Tells if a mode is as strong as another one, or stronger. */
+export function isAtLeast(mode: LockMode, other: LockMode): boolean {
+  return LOCK_MODES.indexOf(mode) >= LOCK_MODES.indexOf(other);
+}
+
 function meanOf(values: readonly number[]): number | null {
   return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
@@ -84,13 +88,11 @@ export interface SeenTransaction {
   readonly key: string;
   /** null if the role may not see it. */
   readonly ageMs: number | null;
-  readonly locks: readonly SeenLock[];
-}
-
-export interface SeenLock {
-  readonly relation: number;
-  readonly mode: LockMode;
-  readonly granted: boolean;
+  readonly locks: readonly {
+    readonly relation: number;
+    readonly mode: LockMode;
+    readonly granted: boolean;
+  }[];
 }
 
 /** A wait while another lock is held proves the order, and so does a transaction seen again with one lock more. */

@@ -1,5 +1,6 @@
-import { LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
+import type { LockMode } from '../postgres/lock-modes.ts';
 import {
+  isAtLeast,
   type Kind,
   kindsOf,
   type LockOrder,
@@ -29,19 +30,17 @@ export interface CalledStatement {
 
 /** One kind of transaction: the locks that it takes, in their order, and how often it comes. */
 export interface Shape {
-  readonly steps: readonly ShapeStep[];
+  readonly steps: readonly {
+    readonly relation: number;
+    readonly mode: LockMode;
+    /** Existing rows that one transaction changes on average. */
+    readonly rows: number;
+  }[];
   readonly perSecond: number;
   /** From its first lock to its end. */
   readonly holdMs: number;
   /** Pairs of relations of which it was not seen which one comes first. */
   readonly unordered: readonly (readonly [number, number])[];
-}
-
-export interface ShapeStep {
-  readonly relation: number;
-  readonly mode: LockMode;
-  /** Existing rows that one transaction changes on average. */
-  readonly rows: number;
 }
 
 /** Folds what was seen of the target's transactions into kinds of transactions. */
@@ -113,7 +112,7 @@ function completeBeginnings(
       const added = locksAfter(beginning, whole, order);
       if (added.length === 0) continue;
       const unexplained = Math.min(
-        ...added.map((relation) => usesOf(relation, called) - rateOfRelation(relation, rated)),
+        ...added.map((relation) => usesOf(relation, called) - usesOf(relation, rated)),
       );
       const most = beginning.perSecond * shareOfBeginnings(beginning, whole);
       const moved = Math.min(Math.max(unexplained, 0), most);
@@ -130,7 +129,7 @@ function completeBeginnings(
 function locksAfter({ locks: begun }: RatedKind, { locks }: RatedKind, order: LockOrder): number[] {
   const isWithin = [...begun].every(([relation, mode]) => {
     const later = locks.get(relation);
-    return later !== undefined && LOCK_MODES.indexOf(later) >= LOCK_MODES.indexOf(mode);
+    return later !== undefined && isAtLeast(later, mode);
   });
   const added = isWithin ? [...locks.keys()].filter((relation) => !begun.has(relation)) : [];
   const isFirst = [...begun.keys()].every((first) =>
@@ -152,13 +151,9 @@ function shareOfBeginnings(beginning: RatedKind, whole: RatedKind): number {
   return restMs <= 0 ? 1 : Math.min((whole.count * beginning.medianMs) / restMs / beginning.count, 1);
 }
 
-/** Statements a second that lock a relation, as the server counted them. */
-function usesOf(relation: number, called: readonly CalledStatement[]): number {
-  return called.reduce((sum, { locks, perSecond }) => sum + (locks.has(relation) ? perSecond : 0), 0);
-}
-
-function rateOfRelation(relation: number, kinds: readonly RatedKind[]): number {
-  return kinds.reduce((sum, { locks, perSecond }) => sum + (locks.has(relation) ? perSecond : 0), 0);
+/** Statements or transactions a second that lock a relation. */
+function usesOf(relation: number, some: readonly (CalledStatement | RatedKind)[]): number {
+  return some.reduce((sum, { locks, perSecond }) => sum + (locks.has(relation) ? perSecond : 0), 0);
 }
 
 /**
@@ -175,8 +170,8 @@ function scaleToCounters(
   const long = kinds.filter(({ wholeMs }) => wholeMs !== null);
   const known = [...new Set(short.flatMap(({ locks }) => [...locks.keys()]))].flatMap((relation) => {
     const uses = usesOf(relation, called);
-    const left = Math.max(uses - rateOfRelation(relation, long), 0);
-    return uses > 0 ? left / rateOfRelation(relation, short) : [];
+    const left = Math.max(uses - usesOf(relation, long), 0);
+    return uses > 0 ? left / usesOf(relation, short) : [];
   });
   const more = Math.min(1 + (perSecond - sumOf(kinds)) / sumOf(short), ...(known.length > 0 ? known : [1]));
   const factor = Math.min(perSecond / sumOf(kinds), 1) * Math.max(more, 1);
@@ -228,7 +223,7 @@ function unseenBesideLong(
 function holdsAll(kind: Pick<Kind, 'locks'>, { locks }: CalledStatement): boolean {
   return [...locks].every(([relation, mode]) => {
     const held = kind.locks.get(relation);
-    return held !== undefined && LOCK_MODES.indexOf(held) >= LOCK_MODES.indexOf(mode);
+    return held !== undefined && isAtLeast(held, mode);
   });
 }
 
@@ -265,5 +260,5 @@ function stretchOf(
 }
 
 function writesRows(mode: LockMode): boolean {
-  return LOCK_MODES.indexOf(mode) >= LOCK_MODES.indexOf('ROW EXCLUSIVE');
+  return isAtLeast(mode, 'ROW EXCLUSIVE');
 }

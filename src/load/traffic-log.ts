@@ -9,7 +9,7 @@ export interface EndedTransaction {
   readonly error: { readonly sqlstate: string; readonly message: string; readonly detail: string } | null;
 }
 
-export type LoadFailure = LoadedRunSection['failures'][number];
+type LoadFailure = LoadedRunSection['failures'][number];
 type Deadlock = Pick<EndedTransaction, 'endedMs'> & { detail: string };
 
 const DEADLOCK_DETECTED = '40P01';
@@ -17,10 +17,7 @@ const SECOND_MS = 1000;
 /** Longer runs have fewer and longer parts: a page draws all of them, and more would not be read. */
 const MOST_PARTS = 300;
 
-interface Counted {
-  readonly latencies: DurationHistogram;
-  failures: number;
-}
+type Counted = ReturnType<typeof newPhase>;
 
 /** Counts what became of the load's transactions, in memory that does not grow with their number. */
 export class TrafficLog {
@@ -53,18 +50,20 @@ export class TrafficLog {
     }
     if (error) this.firstError ??= error.message;
     if (!error || name === 'before') return;
-    const known = this.#errors.get(error.sqlstate);
-    if (known) known.count++;
-    else this.#errors.set(error.sqlstate, { sqlstate: error.sqlstate, message: error.message, count: 1 });
+    this.#countError(error.sqlstate, error.sqlstate, error.message);
     if (error.sqlstate === DEADLOCK_DETECTED) this.deadlocks.push({ endedMs, detail: error.detail });
   }
 
   /** Counts an error whose time is not known. */
   addAborted(message: string): void {
     this.#phases.during.failures++;
-    const known = this.#errors.get(message);
+    this.#countError(message, '', message);
+  }
+
+  #countError(kind: string, sqlstate: string, message: string): void {
+    const known = this.#errors.get(kind);
     if (known) known.count++;
-    else this.#errors.set(message, { sqlstate: '', message, count: 1 });
+    else this.#errors.set(kind, { sqlstate, message, count: 1 });
   }
 
   /** Returns the transactions of a part of the run that has lasted from one time to another, by performance.now(). */
@@ -109,7 +108,7 @@ export class TrafficLog {
   }
 }
 
-function newPhase(): Counted {
+function newPhase() {
   return { latencies: new DurationHistogram(), failures: 0 };
 }
 

@@ -3,16 +3,6 @@ import { ActivityReader, WAITERS, type WaiterRow, waitersBehind } from '../obser
 import type { Session } from '../postgres/connection/session.ts';
 import type { Observed, Statement } from '../proxy/observed.ts';
 
-/** Sessions of the load that waited behind one statement of the command for one relation. */
-export interface BlockedBehind {
-  /** OID; null if the wait was for something else. */
-  readonly relation: number | null;
-  readonly statement: Statement | null;
-  blockedMs: number;
-  longestMs: number;
-  readonly sessions: Set<number>;
-}
-
 const CONNECTIONS = `
 SELECT (SELECT count(*)::int FROM pg_stat_activity WHERE coalesce(backend_type, 'client backend') = 'client backend') AS now,
        current_setting('max_connections')::int AS limit`;
@@ -23,7 +13,18 @@ const PROCESS = /([Pp])rocess (\d+)/g;
 
 /** Looks every 50 ms which sessions of the load wait behind the command. */
 export class WaitMonitor {
-  readonly blocked = new Map<string, BlockedBehind>();
+  /** Sessions of the load that waited behind one statement of the command for one relation. */
+  readonly blocked = new Map<
+    string,
+    {
+      /** OID; null if the wait was for something else. */
+      readonly relation: number | null;
+      readonly statement: Statement | null;
+      blockedMs: number;
+      longestMs: number;
+      readonly sessions: Set<number>;
+    }
+  >();
   mostWaiting = 0;
   /** Time in which at least one session waited. */
   someWaitedMs = 0;

@@ -2,12 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { inClone } from '../clone/own-sessions.ts';
 import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
-import {
-  type CommandDeadlock,
-  describeLoad,
-  type LoadTimes,
-  type ServerSessions,
-} from '../load/load-section.ts';
+import { describeLoad, type LoadedRun } from '../load/load-section.ts';
 import { TrafficLog } from '../load/traffic-log.ts';
 import { WaitMonitor } from '../load/wait-monitor.ts';
 import { warmTables } from '../load/warm-tables.ts';
@@ -145,7 +140,7 @@ export async function measureUnderLoad<Way extends OpenWire>(
     async () => new WaitMonitor(() => loaded.clone.server.open('load monitor'), log.startedMs),
     async (started) => started?.stop(),
   );
-  const commandDeadlocks: CommandDeadlock[] = [];
+  const commandDeadlocks: LoadedRun['commandDeadlocks'] = [];
   const opened = await open(loaded, observerFor(monitor, commandDeadlocks));
   const traffic = await scope.own(
     'load',
@@ -171,12 +166,13 @@ export async function measureUnderLoad<Way extends OpenWire>(
   await monitor.stop();
   if (!monitor.hasLooked) throw new Error('the sessions that waited could not be read');
   const tree = new Map([...treeBefore, ...(await inClone(loaded, allRelations))]);
-  const times: LoadTimes = { startedMs, endedMs, recoveredMs };
   const { statements, transactions: ofCommand } = await run.wire.statements({ tree });
   const section = describeLoad({
     clients: traffic.clients,
     exitCode: run.result.exitCode,
-    times,
+    startedMs,
+    endedMs,
+    recoveredMs,
     monitor,
     log,
     commandDeadlocks,
@@ -189,7 +185,7 @@ export async function measureUnderLoad<Way extends OpenWire>(
   return { section, opened };
 }
 
-function observerFor(monitor: WaitMonitor, deadlocks: CommandDeadlock[]): Observer {
+function observerFor(monitor: WaitMonitor, deadlocks: LoadedRun['commandDeadlocks']): Observer {
   return (event: Observed) => {
     monitor.observe(event);
     if (event.type !== 'end' || event.outcome.error?.get('C') !== DEADLOCK_DETECTED) return;
@@ -198,7 +194,7 @@ function observerFor(monitor: WaitMonitor, deadlocks: CommandDeadlock[]): Observ
 }
 
 /** Production's by the profile, or the target's. */
-function sessionsOf({ profile, stateBefore }: RehearsalContext): ServerSessions | null {
+function sessionsOf({ profile, stateBefore }: RehearsalContext): LoadedRun['sessions'] {
   if (profile) return profile.profile.traffic?.sessions ?? null;
   return 'unmeasured' in stateBefore.traffic ? null : stateBefore.traffic.sessions;
 }
