@@ -5,18 +5,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { displayName, identifier } from '../postgres/sql/quote.ts';
 import type { RelationsData } from './relations.ts';
 
-/** What hazards depend on and the report does not tell, as it was before the command. */
-export interface CatalogueBefore {
-  readonly relations: readonly RelationRow[];
-  readonly checks: readonly CheckRow[];
-  readonly unindexedForeignKeys: UnindexedForeignKeys;
-  readonly searchPath: readonly string[];
-  readonly lockTimeoutByDefault: boolean;
-  /** OIDs (tablesWithoutIdentity). */
-  readonly withoutIdentity: ReadonlySet<string>;
-}
-
-export type UnindexedForeignKeys = CatalogueFacts['unindexedForeignKeys'];
+type UnindexedForeignKeys = CatalogueFacts['unindexedForeignKeys'];
 
 interface RelationRow {
   readonly oid: string;
@@ -63,7 +52,7 @@ select exists (
     and s.setrole in (0, (select r.oid from pg_catalog.pg_roles r where r.rolname = session_user))
     and setting ~ '^lock_timeout=' and setting !~ '^lock_timeout=0[a-z]*$') as has`;
 
-/** Of the role and the database: this session has set its own. */
+/** The setting of the role and the database: this session has set its own. */
 const SEARCH_PATH = `
 select pg_catalog.replace(reset_val, '"$user"', pg_catalog.quote_ident(session_user)) as path
 from pg_catalog.pg_settings where name = 'search_path'`;
@@ -82,7 +71,10 @@ where k.contype = 'f' and k.conparentid = 0 and ${USER_SCHEMA}
     where i.indrelid = c.oid and i.indpred is null
       and (i.indkey::pg_catalog.int2[])[0:pg_catalog.cardinality(k.conkey) - 1] @> k.conkey)`;
 
-export async function readCatalogueBefore(session: Session): Promise<CatalogueBefore> {
+/** Facts that hazards depend on and the report does not show, as they were before the command. */
+export type CatalogueBefore = Awaited<ReturnType<typeof readCatalogueBefore>>;
+
+export async function readCatalogueBefore(session: Session) {
   const relations = await session.query<RelationRow>(RELATIONS);
   const checks = await session.query<CheckRow>(CHECKS);
   const unindexedForeignKeys = await readUnindexedForeignKeys(session);
@@ -106,17 +98,16 @@ export async function readUnindexedForeignKeys(session: Session): Promise<Uninde
   );
 }
 
-export interface CatalogueAfter {
-  readonly relations: RelationsData;
-  readonly unindexedForeignKeys: UnindexedForeignKeys;
-  readonly withoutIdentity: ReadonlySet<string>;
-}
-
 /** @param after names relations that the command renamed; null where it could not be read. */
 export function catalogueFacts(
   before: CatalogueBefore,
   data: RelationsData,
-  after: CatalogueAfter | null,
+  after:
+    | ({ readonly relations: RelationsData } & Pick<
+        CatalogueBefore,
+        'unindexedForeignKeys' | 'withoutIdentity'
+      >)
+    | null,
 ): Omit<CatalogueFacts, 'dropped' | 'orphans' | 'definitions' | 'effects' | 'actsOnServer' | 'leftPrepared'> {
   const relations = new Map<string, RelationFacts>();
   const renamed = new Map<string, string>();
@@ -184,7 +175,7 @@ function total(parts: readonly (number | null)[]): number | null {
   return parts.reduce((sum, part) => (sum === null || part === null ? null : sum + part), 0);
 }
 
-/** As the server prints it: `CHECK (((a IS NOT NULL) AND (b > 0)))`. With OR or CASE in it, it may prove nothing. */
+/** Reads `CHECK (((a IS NOT NULL) AND (b > 0)))`, as the server prints it. With OR or CASE in it, it may prove nothing. */
 function provenBy({ definition, columns }: CheckRow): string[] {
   if (/\b(?:OR|CASE)\b/.test(definition)) return [];
   const names = (column: string) => [column, identifier(column)];

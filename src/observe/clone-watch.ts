@@ -26,32 +26,7 @@ import { readOrphans } from './orphans.ts';
 import { allRelations, givenRelations, newAmong, type RelationTree } from './relation-names.ts';
 import { compareRelations, type RelationsData, readRelations, rowsGone } from './relations.ts';
 
-/** What the clone held before the command, and what the command made of it. */
-export interface CloneWatch {
-  /**
-   * Reads data and schema, and over the same session whatever else is to be read. No session of ours stays in the clone afterwards,
-   * where it would be in the command's way.
-   */
-  before<T>(also: (session: Session) => Promise<T>): Promise<T>;
-  /**
-   * Reads data and schema again, and compares. What could not be read is null, and the caveats give the reason. So is everything
-   * once the interrupt has come, since whoever interrupts does not want to wait.
-   * @param wanted OIDs of relations whose names are needed.
-   */
-  after(wanted: Iterable<number>, options?: AfterOptions): Promise<CloneObservations>;
-  /** Counts the rows without a parent, of foreign keys from and to these tables. */
-  orphans(tables: readonly string[]): Promise<OrphanFacts[]>;
-}
-
-interface AfterOptions {
-  readonly interrupt?: AbortSignal | undefined;
-  /** The definitions of procedures are needed. */
-  readonly procedures?: boolean;
-  /** Finds what acts on the target's server and was never seen. */
-  readonly unseen?: (session: Session) => Promise<ActingObject[]>;
-}
-
-export interface CloneWatchOptions {
+interface CloneWatchOptions {
   readonly target: Target;
   readonly run: RunId;
   readonly schema: SchemaWatch;
@@ -59,12 +34,10 @@ export interface CloneWatchOptions {
   readonly signal: AbortSignal;
 }
 
-export function watchClone(clone: Clone, options: CloneWatchOptions): CloneWatch {
-  options.signal.addEventListener('abort', () => void options.schema.close(), { once: true });
-  return new CloneReader(clone, options);
+interface Asked {
+  readonly procedures: boolean;
+  readonly unseen: (session: Session) => Promise<ActingObject[]>;
 }
-
-type Asked = Required<Pick<AfterOptions, 'procedures' | 'unseen'>>;
 
 /** The data before the command. The thread behind SchemaWatch keeps the schema. */
 interface DataBefore {
@@ -90,7 +63,8 @@ SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
   WHERE p.oid >= ${FIRST_USER_OID} AND l.lanname NOT IN ('internal', 'c')) AS has`;
 const WAL_SINCE = 'SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1)::int8 AS bytes';
 
-class CloneReader implements CloneWatch {
+/** Reads what the clone holds before the command, and what the command made of it. */
+export class CloneWatch {
   readonly #clone: Clone;
   readonly #options: CloneWatchOptions;
   #before: DataBefore | undefined;
@@ -98,8 +72,13 @@ class CloneReader implements CloneWatch {
   constructor(clone: Clone, options: CloneWatchOptions) {
     this.#clone = clone;
     this.#options = options;
+    options.signal.addEventListener('abort', () => void options.schema.close(), { once: true });
   }
 
+  /**
+   * Reads data and schema, and over the same session what else is wanted. No session of ours stays in the clone afterwards,
+   * where it would be in the command's way.
+   */
   async before<T>(also: (session: Session) => Promise<T>): Promise<T> {
     const { schema, run, target } = this.#options;
     // At once: they ask over sessions of their own, and the schema is read by another thread.
@@ -118,21 +97,29 @@ class CloneReader implements CloneWatch {
     return more;
   }
 
+  /**
+   * Reads data and schema again, and compares. What could not be read is null, and the caveats give the reason. So is everything
+   * once the interrupt has come, since the user who interrupts does not want to wait.
+   * @param wanted OIDs of relations whose names are needed.
+   * @param options.procedures the definitions of procedures are needed.
+   * @param options.unseen finds what acts on the target's server and was never seen.
+   */
   async after(
     wanted: Iterable<number>,
-    { interrupt, procedures = false, unseen = async () => [] }: AfterOptions = {},
+    { interrupt, ...options }: { interrupt?: AbortSignal | undefined } & Partial<Asked> = {},
   ): Promise<CloneObservations> {
     const before = this.#before;
     if (interrupt?.aborted) return notObserved(before);
     if (!before) throw new Error('the clone was not read before the command');
     try {
-      return await this.#compare(before, wanted, { procedures: procedures && before.hasUserCode, unseen });
+      return await this.#compare(before, wanted, { procedures: false, unseen: async () => [], ...options });
     } catch (error) {
       if (interrupt?.aborted) return notObserved(before);
       throw error;
     }
   }
 
+  /** Counts the rows without a parent, of foreign keys from and to these tables. */
   orphans(tables: readonly string[]): Promise<OrphanFacts[]> {
     return this.#inClone((session) => readOrphans(session, tables), {
       statementTimeoutMs: COUNT_TIMEOUT_MS,
@@ -209,7 +196,9 @@ class CloneReader implements CloneWatch {
         const effects =
           schema && (await measured(caveats, 'hazards', () => readEffects(session, schema.section)));
         const procedures =
-          asked.procedures && (await measured(caveats, 'statements[].locks', () => readProcedures(session)));
+          asked.procedures &&
+          before.hasUserCode &&
+          (await measured(caveats, 'statements[].locks', () => readProcedures(session)));
         return { data, schema, effects, actsOnServer, procedures: procedures || [] };
       }),
     );
@@ -221,10 +210,11 @@ class CloneReader implements CloneWatch {
   }
 
   async #readDataAgain(session: Session, before: DataBefore, wanted: Iterable<number>) {
+    const tree = await givenRelations(session, wanted);
     return {
       relations: await readRelations(session, before.relations),
-      tree: await givenRelations(session, wanted),
-      made: await newAmong(session, wanted, (relation) => before.tree.has(relation)),
+      tree,
+      made: newAmong(tree, before.tree),
       unindexedForeignKeys: await readUnindexedForeignKeys(session),
       withoutIdentity: await tablesWithoutIdentity(session),
     };

@@ -6,27 +6,19 @@ import { displayName } from '../postgres/sql/quote.ts';
 export type RelationNames = ReadonlyMap<number, string>;
 
 /** Relations by their OIDs, with what they belong to. */
-export type RelationTree = ReadonlyMap<number, RelationNode>;
-
-interface RelationNode {
-  /** Qualified, quoted where needed. */
-  readonly name: string;
-  /** As in pg_class.relkind. */
-  readonly kind: string;
-  /** Of an index: OID of its table. */
-  readonly table: number | null;
-  /** Of a partition, or of an index of one: OID of what it is a part of. */
-  readonly parent: number | null;
-}
-
-interface Row {
-  readonly oid: string;
-  readonly schema: string;
-  readonly name: string;
-  readonly kind: string;
-  readonly table: string | null;
-  readonly parent: string | null;
-}
+export type RelationTree = ReadonlyMap<
+  number,
+  {
+    /** Qualified, quoted where needed. */
+    readonly name: string;
+    /** pg_class.relkind. */
+    readonly kind: string;
+    /** OID of the table of an index. */
+    readonly table: number | null;
+    /** OID of the relation that a partition, or an index of one, is a part of. */
+    readonly parent: number | null;
+  }
+>;
 
 const RELATIONS = `SELECT c.oid::pg_catalog.int8, n.nspname AS schema, c.relname AS name, c.relkind AS kind,
     i.indrelid::pg_catalog.int8 AS table, h.inhparent::pg_catalog.int8 AS parent
@@ -38,8 +30,8 @@ const ALL = `${RELATIONS} WHERE c.oid >= ${FIRST_USER_OID} AND c.relpersistence 
 const GIVEN = `${RELATIONS} WHERE c.oid = ANY ($1::pg_catalog.oid[])`;
 
 /** All relations of users: those that a command is about to drop cannot be read afterwards. */
-export async function allRelations(session: Session): Promise<RelationTree> {
-  return treeOf(await session.query<Row>(ALL));
+export function allRelations(session: Session): Promise<RelationTree> {
+  return readTree(session, ALL);
 }
 
 /**
@@ -47,15 +39,23 @@ export async function allRelations(session: Session): Promise<RelationTree> {
  * own transaction ever saw it.
  * @throws pg's DatabaseError, SafemigrateError `LOST`.
  */
-export async function givenRelations(session: Session, oids: Iterable<number>): Promise<RelationTree> {
-  return treeOf(await session.query<Row>(GIVEN, [[...new Set(oids)]]));
+export function givenRelations(session: Session, oids: Iterable<number>): Promise<RelationTree> {
+  return readTree(session, GIVEN, [[...new Set(oids)]]);
 }
 
 export function namesOf(tree: RelationTree): RelationNames {
   return new Map([...tree].map(([oid, { name }]) => [oid, name]));
 }
 
-function treeOf(rows: readonly Row[]): RelationTree {
+async function readTree(session: Session, sql: string, values: unknown[] = []): Promise<RelationTree> {
+  const rows = await session.query<{
+    oid: string;
+    schema: string;
+    name: string;
+    kind: string;
+    table: string | null;
+    parent: string | null;
+  }>(sql, values);
   const number = (oid: string | null) => (oid === null ? null : Number(oid));
   return new Map(
     rows.map(({ oid, schema, name, kind, table, parent }) => [
@@ -65,29 +65,23 @@ function treeOf(rows: readonly Row[]): RelationTree {
   );
 }
 
-const TABLES = `SELECT c.oid::pg_catalog.int8, coalesce(i.indrelid, c.oid)::pg_catalog.int8 AS table
-  FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid
- WHERE c.oid = ANY ($1::pg_catalog.oid[]) AND c.oid >= ${FIRST_USER_OID} AND c.relkind IN ('r', 'p', 'm', 'S', 'v', 'i', 'I')`;
-
 /** Maps the name of each index to that of its table. */
 export function tablesOfIndexes(tree: RelationTree): ReadonlyMap<string, string> {
-  const tableOf = ({ table }: RelationNode) => (table === null ? undefined : tree.get(table)?.name);
   return new Map(
-    [...tree.values()].flatMap((node) => {
-      const table = tableOf(node);
-      return table === undefined ? [] : [[node.name, table] as const];
+    [...tree.values()].flatMap(({ name, table: oid }) => {
+      const table = oid === null ? undefined : tree.get(oid)?.name;
+      return table === undefined ? [] : [[name, table] as const];
     }),
   );
 }
 
-/** Those of the relations, the system's own left out, that are new, or indexes of a new one. */
-export async function newAmong(
-  session: Session,
-  oids: Iterable<number>,
-  isKnown: (relation: number) => boolean,
-): Promise<ReadonlySet<number>> {
-  const rows = await session.query<{ oid: string; table: string }>(TABLES, [[...new Set(oids)]]);
-  const isNew = ({ oid, table }: { oid: string; table: string }) =>
-    !isKnown(Number(table)) || !isKnown(Number(oid));
-  return new Set(rows.filter(isNew).map(({ oid }) => Number(oid)));
+const MADE_BY_COMMANDS: ReadonlySet<string> = new Set(['r', 'p', 'm', 'S', 'v', 'i', 'I']);
+
+/** Finds the relations, the system's own left out, that are new or indexes of a new one. */
+export function newAmong(relations: RelationTree, before: RelationTree): ReadonlySet<number> {
+  const made = [...relations].filter(
+    ([oid, { kind, table }]) =>
+      oid >= FIRST_USER_OID && MADE_BY_COMMANDS.has(kind) && !(before.has(oid) && before.has(table ?? oid)),
+  );
+  return new Set(made.map(([oid]) => oid));
 }

@@ -5,7 +5,7 @@ import { measured } from '../measured.ts';
 import type { Caveat } from '../model/report.ts';
 import { runChecksAfter, runChecksBefore } from '../observe/checks/check-watch.ts';
 import type { CloneObservations } from '../observe/clone-observations.ts';
-import { type CloneWatch, watchClone } from '../observe/clone-watch.ts';
+import { CloneWatch } from '../observe/clone-watch.ts';
 import type { SeenStatements } from '../observe/command-watch.ts';
 import { writtenUnchecked } from '../observe/orphans.ts';
 import { readTargetState } from '../proof/target-state.ts';
@@ -41,7 +41,7 @@ export function readBefore(
 ): Promise<BeforeCommand> {
   const { context, clone, schema } = setup;
   return inPhase(context.emit, 'before', async () => {
-    const watch = watchClone(clone, { ...context, schema });
+    const watch = new CloneWatch(clone, { ...context, schema });
     const checks = await runChecksBefore(clone, { ...context, ...questions });
     const contents = await readContentsBefore(setup);
     const gate = await watch.before((session) => openGate(context, clone, setup.plan.proxy, session));

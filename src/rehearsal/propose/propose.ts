@@ -8,7 +8,7 @@ import { HazardContext } from '../../hazards/hazard-context.ts';
 import { isUnmeasured, measured, measuredOrReason } from '../../measured.ts';
 import type { LoadedRunSection } from '../../model/load-model.ts';
 import type { Caveat, Hazard, ProposalMeasures, ProposalSection } from '../../model/report.ts';
-import { watchClone } from '../../observe/clone-watch.ts';
+import { CloneWatch } from '../../observe/clone-watch.ts';
 import { readColumnsBefore, readRelationsBefore } from '../../observe/tables-before.ts';
 import { migrationsIn } from '../../propose/formats/recorded-migration.ts';
 import { keptStatements } from '../../propose/kept-statements.ts';
@@ -149,7 +149,7 @@ async function tryScript(
   { original, runs, file }: Request,
   { script: { parts, changes }, found }: { script: WrittenScript; found: readonly Hazard[] },
 ): Promise<{ section: ProposalSection; failure: ScriptRun['failure'] }> {
-  const watch = watchClone(second.clone, { ...second.context, schema: second.schema });
+  const watch = new CloneWatch(second.clone, { ...second.context, schema: second.schema });
   const { context, clone, plan } = second;
   const gate = await watch.before((session) => openGate(context, clone, plan.proxy, session));
   const before = await contentsOf(second, { all: true });
