@@ -3,12 +3,12 @@ import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
 import type { Retyped } from '../schema/type-changes.ts';
 import type { RelationTree } from './relation-names.ts';
 
-/** What the command made of the clone. */
+/** State of the clone after the command, compared with the one before it. */
 export interface CloneObservations {
   readonly schema: SchemaSection | null;
   readonly data: DataSection | null;
   readonly sizeBytes: number | null;
-  /** Of the relations that were asked for, and of all that there were before: dropped ones have their last name. */
+  /** The relations that were asked for, and all that there were before: dropped ones have their last name. */
   readonly tree: RelationTree;
   /** OIDs of those among them that the command made: no session waits for their locks. */
   readonly made: ReadonlySet<number>;
@@ -21,7 +21,7 @@ export interface CloneObservations {
   readonly caveats: Caveat[];
 }
 
-/** Of a run that was interrupted before anything was read. */
+/** Observations of a run that was interrupted before anything was read. */
 export const NOT_OBSERVED: CloneObservations = {
   schema: null,
   data: null,

@@ -8,7 +8,7 @@ import type { ColumnContent } from './lost-data.ts';
 /** The target must not feel it: larger tables are estimated from the statistics of their columns. */
 const COUNT_UP_TO_ROWS = 100_000;
 const COUNT_UP_TO_BYTES = 100 * 1024 * 1024;
-/** Of tables that were never analysed, so that their number of rows is not known. */
+/** Limit for tables that were never analysed, so that their number of rows is not known. */
 const COUNT_UNKNOWN_UP_TO_BYTES = 8 * 1024 * 1024;
 const COUNT_BUDGET_MS = 3000;
 
@@ -50,7 +50,7 @@ export function namedParts(objects: readonly string[]): string[][] {
   return [[...objects], ...[0, 1, 2].map((index) => parts.map((each) => each[index] ?? ''))];
 }
 
-/** What columns hold: counted in small tables, else estimated from their statistics. @param touched gets what was counted. */
+/** Reads what columns hold: counted in small tables, else estimated from their statistics. @param touched gets what was counted. */
 export async function contentOf(
   session: Session,
   objects: readonly string[],
@@ -88,7 +88,7 @@ function estimated({ rows, nullShare }: ContentRow): ColumnContent {
   };
 }
 
-/** Of columns of one table. @returns undefined where it took too long, or the table was locked. */
+/** Counts the values of columns of one table. @returns undefined if it took too long, or the table was locked. */
 async function count(
   session: Session,
   columns: readonly ContentRow[],
@@ -155,11 +155,7 @@ export async function copiedColumns(
   clone: Session,
   objects: readonly string[],
 ): Promise<string[]> {
-  const parts = objects.map(nameParts);
-  const again = await clone.query<Again>(AGAIN, [
-    [...objects],
-    ...[0, 1, 2].map((index) => parts.map((each) => each[index] ?? '')),
-  ]);
+  const again = await clone.query<Again & object>(AGAIN, namedParts(objects));
   const copied: string[] = [];
   for (const column of again) {
     const [then, now] = [await digestOf(target, column), await digestOf(clone, column)];
@@ -168,7 +164,7 @@ export async function copiedColumns(
   return copied;
 }
 
-/** Whatever the order of the rows; null if it took too long, or the table was locked or has another key. */
+/** Folds the rows in any order; null if it took too long, or the table was locked or has another key. */
 async function digestOf(session: Session, { schema, table, column, key }: Again): Promise<string | null> {
   const row = [...key, column].map((name) => `quote_nullable(${identifier(name)}::text)`).join(', ');
   try {

@@ -29,14 +29,14 @@ import {
 } from './statements.ts';
 
 export interface CommandWatchOptions {
-  /** What the command knows of the target; the first is the target's own login. */
+  /** Logins that the command knows; the first is the target's own. */
   readonly logins: readonly CommandLogin[];
   /** Leads to the clone, as the target's own user. */
   readonly clone: ConnectionSettings;
   /** Every login works there; else the clone's own is taken for all. */
   readonly sharesRoles: boolean;
   readonly cloneOid: number;
-  /** Of the clone's server; missing: not known. */
+  /** Version of the clone's server; missing: not known. */
   readonly serverVersionNum?: number;
   readonly guard: Gate;
   readonly observe: Observe;
@@ -57,7 +57,7 @@ export interface CommandWatchOptions {
 
 /** The proxy between the command and the clone, and what it saw. */
 export interface CommandWatch {
-  /** What the command gets: the proxy, under the names that it knows. */
+  /** The proxy, under the names that the command knows. */
   readonly routes: readonly Route[];
   /** The command connected at least once. */
   reached(): boolean;
@@ -71,11 +71,11 @@ export interface CommandWatch {
   ranCode(): boolean;
   /** Its transactions, for telling what it wrote from what others wrote. */
   readonly transactions: OwnTransactions;
-  /** What the command sent, once it has ended. */
+  /** Returns what the command sent, once it has ended. */
   statements(known: KnownRelations): Promise<SeenStatements>;
 }
 
-/** What is known of the relations of the command's database. */
+/** Facts about the relations of the command's database. */
 export interface KnownRelations {
   readonly tree: RelationTree;
   /** Which of them have another file than before; missing: not known. */
@@ -84,7 +84,7 @@ export interface KnownRelations {
   readonly made?: ReadonlySet<number>;
   /** The CREATE PROCEDURE of those that the database has after the command. */
   readonly procedures?: readonly string[];
-  /** Of sessions that set none. */
+  /** Path of sessions that set none. */
   readonly searchPath?: readonly string[];
 }
 

@@ -16,7 +16,7 @@ import {
 /** Larger tables are compared by a sample: the target must not feel it. */
 const ALL_UP_TO_ROWS = 100_000;
 const ALL_UP_TO_BYTES = 100 * 1024 * 1024;
-/** Of tables that were never analysed, so that their number of rows is not known. */
+/** Limit for tables that were never analysed, so that their number of rows is not known. */
 const ALL_UNKNOWN_UP_TO_BYTES = 8 * 1024 * 1024;
 const PAGE_BYTES = 8192;
 const BUDGET_MS = 3000;
@@ -118,7 +118,7 @@ function isExplained({ rows, compared, becameNull, changed }: ConvertedColumn, u
   return ((becameNull + (changed ?? 0)) * (rows ?? compared)) / Math.max(1, compared) <= updated;
 }
 
-/** Whether all rows were compared, and no value is lost or another one. */
+/** Tells if all rows were compared, and no value is lost or another one. */
 export function isAsBefore({
   exact,
   becameNull,
@@ -226,7 +226,7 @@ function pairedFigures(
   };
 }
 
-/** Of a table without a primary key: how many values there are, and how many different ones. */
+/** Counts the values of a table without a primary key, and the different ones. */
 function countedFigures(
   then: readonly (string | null)[],
   now: readonly (string | null)[],

@@ -36,13 +36,13 @@ export interface LossInput extends ConversionWork {
 }
 
 export interface DataLoss {
-  /** What was observed, without the losses of changes of type that lose nothing. */
+  /** The observed changes, without the losses of changes of type that lose nothing. */
   readonly schema: SchemaSection | null;
-  /** What was observed, and what of it is lost. */
+  /** The observed data, and what of it is lost. */
   readonly data: DataSection | null;
   /** Sizes with indexes and TOAST of what the command rewrote; null if they could not be read. */
   readonly rewrittenBytes: ReadonlyMap<string, number> | null;
-  /** What was done on the target beyond reading catalogues, in words for the report. */
+  /** Work done on the target beyond reading catalogues, in words for the report. */
   readonly touched: string[];
   readonly caveats: Caveat[];
 }
@@ -207,7 +207,7 @@ async function copiedAmong(
   return copied;
 }
 
-/** What is dropped without a row or a value in it, or has a copy, loses no data. */
+/** Takes the loss from what was dropped without a row or a value in it, or has a copy. */
 function withoutEmptyLoss(
   schema: SchemaSection,
   lost: DataSection['lost'],

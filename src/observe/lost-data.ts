@@ -5,11 +5,11 @@ import type { Retyped } from '../schema/type-changes.ts';
 
 type Lost = DataSection['lost'][number];
 
-/** What a column that is gone from the clone holds on the target. */
+/** Values that a column that is gone from the clone holds on the target. */
 export interface ColumnContent {
   readonly rows: number | null;
   readonly rowsWithValue: number | null;
-  /** Of those, which do not come back from the new type as they were; null where that was not counted. */
+  /** Values that do not come back from the new type as they were; null if that was not counted. */
   readonly rowsChanged: number | null;
   /** Counted; else the planner's estimate. */
   readonly exact: boolean;
@@ -19,7 +19,7 @@ export interface Losses {
   readonly schema: SchemaSection | null;
   readonly data: DataSection;
   readonly transactions: readonly TransactionSection[];
-  /** What the columns hold, by qualified name. */
+  /** Contents of the columns, by qualified name. */
   readonly columns: ReadonlyMap<string, ColumnContent>;
 }
 

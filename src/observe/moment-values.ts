@@ -18,7 +18,7 @@ const NUMBER_OF_TIME = /(?<![0-9a-fA-F])(?:\d{10}|\d{13}|\d{16})(?![0-9a-fA-F])/
 const TIMESTAMP =
   /(?<!\d)(20\d\d)[-_]?(\d\d)[-_]?(\d\d)[T _-]?(\d\d)[:_-]?(\d\d)[:_-]?(\d\d)(?=\d{3}(?!\d)|\d{6}(?!\d)|(?!\d))/g;
 const MINUTES = /(?<!\d)(20\d\d)[-_]?(\d\d)[-_]?(\d\d)[T _-]?(\d\d)[:_-]?(\d\d)(?![:_-]?\d)/g;
-/** Of an object or a thread on Linux, as Python's id() and thread.get_ident() return it: 0x7f…, in decimal or hexadecimal digits. */
+/** Address of an object or a thread on Linux, as Python's id() and thread.get_ident() return it: 0x7f…, in decimal or hexadecimal digits. */
 const ADDRESS = /(?<![0-9a-f])(?:7f[0-9a-f]{10}|1(?:39[6-9]|40[0-7])\d{11})(?![0-9a-f])/gi;
 const UUID =
   /(?<![0-9a-f])[0-9a-f]{8}([-_]?)[0-9a-f]{4}\1([47])[0-9a-f]{3}\1[89ab][0-9a-f]{3}\1[0-9a-f]{12}(?![0-9a-f])/gi;

@@ -107,7 +107,7 @@ async function redactedLoad(load: LoadSection, shownOf: ShownOf, hideIn: HideIn)
 type HideIn = <T>(value: T) => T;
 type ShownOf = (list: readonly StatementSection[]) => Promise<StatementSection[]>;
 
-/** What a server said, or which one could not be reached, stands behind our own words. */
+/** Leaves out what a server said, or which one could not be reached: it stands behind our own words. */
 function withoutQuotation<T extends { reason: string }>(undecided: T): T {
   return { ...undecided, reason: undecided.reason.replace(/: [\s\S]*$/, '') };
 }
@@ -148,7 +148,7 @@ async function redactedSchema(schema: SchemaSection, hideIn: HideIn): Promise<Sc
   };
 }
 
-/** What a file of queries holds is its owner's alone. */
+/** Hides the contents of a file of queries, which are its owner's alone. */
 async function redactedQueries(queries: QueriesSection, hideIn: HideIn): Promise<QueriesSection> {
   const shown = <T extends { sql: string }>(list: readonly T[]) =>
     Promise.all(list.map(async (each) => ({ ...hideIn(each), sql: await withoutLiterals(each.sql) })));
@@ -179,7 +179,7 @@ async function redactedApply(apply: ApplySection, shownOf: ShownOf, hideIn: Hide
   };
 }
 
-/** What others ran, and what was not let through, is not among the statements whose literals are known. */
+/** Hides what others ran, and what was not let through: it is not among the statements whose literals are known. */
 function redactedDuring(during: DuringSection): DuringSection {
   const shaped = <T extends { sql: string }>(list: readonly T[]) =>
     list.map((each) => ({ ...each, sql: normalizeSql(each.sql) }));
@@ -197,7 +197,7 @@ function redactedDuring(during: DuringSection): DuringSection {
 }
 
 interface Hidden {
-  /** What must not be shown, and what stands in its place. The longest first: a shorter one may be a part of it. */
+  /** Words that must not be shown, and what stands in their place. The longest first: a shorter one may be a part of it. */
   readonly words: readonly (readonly [word: string, instead: string])[];
   /** A host may be called `db`, as other things are: only as a word of its own. */
   readonly host: RegExp | null;
@@ -252,7 +252,7 @@ async function wordsIn(sql: string): Promise<string[]> {
   return words;
 }
 
-/** Of a literal or a comment; undefined for any other token. */
+/** Returns the content of a literal or a comment; undefined for any other token. */
 function contentOf(token: string): string | undefined {
   const quoted = /^(?:[BXEN]|U&)?'([\s\S]*)'$/i.exec(token)?.[1];
   if (quoted !== undefined) return quoted.replaceAll("''", "'");

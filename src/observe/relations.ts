@@ -3,7 +3,7 @@ import { HAS_FILES, RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../postgres/catal
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName, identifier } from '../postgres/sql/quote.ts';
 
-/** What one relation holds. Sizes in bytes, with TOAST, without indexes, free space and visibility maps. */
+/** Contents of one relation. Sizes in bytes, with TOAST, without indexes, free space and visibility maps. */
 export interface RelationData {
   readonly oid: number;
   readonly schema: string;
@@ -110,7 +110,7 @@ function continued(row: Row, before: RelationsData | undefined): number | null {
   return Math.max(0, then.rows + inserted - deleted);
 }
 
-/** As the planner does: the density of rows at the last ANALYZE or VACUUM, times the pages of now. */
+/** Estimates as the planner does: the density of rows at the last ANALYZE or VACUUM, times the pages of now. */
 function estimate({ tuples, pages, main }: Row, blockBytes: number): number | null {
   if (tuples < 0 || main === null) return null;
   return pages === 0 ? Math.round(tuples) : Math.round((tuples / pages) * (Number(main) / blockBytes));

@@ -62,7 +62,7 @@ class Group {
   readonly isMixed: boolean;
   readonly #locks = new Map<string, RelationLock>();
   readonly #durations = new DurationHistogram();
-  /** Of statements whose shapes differ: an apply compares each with these. */
+  /** Hashes of statements whose shapes differ: an apply compares each with these. */
   readonly #likenesses = new Set<string>();
   #locksKnown = false;
   #exactness: Exactness = 'exact';

@@ -2,7 +2,7 @@ import type { DataSection, StatementSection } from '../model/report.ts';
 import type { Action, StatementFacts } from '../model/statement-actions.ts';
 import { displayName, lastPart } from '../postgres/sql/quote.ts';
 
-/** What gives a relation a new file without making a second relation for it in the meantime. */
+/** Actions that give a relation a new file without making a second relation for it in the meantime. */
 const IN_PLACE: ReadonlySet<Action['does']> = new Set(['truncate', 'vacuum', 'cluster', 'refresh']);
 
 /** A relation without a name: it was made and dropped within the transaction, as the copy is that a rewrite makes. */
@@ -88,7 +88,7 @@ function locksExclusively({ locks }: StatementSection, relation: string): boolea
   return locks?.some((lock) => lock.relation === relation && lock.mode === 'ACCESS EXCLUSIVE') ?? false;
 }
 
-/** Whether the last part of the relation's name stands in the text, as it would be written there. */
+/** Tells if the last part of the relation's name stands in the text, as it would be written there. */
 function names(sql: string, relation: string): boolean {
   const name = lastPart(relation);
   const words = sql.match(/"(?:[^"]|"")*"|[\p{L}\p{N}_$]+/gu) ?? [];

@@ -8,7 +8,7 @@ import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import type { Observed, RelationLock, Statement } from '../proxy/observed.ts';
 import { ActivityReader } from './activity-reader.ts';
 
-/** What one backend does at one moment. */
+/** Activity of one backend at one moment. */
 export interface ActivitySample {
   readonly statement: Statement;
   /** For how long it has been running in the server; null while an apply pauses before it sends the statement again. */
@@ -40,7 +40,7 @@ export interface SamplerOptions {
 }
 
 const INTERVAL_MS = 20;
-/** What has run for long is looked at less often, so that being watched costs a long statement nothing. */
+/** Looks at long statements are rarer, so that being watched costs them nothing. */
 const LONGEST_INTERVAL_MS = 200;
 const SHARE_OF_AGE = 0.05;
 /** After a failed look the next one waits: the server may be restarting. */
@@ -81,7 +81,7 @@ interface Activity {
   readonly wait: string | null;
   readonly blockers: number[];
   readonly locks: string | null;
-  /** As in pg_stat_activity, and milliseconds since its query began; null if they are hidden from our role. */
+  /** State in pg_stat_activity, and milliseconds since its query began; null if they are hidden from our role. */
   readonly state: string | null;
   readonly since: number | null;
 }

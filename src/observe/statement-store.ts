@@ -2,7 +2,7 @@ import { beginsAsData, beginsAsIncidental } from '../postgres/sql/classify-state
 import type { Exactness, Observed, Outcome, RelationLock, Statement } from '../proxy/observed.ts';
 import { type EndedStatement, type RepeatedStatement, RepeatedStatements } from './repeated-statements.ts';
 
-/** What is known of one statement. */
+/** Facts about one statement. */
 export interface StoredStatement {
   readonly statement: Statement;
   outcome?: Outcome;

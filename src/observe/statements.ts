@@ -19,7 +19,7 @@ type ReportedLock = NonNullable<StatementSection['locks']>[number];
 
 type Reported = StoredStatement | RepeatedStatement;
 
-/** What the section leaves open, and why. */
+/** Reasons for what the section leaves open. */
 export const STATEMENT_CAVEATS: readonly Caveat[] = [
   {
     path: 'statements[].walBytes',
@@ -187,7 +187,7 @@ export class StatementLog {
   }
 }
 
-/** What is known of the relations of one database, by their OIDs. */
+/** Relations of one database, by their OIDs. */
 interface Known {
   readonly database: number;
   readonly names: RelationNames;

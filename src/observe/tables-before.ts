@@ -3,7 +3,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 import { type Token, tokensOf } from '../postgres/sql/tokens.ts';
 
-/** What no statement shows of a relation, as it was before the command. */
+/** Facts about a relation before the command that no statement shows. */
 export interface RelationBefore {
   readonly kind: 'table' | 'partitioned table' | 'materialized view';
   /** The columns of its primary key, or of another unique index over columns without NULLs; null if it has none. */
@@ -43,18 +43,16 @@ LEFT JOIN LATERAL (
 ) AS i ON true
 WHERE ${HAS_ROWS} AND ${USER_SCHEMA}`;
 
-interface Row {
-  readonly schema: string;
-  readonly name: string;
-  readonly kind: string;
-  readonly nullable: readonly string[];
-  readonly partitioned_by: readonly string[] | null;
-  readonly key: readonly string[] | null;
-}
-
 /** Reads them by their names as in the report. */
 export async function readRelationsBefore(session: Session): Promise<Map<string, RelationBefore>> {
-  const rows = await session.query<Row>(RELATIONS);
+  const rows = await session.query<{
+    schema: string;
+    name: string;
+    kind: string;
+    nullable: string[];
+    partitioned_by: string[] | null;
+    key: string[] | null;
+  }>(RELATIONS);
   return new Map(
     rows.map(({ schema, name, kind, nullable, partitioned_by: partitionedBy, key }) => [
       displayName(schema, name),
@@ -66,11 +64,11 @@ export async function readRelationsBefore(session: Session): Promise<Map<string,
 export interface DefinedBefore {
   readonly schema: string;
   readonly name: string;
-  /** Of its definition. */
+  /** Words of its definition. */
   readonly tokens: readonly Token[];
 }
 
-/** What belongs to a column, as it was before the command. */
+/** A column before the command, and what belonged to it. */
 export interface ColumnBefore {
   /** Its default as SQL. */
   readonly default: string | null;
@@ -80,7 +78,7 @@ export interface ColumnBefore {
   readonly indexes: readonly DefinedBefore[];
   /** CHECK constraints that are validated. */
   readonly checks: readonly DefinedBefore[];
-  /** What else there is, in words. */
+  /** Everything else there is, in words. */
   readonly others: readonly string[];
 }
 
@@ -126,21 +124,17 @@ interface Defined {
   readonly sql: string;
 }
 
-interface Row extends Omit<ColumnBefore, 'indexes' | 'checks'> {
-  readonly indexes: readonly Defined[];
-  readonly checks: readonly Defined[];
-  readonly schema: string;
-  readonly name: string;
-  readonly column: string;
-}
-
 /** Reads the columns of these names in all tables, by their qualified names as in the report. */
 export async function readColumnsBefore(
   session: Session,
   names: readonly string[],
 ): Promise<Map<string, ColumnBefore>> {
   if (names.length === 0) return new Map();
-  const rows = await session.query<Row>(COLUMNS, [[...new Set(names)]]);
+  const rows = await session.query<
+    Omit<ColumnBefore, 'indexes' | 'checks'> &
+      Record<'schema' | 'name' | 'column', string> &
+      Record<'indexes' | 'checks', Defined[]>
+  >(COLUMNS, [[...new Set(names)]]);
   const columns = rows.map(
     async ({ indexes, checks, ...row }): Promise<[string, ColumnBefore]> => [
       displayName(row.schema, row.name, row.column),

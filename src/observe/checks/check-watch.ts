@@ -22,7 +22,7 @@ import { newConstraints, triedWrites } from './tried-writes.ts';
 import { type QueryTrial, tryQueries } from './try-queries.ts';
 import { type CheckResult, compareCheck, runCheck, type UserCheck } from './user-check.ts';
 
-/** What must hold before the command and after it: queries of the application, and the user's own checks. */
+/** Queries of the application and the user's own checks, which are to hold before the command and after it. */
 export interface ChecksOptions {
   readonly target: Target;
   /** null: there are none to be tried. */
@@ -34,7 +34,7 @@ export interface ChecksOptions {
   readonly signal: AbortSignal;
 }
 
-/** What the queries and checks returned before the command. */
+/** Results of the queries and checks before the command. */
 export interface ChecksBefore {
   /** null: there were none, or they could not be tried. */
   readonly trials: readonly QueryTrial[] | null;

@@ -15,7 +15,7 @@ type Broken = QueriesSection['broken'][number];
 type Refused = NonNullable<QueriesSection['refused']>[number];
 type Slower = QueriesSection['slower'][number];
 
-/** What the command did to the queries; the most often called first, as they came. */
+/** Compares the queries before the command and after it; the most often called first, as they came. */
 export function compareQueries(
   source: ApplicationQueries,
   before: readonly QueryTrial[],
@@ -76,7 +76,7 @@ function slowerPlan(then: QueryTrial, now: QueryTrial): Omit<Slower, keyof Appli
   };
 }
 
-/** What was tried before and after the command, query by query. */
+/** Trials before and after the command, query by query. */
 export interface QueryTrials {
   readonly source: ApplicationQueries;
   readonly before: readonly QueryTrial[];

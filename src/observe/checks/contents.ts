@@ -4,10 +4,10 @@ import { RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../../postgres/catalogue/use
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, identifier } from '../../postgres/sql/quote.ts';
 
-/** What one table holds, whatever the order of its rows and columns. */
+/** Contents of one table, in any order of its rows and columns. */
 export interface TableContents {
   readonly rows: number;
-  /** Of whole rows, their columns in the order of their names. */
+  /** Digest of whole rows, their columns in the order of their names. */
   readonly digest: string;
   readonly columns: ReadonlyMap<string, string>;
 }
@@ -47,7 +47,7 @@ interface Row {
   bytes: string | null;
   readable: boolean | null;
   columns: string[];
-  /** Those of them with times, and with UUIDs. */
+  /** Columns with times, and with UUIDs. */
   times: string[];
   uuids: string[];
 }
@@ -142,7 +142,7 @@ function digestSql({ schema, name, columns, counted, uuids }: Read, place: numbe
 export interface ContentsComparison
   extends Pick<FurtherRunSection, 'dataDifferences' | 'tablesCompared' | 'tablesSkipped'> {}
 
-/** What the tables of a clone held before the command and after it. */
+/** Tables of a clone before the command and after it. */
 export interface Effect {
   readonly before: Contents;
   readonly after: Contents;

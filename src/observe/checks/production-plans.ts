@@ -15,7 +15,7 @@ export const PLANNER_SETTINGS = [
   'work_mem',
 ];
 
-/** What of a profile decides about plans. */
+/** Parts of a profile that decide about plans. */
 export type ProductionSizes = Pick<Profile, 'relations' | 'settings'>;
 
 /** The plans, and what the columns were, to tell later which of them lost their statistics. */

@@ -27,7 +27,7 @@ export interface ApplicationQueries {
 
 export const STAT_STATEMENTS = 'pg_stat_statements';
 const AT_MOST = 1000;
-/** What pg_stat_statements keeps by default: utility statements among them are left out afterwards. */
+/** Number that pg_stat_statements keeps by default: utility statements among them are left out afterwards. */
 const READ_AT_MOST = 5000;
 
 /** The extension may be older than the server: each column is looked for. */
@@ -50,7 +50,7 @@ interface Place {
   columns: string[];
 }
 
-/** Of texts that are hidden from the role the identifier is, too. */
+/** Texts that are hidden from the role have a hidden identifier, too. */
 const statementsSql = ({ schema, info, columns }: Place): string => {
   const from = identifier(schema);
   const reset = info ? `(select stats_reset from ${from}.pg_stat_statements_info)` : 'null::timestamptz';

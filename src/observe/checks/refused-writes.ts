@@ -10,7 +10,7 @@ import { itemsOf, nameOf, nodesWithin } from '../../postgres/sql/tree.ts';
 export interface RefusedWrite {
   /** `public.orders` */
   readonly relation: string;
-  /** Those without a value, or those of the constraint. */
+  /** Columns without a value, or those of the constraint. */
   readonly columns: readonly string[];
   readonly constraint?: string;
 }

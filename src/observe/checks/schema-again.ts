@@ -43,7 +43,7 @@ export async function aimAtAfter(
   };
 }
 
-/** What another run left in another clone, against what the first run has left in its own. Both began with the same schema. */
+/** Compares what another run left in another clone with what the first run has left in its own. Both began with the same schema. */
 export function differencesOfSchemas(first: SchemaSection, other: SchemaSection): SchemaResult {
   if (first.after === other.after) return EQUAL;
   const added = without(other.changes, first.changes);

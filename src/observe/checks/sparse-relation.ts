@@ -10,7 +10,7 @@ export interface SparseSize {
 
 /** Files of a relation that holds nothing but its first block. */
 export interface SparseRelation {
-  /** What `pg_class.relfilenode` has to be for the server to find them. */
+  /** Value that `pg_class.relfilenode` needs for the server to find them. */
   readonly node: number;
   remove(): Promise<void>;
 }

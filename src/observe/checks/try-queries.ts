@@ -7,7 +7,7 @@ export interface SqlError {
   readonly message: string;
 }
 
-/** What became of one query. */
+/** Result of one query. */
 export interface QueryTrial {
   readonly error: SqlError | null;
   /** Its generic plan. */
@@ -101,7 +101,7 @@ export async function planQueries(session: Session, queries: readonly string[]):
 }
 
 /**
- * As simple queries, because the extended protocol wants values for the parameters. Those take several statements, but a text that
+ * Sends simple queries, because the extended protocol wants values for the parameters. Those take several statements, but a text that
  * Parse took is a single one.
  */
 function explainEach(session: Session, texts: readonly string[]): Promise<Planned[]> {

@@ -11,7 +11,7 @@ import { readText } from './query-source.ts';
 /** A query of the user's: `same` before and after, in any order of rows, or `empty` after. */
 export interface UserCheck {
   readonly rule: CheckSection['rule'];
-  /** As the user gave it. */
+  /** The words of the user. */
   readonly name: string;
   readonly sql: string;
 }

@@ -93,7 +93,7 @@ interface HowToLook {
   readonly check: CheckBody | null;
 }
 
-/** What plpgsql_check finds; nothing if it does not take the function. */
+/** Returns what plpgsql_check finds; nothing if it does not take the function. */
 async function failuresOf(session: Session, { oid, tables }: Row, check: CheckBody): Promise<Failure[]> {
   await session.query('SAVEPOINT probe');
   try {
@@ -183,7 +183,7 @@ function nameAt(text: string, from: number): string[] {
 }
 
 /**
- * What is gone that the error is about. The position shows the use, the SQLSTATE what kind of name was looked for there.
+ * Finds the gone name that the error is about. The position shows the use, the SQLSTATE what kind of name was looked for there.
  * @param path the schemas in which names without one were looked for.
  */
 function goneIn({ sqlstate, at }: Failure, gone: GoneNames, path: readonly string[]): GoneName | undefined {
@@ -243,7 +243,7 @@ export interface GoneNames {
   readonly types: readonly GoneName[];
 }
 
-/** As the catalogues hold it, without quotes. */
+/** A name as the catalogues hold it, without quotes. */
 export interface GoneName {
   /** The schema; of a column, its table. */
   readonly within: string;

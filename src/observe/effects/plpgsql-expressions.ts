@@ -3,7 +3,7 @@ import { walkTree } from '../../postgres/sql/tree.ts';
 
 export interface FunctionVariable {
   readonly name: string;
-  /** As declared; null for a record, whose type is known only when the function runs. */
+  /** The declared type; null for a record, whose type is known only when the function runs. */
   readonly type: string | null;
 }
 
