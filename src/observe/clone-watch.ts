@@ -145,10 +145,12 @@ export class CloneWatch {
     const relations = data?.relations ?? null;
     const rows =
       relations &&
-      compareRelations(before.relations, relations, {
-        bytes: Number(wal?.bytes ?? 0),
-        shared: this.#clone.isolation === 'same-cluster',
-      });
+      compareRelations(
+        before.relations,
+        relations,
+        Number(wal?.bytes ?? 0),
+        this.#clone.isolation === 'same-cluster',
+      );
     caveats.push(...(schema?.caveats ?? []), ...(rows?.caveats ?? []));
     return {
       schema: schema && withLostRows(schema.section, before.relations, relations),

@@ -136,31 +136,21 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
 }
 
 /** All that listens to the proxy. */
-interface Observers {
-  readonly log: StatementLog;
-  readonly reader: LockReader;
-  readonly transactions: OwnTransactions;
-  readonly sessions: ReadonlyMap<number, SessionStart>;
-  readonly observe: Observer;
-  close(): Promise<void>;
-}
+type Observers = Awaited<ReturnType<typeof openObservers>>;
 
-async function openObservers(
-  scope: Scope,
-  { connect, observe, observer, emit }: CommandWatchOptions,
-): Promise<Observers> {
+async function openObservers(scope: Scope, { connect, observe, observer, emit }: CommandWatchOptions) {
   const log = new StatementLog();
   const slow = new SlowStatements(emit);
   const transactions = new OwnTransactions();
   const sessions = new Map<number, SessionStart>();
   const reader = new LockReader(() => connect('locks'));
-  const sampler = new Sampler({
-    connect: () => connect('sampler'),
-    onSample: (sample) => {
+  const sampler = new Sampler(
+    () => connect('sampler'),
+    (sample) => {
       log.sample(sample.statement, sample.locks);
       slow.sample(sample);
     },
-  });
+  );
   const close = async () => {
     await sampler.close();
     await reader.close();
@@ -178,7 +168,7 @@ async function openObservers(
     transactions,
     sessions,
     close,
-    observe: (event) => {
+    observe: (event: Observed) => {
       transactions.observe(event);
       log.observe(event);
       if (event.type === 'session') sessions.set(event.session, event);

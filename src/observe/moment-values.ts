@@ -37,12 +37,7 @@ export function variationsIn(sql: string, node: Node, at: number): Variation[] {
   return texts.flatMap(({ text, isName }) => [...timesIn(text, at), ...(isName ? randomIn(text) : [])]);
 }
 
-interface Text {
-  readonly text: string;
-  readonly isName: boolean;
-}
-
-function textsIn(part: unknown, key: string): Text[] {
+function textsIn(part: unknown, key: string): { readonly text: string; readonly isName: boolean }[] {
   if (typeof part === 'string') return [{ text: part, isName: /name$/.test(key) }];
   if (typeof part === 'number') return [{ text: String(part), isName: false }];
   if (typeof part !== 'object' || part === null) return [];

@@ -14,14 +14,8 @@ export interface RelationData {
   /** Counted, or estimated from the last ANALYZE and the size now; null where there was none. */
   readonly rows: number | null;
   readonly exact: boolean;
-  readonly written: RelationWrites;
-}
-
-/** Rows since the statistics of the database began, those of transactions that were rolled back included. */
-export interface RelationWrites {
-  readonly inserted: number;
-  readonly updated: number;
-  readonly deleted: number;
+  /** Rows since the statistics of the database began, those of transactions that were rolled back included. */
+  readonly written: Readonly<Record<'inserted' | 'updated' | 'deleted', number>>;
 }
 
 export interface RelationsData {
@@ -154,18 +148,16 @@ function chunkLength(rows: readonly Row[], start: number): number {
   return length;
 }
 
-export interface Wal {
-  /** Difference of pg_current_wal_lsn() over the command; null where it could not be read. */
-  readonly bytes: number | null;
-  /** Others write to the same cluster in the meantime. */
-  readonly shared: boolean;
-}
-
-/** The report's data section: relations that changed in rows, size or storage are listed, the others counted. */
+/**
+ * Makes the report's data section: relations that changed in rows, size or storage are listed, the others counted.
+ * @param walBytes difference of pg_current_wal_lsn() over the command; null if it could not be read.
+ * @param isShared others write to the same cluster in the meantime.
+ */
 export function compareRelations(
   before: RelationsData,
   after: RelationsData,
-  wal: Wal,
+  walBytes: number | null,
+  isShared = false,
 ): { section: DataSection; caveats: Caveat[] } {
   const tables: DataSection['tables'] = [];
   const written: DataSection['written'] = [];
@@ -196,22 +188,25 @@ export function compareRelations(
   written.sort(byName);
   const sizeDeltaBytes = after.databaseBytes - before.databaseBytes;
   return {
-    section: { tables, unchangedTables, written, lost: [], walBytes: wal.bytes, sizeDeltaBytes },
-    caveats: caveatsOf(tables, wal),
+    section: { tables, unchangedTables, written, lost: [], walBytes, sizeDeltaBytes },
+    caveats: caveatsOf(tables, walBytes, isShared),
   };
 }
 
 const byName = (a: { relation: string }, b: { relation: string }) => a.relation.localeCompare(b.relation);
 
 /** @returns undefined where nothing was written. */
-function writtenSince(then: RelationWrites | undefined, now: RelationWrites): RelationWrites | undefined {
+function writtenSince(
+  then: RelationData['written'] | undefined,
+  now: RelationData['written'],
+): RelationData['written'] | undefined {
   const inserted = now.inserted - (then?.inserted ?? 0);
   const updated = now.updated - (then?.updated ?? 0);
   const deleted = now.deleted - (then?.deleted ?? 0);
   return inserted > 0 || updated > 0 || deleted > 0 ? { inserted, updated, deleted } : undefined;
 }
 
-function caveatsOf(tables: DataSection['tables'], wal: Wal): Caveat[] {
+function caveatsOf(tables: DataSection['tables'], walBytes: number | null, isShared: boolean): Caveat[] {
   const caveats: Caveat[] = [];
   const estimated = tables.filter(({ exact }) => !exact).length;
   if (estimated > 0) {
@@ -222,13 +217,13 @@ function caveatsOf(tables: DataSection['tables'], wal: Wal): Caveat[] {
     const reason = 'relations that are too large to count and were never analysed have no number of rows';
     caveats.push({ path: 'data.tables', kind: 'unmeasured', reason });
   }
-  if (wal.bytes === null) {
+  if (walBytes === null) {
     caveats.push({
       path: 'data.walBytes',
       kind: 'unmeasured',
       reason: 'the position in the WAL could not be read',
     });
-  } else if (wal.shared) {
+  } else if (isShared) {
     const reason = 'counted for the whole cluster, with what others wrote in the meantime';
     caveats.push({ path: 'data.walBytes', kind: 'estimate', reason });
   }

@@ -20,23 +20,15 @@ export interface ActivitySample {
   readonly blockedBy: readonly number[];
   /** `Lock: relation`, `IO: DataFileRead`; null while it works. */
   readonly wait: string | null;
-  readonly progress: StatementProgress | null;
-}
-
-/** From the server's pg_stat_progress_* views. */
-export interface StatementProgress {
-  /** `CREATE INDEX`, `VACUUM`, … */
-  readonly command: string;
-  /** In the server's words, as the documentation of the views has them. */
-  readonly phase: string;
-  readonly done: number;
-  readonly of: number;
-}
-
-export interface SamplerOptions {
-  /** Opens a session in a database that is not the observed one. */
-  readonly connect: () => Promise<Session>;
-  readonly onSample: (sample: ActivitySample) => void;
+  /** From the server's pg_stat_progress_* views. */
+  readonly progress: {
+    /** `CREATE INDEX`, `VACUUM`, … */
+    readonly command: string;
+    /** In the server's words, as the documentation of the views has them. */
+    readonly phase: string;
+    readonly done: number;
+    readonly of: number;
+  } | null;
 }
 
 const INTERVAL_MS = 20;
@@ -95,7 +87,7 @@ const RUNNING: ReadonlySet<string | null> = new Set(['active', 'fastpath functio
  */
 export class Sampler {
   readonly #activity: ActivityReader;
-  readonly #onSample: SamplerOptions['onSample'];
+  readonly #onSample: (sample: ActivitySample) => void;
   /** By session. */
   readonly #running = new Map<number, Statement>();
   #timer: NodeJS.Timeout | undefined;
@@ -103,7 +95,8 @@ export class Sampler {
   #looking: Promise<void> | undefined;
   #closed = false;
 
-  constructor({ connect, onSample }: SamplerOptions) {
+  /** @param connect opens a session in a database that is not the observed one. */
+  constructor(connect: () => Promise<Session>, onSample: (sample: ActivitySample) => void) {
     this.#activity = new ActivityReader(connect);
     this.#onSample = onSample;
   }
@@ -182,7 +175,7 @@ export class Sampler {
   #tell(
     running: ReadonlyMap<number, Statement>,
     { pid, wait, blockers, locks, state, since }: Activity,
-    progress: ReadonlyMap<number, StatementProgress>,
+    progress: ReadonlyMap<number, ActivitySample['progress']>,
   ): void {
     const statement = running.get(pid);
     // A statement that ended while we looked may have given its locks to the next one.
@@ -207,10 +200,7 @@ export class Sampler {
   }
 }
 
-async function readProgress(
-  session: Session,
-  pids: readonly number[],
-): Promise<Map<number, StatementProgress>> {
+async function readProgress(session: Session, pids: readonly number[]) {
   const { rows } = await session.client.query<{
     pid: number;
     command: string;

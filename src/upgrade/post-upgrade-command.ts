@@ -77,10 +77,7 @@ async function statementsOf(
   const now = await givenRelations(session, locked);
   // Other sessions cannot see it yet, and so do not wait for it.
   const made = new Set([...now.keys()].filter((oid) => oid >= FIRST_USER_OID && !tree.has(oid)));
-  const rewritten = compareRelations(relations, await readRelations(session, relations), {
-    bytes: 0,
-    shared: false,
-  });
+  const rewritten = compareRelations(relations, await readRelations(session, relations), 0);
   return wire.statements({ tree: new Map([...tree, ...now]), made, data: rewritten.section });
 }
 

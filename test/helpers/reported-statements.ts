@@ -29,12 +29,9 @@ export async function reportedStatements(
   };
   const log = new StatementLog();
   const samples: ActivitySample[] = [];
-  const sampler = new Sampler({
-    connect,
-    onSample: (sample) => {
-      samples.push(sample);
-      log.sample(sample.statement, sample.locks);
-    },
+  const sampler = new Sampler(connect, (sample) => {
+    samples.push(sample);
+    log.sample(sample.statement, sample.locks);
   });
   const reader = new LockReader(connect);
   const observer = (event: Parameters<typeof log.observe>[0]) => {

@@ -55,21 +55,18 @@ interface Row {
 /** Times and UUIDs differ between any two runs: they may count by their values, by their number only, or not at all. */
 export type Moments = 'compared' | 'counted' | 'left out';
 
-interface ReadOptions {
-  /** Up to which a table is read. */
-  readonly tableBytes?: number;
-  readonly moments?: Moments;
-  /** Materialized views and sequences as well. */
-  readonly all?: boolean;
-}
-
 /**
  * Digests the rows of every table of the session's database, the small ones first, up to 64 MB each and 512 MB in all.
  * Digests of one server can be compared with each other only.
+ * @param options.tableBytes size up to which a table is read. @param options.all materialized views and sequences as well.
  */
 export async function readContents(
   session: Session,
-  { tableBytes = TABLE_BYTES, moments = 'compared', all = false }: ReadOptions = {},
+  {
+    tableBytes = TABLE_BYTES,
+    moments = 'compared',
+    all = false,
+  }: { tableBytes?: number; moments?: Moments; all?: boolean } = {},
 ): Promise<Contents> {
   const skipped = new Set<string>();
   const wanted: Row[] = [];
@@ -139,8 +136,10 @@ function digestSql({ schema, name, columns, counted, uuids }: Read, place: numbe
     array[${each.join(', ')}]::text[] as columns from only ${identifier(schema)}.${identifier(name)} t`;
 }
 
-export interface ContentsComparison
-  extends Pick<FurtherRunSection, 'dataDifferences' | 'tablesCompared' | 'tablesSkipped'> {}
+export type ContentsComparison = Pick<
+  FurtherRunSection,
+  'dataDifferences' | 'tablesCompared' | 'tablesSkipped'
+>;
 
 /** Tables of a clone before the command and after it. */
 export interface Effect {

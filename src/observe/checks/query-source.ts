@@ -65,15 +65,6 @@ group by s.query, s.queryid is null
 order by 2 desc limit ${READ_AT_MOST}`;
 };
 
-interface Row {
-  query: string;
-  calls: string;
-  hidden: boolean;
-  entries: number;
-  since: string | null;
-  rate: number | null;
-}
-
 const NOT_LOADED = '55000';
 
 /**
@@ -88,15 +79,17 @@ export async function readStatStatements(
   if (!place) return { unreadable: 'the extension pg_stat_statements is not installed in the target' };
   if (!place.loaded) return { unreadable: UNLOADED };
   if (!place.readable) return { unreadable: 'the role may not read pg_stat_statements' };
-  let rows: Row[];
-  try {
-    rows = await session.query<Row>(statementsSql(place), [databaseOid]);
-  } catch (error) {
-    const sqlstate = sqlstateOf(error);
-    if (sqlstate === undefined) throw error;
-    if (sqlstate === NOT_LOADED) return { unreadable: UNLOADED };
-    return { unreadable: `pg_stat_statements cannot be read: ${messageOf(error)}` };
-  }
+  const rows = await session
+    .query<{
+      query: string;
+      calls: string;
+      hidden: boolean;
+      entries: number;
+      since: string | null;
+      rate: number | null;
+    }>(statementsSql(place), [databaseOid])
+    .catch(refusalOf);
+  if ('unreadable' in rows) return rows;
   const seen = rows.filter(({ hidden }) => !hidden);
   const preparable = seen.filter(({ query }) => beginsAsPreparable(query));
   const same = place.columns.includes('stats_since') ? null : (rows[0]?.since ?? null);
@@ -111,6 +104,13 @@ export async function readStatStatements(
     utility: seen.length - preparable.length,
     hidden: rows.reduce((sum, { hidden, entries }) => sum + (hidden ? entries : 0), 0),
   };
+}
+
+function refusalOf(error: unknown): { unreadable: string } {
+  const sqlstate = sqlstateOf(error);
+  if (sqlstate === undefined) throw error;
+  if (sqlstate === NOT_LOADED) return { unreadable: UNLOADED };
+  return { unreadable: `pg_stat_statements cannot be read: ${messageOf(error)}` };
 }
 
 const UNLOADED = 'pg_stat_statements is not among the shared_preload_libraries of the server';

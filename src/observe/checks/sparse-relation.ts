@@ -1,13 +1,6 @@
 import { type FileHandle, open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 
-/** Total size, and the size of a segment file. */
-export interface SparseSize {
-  readonly blockBytes: number;
-  readonly blocks: number;
-  readonly blocksOfSegment: number;
-}
-
 /** Files of a relation that holds nothing but its first block. */
 export interface SparseRelation {
   /** Value that `pg_class.relfilenode` needs for the server to find them. */
@@ -23,8 +16,12 @@ const TRIES = 1000;
  * Makes new files beside those of a relation, as large as is asked for and without content, so that they take no space. No file that
  * was there is opened for writing. They belong to whom the relation's file belongs to.
  * @param file the relation's own, of which the first block is copied: the planner reads the height of an index there.
+ * @param size in all, and of a segment file.
  */
-export async function makeSparseRelation(file: string, size: SparseSize): Promise<SparseRelation> {
+export async function makeSparseRelation(
+  file: string,
+  size: { readonly blockBytes: number; readonly blocks: number; readonly blocksOfSegment: number },
+): Promise<SparseRelation> {
   const { uid, gid } = await stat(file);
   const head = await firstBlock(file, size.blockBytes);
   const made: string[] = [];

@@ -104,7 +104,7 @@ async function triedWrite(
     ({ schema, table }) => table === write?.name && (write.schema ?? schema) === schema,
   );
   const [table] = own;
-  const parameters = write && table && parameterColumns(write, table.allColumns);
+  const parameters = write && table && parameterColumns(write.node, table.allColumns);
   if (!write || !table || !parameters) return null;
   const values = await valuesOf(session, table, parameters);
   const violated = values && (await violationOf(session, sql, values, table));
@@ -121,21 +121,18 @@ async function triedWrite(
   };
 }
 
-interface Write {
-  readonly schema: string | null;
-  readonly name: string;
-  readonly node: Tree.InsertStmt | Tree.UpdateStmt;
-}
-
 /** Only the statement itself: of a write within WITH the parameters are harder to place. */
-function writeOf(node: Readonly<Record<string, unknown>>): Write | null {
-  const write = (node.InsertStmt ?? node.UpdateStmt) as Write['node'] | undefined;
+function writeOf(node: Readonly<Record<string, unknown>>) {
+  const write = (node.InsertStmt ?? node.UpdateStmt) as Tree.InsertStmt | Tree.UpdateStmt | undefined;
   if (!write || ('withClause' in write && write.withClause)) return null;
   return { ...nameOf(write.relation), node: write };
 }
 
 /** The column whose value each parameter is: $1, $2, …; null if that cannot be said of one of them. */
-function parameterColumns({ node }: Write, allColumns: readonly string[]): string[] | null {
+function parameterColumns(
+  node: Tree.InsertStmt | Tree.UpdateStmt,
+  allColumns: readonly string[],
+): string[] | null {
   const columns = new Map<number, string>();
   const place = (value: unknown, column: string | undefined) => {
     const number = parameterIn(value);

@@ -211,16 +211,11 @@ export function relationsIn(plan: Plan): string[] {
   return flat(plan).flatMap(({ relation }) => relation ?? []);
 }
 
-export interface ChangedNode {
-  readonly before: string;
-  readonly after: string;
-}
-
 /**
  * Where two plans of the same query part: the relation that is read in another way, the dearest of several; else the
  * first node from the top that is of another kind. null for plans of one shape.
  */
-export function changedNode(before: Plan, after: Plan): ChangedNode | null {
+export function changedNode(before: Plan, after: Plan): ReturnType<typeof parting> {
   const then = flat(before);
   const scans = flat(after)
     .filter(({ alias }) => alias !== null)
@@ -234,7 +229,7 @@ export function changedNode(before: Plan, after: Plan): ChangedNode | null {
   return parting(before, after);
 }
 
-function parting(before: Plan, after: Plan): ChangedNode | null {
+function parting(before: Plan, after: Plan): { before: string; after: string } | null {
   if (wordsOf(before) !== wordsOf(after)) return { before: wordsOf(before), after: wordsOf(after) };
   for (const [index, node] of after.inputs.entries()) {
     const was = before.inputs[index];

@@ -4,7 +4,7 @@ import type { SchemaSection } from '../../model/report.ts';
 import { ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, identifier, nameParts } from '../../postgres/sql/quote.ts';
-import { expressionsOf, type FunctionVariable } from './plpgsql-expressions.ts';
+import { expressionsOf } from './plpgsql-expressions.ts';
 
 /**
  * Functions with a body that the server does not keep track of: text in SQL or PL/pgSQL. Their definition comes with the table of a
@@ -69,7 +69,11 @@ async function firstBroken(
   session: Session,
   row: Row,
   gone: GoneNames,
-  { path, mentions, check }: HowToLook,
+  {
+    path,
+    mentions,
+    check,
+  }: { readonly path: readonly string[]; readonly mentions: RegExp; readonly check: CheckBody | null },
 ): Promise<BrokenFunction | null> {
   const brokenBy = (failure: Failure): BrokenFunction | null => {
     const lost = goneIn(failure, gone, pathOf(row) ?? path);
@@ -85,12 +89,6 @@ async function firstBroken(
   }
   if (check === null || row.language !== 'plpgsql') return null;
   return (await failuresOf(session, row, check)).map(brokenBy).find((broken) => broken !== null) ?? null;
-}
-
-interface HowToLook {
-  readonly path: readonly string[];
-  readonly mentions: RegExp;
-  readonly check: CheckBody | null;
 }
 
 /** Returns what plpgsql_check finds; nothing if it does not take the function. */
@@ -140,9 +138,9 @@ async function probesOf({ language, definition, tables }: Row, mentions: RegExp)
 }
 
 /** Rows of triggers have the type of their table; other records have no type before they are run, and are left out. */
-function parameters(variables: readonly FunctionVariable[], table: string | undefined): string {
-  return variables
-    .flatMap(({ name, type }) => {
+function parameters(variables: ReadonlyMap<string, string | null>, table: string | undefined): string {
+  return [...variables]
+    .flatMap(([name, type]) => {
       const own = type ?? ((name === 'new' || name === 'old') && table !== undefined ? table : null);
       return own === null ? [] : [`${identifier(name)} ${own}`];
     })

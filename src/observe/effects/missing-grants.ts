@@ -74,15 +74,13 @@ export async function grantsOf(session: Session, relations: readonly string[]): 
   return rows.map(({ schema, name, grants }) => ({ relation: displayName(schema, name), schema, grants }));
 }
 
-interface Row extends Omit<MissingGrant, 'relation'> {
-  readonly schema: string;
-  readonly name: string;
-}
-
 /** Finds roles that may use all or nearly all relations of a schema, and not the new ones. */
 export async function missingGrants(session: Session, relations: readonly string[]): Promise<MissingGrant[]> {
   const parts = relations.map(nameParts);
   const names = [parts.map((part) => part.join('.')), parts.map((part) => part.at(-1) ?? '')];
-  const rows = await session.query<Row>(LACKING, names);
+  const rows = await session.query<Omit<MissingGrant, 'relation'> & { schema: string; name: string }>(
+    LACKING,
+    names,
+  );
   return rows.map(({ schema, name, ...grant }) => ({ ...grant, relation: displayName(schema, name) }));
 }

@@ -4,19 +4,12 @@ import { HAS_FILES } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, nameParts } from '../../postgres/sql/quote.ts';
 
-/** Objects whose statistics the command may have taken or not made yet, by their names after the command. */
-export interface StatisticsSuspects {
-  /** `public.orders.total` */
-  readonly columns: readonly string[];
-  /** `public.orders_lower_idx` */
-  readonly indexes: readonly string[];
-}
-
 /**
  * Lists what may lack statistics: columns of another type, new columns whose value the command stores in each row, and new indexes. An
  * UPDATE is not among it: it makes autovacuum analyze the table, which ALTER TABLE and CREATE INDEX do not.
+ * @returns names after the command: `public.orders.total`, `public.orders_lower_idx`; null: there are none.
  */
-export function mayLackStatistics({ changes, renames }: SchemaSection): StatisticsSuspects | null {
+export function mayLackStatistics({ changes, renames }: SchemaSection) {
   const nameAfter = (object: string) => {
     const itself = renames.find(({ from }) => from === object);
     const table = renames.find(({ from }) => object.startsWith(`${from}.`));
@@ -60,22 +53,17 @@ where x.relkind = 'i' and i.indexprs is not null and i.indisvalid and x.relname 
   and pg_catalog.has_table_privilege(c.oid, 'SELECT') and not pg_catalog.row_security_active(c.oid)
   and not exists (select from pg_catalog.pg_stats s where s.schemaname = n.nspname and s.tablename = x.relname)`;
 
-interface Row {
-  readonly schema: string;
-  readonly table: string;
-  readonly column?: string;
-  readonly index?: string;
-}
-
 /** Finds those that are used by an index or a foreign key, or are one, and have no statistics. */
 export async function unanalyzed(
   session: Session,
-  { columns, indexes }: StatisticsSuspects,
+  { columns, indexes }: NonNullable<ReturnType<typeof mayLackStatistics>>,
 ): Promise<Unanalyzed[]> {
-  const lastNames = (objects: readonly string[]) => [objects.map((object) => nameParts(object).at(-1) ?? '')];
-  const bare = columns.length === 0 ? [] : await session.query<Row>(COLUMNS, lastNames(columns));
-  const built = indexes.length === 0 ? [] : await session.query<Row>(INDEXES, lastNames(indexes));
-  return [...bare, ...built]
+  const lacking = async (sql: string, objects: readonly string[]) => {
+    if (objects.length === 0) return [];
+    const names = objects.map((object) => nameParts(object).at(-1) ?? '');
+    return session.query<{ schema: string; table: string; column?: string; index?: string }>(sql, [names]);
+  };
+  return [...(await lacking(COLUMNS, columns)), ...(await lacking(INDEXES, indexes))]
     .map(({ schema, table, column, index }) => ({
       relation: displayName(schema, table),
       column: column === undefined ? null : displayName(column),

@@ -1,34 +1,21 @@
 import { loadParser } from '../../postgres/sql/load-parser.ts';
 import { walkTree } from '../../postgres/sql/tree.ts';
 
-export interface FunctionVariable {
-  readonly name: string;
-  /** The declared type; null for a record, whose type is known only when the function runs. */
-  readonly type: string | null;
-}
-
-export interface FunctionBody {
-  readonly variables: readonly FunctionVariable[];
-  /** Its queries and expressions, each as a query. */
-  readonly expressions: readonly string[];
-}
-
 interface Variable {
   readonly refname?: string;
   readonly datatype?: { readonly PLpgSQL_type?: { readonly typname?: string } };
-}
-
-interface Expression {
-  readonly query?: string;
-  readonly parseMode?: number;
 }
 
 /** PL/pgSQL's RawParseMode of a whole statement; 2 is an expression, 3 to 5 are assignments. */
 const STATEMENT = 0;
 const EXPRESSION = 2;
 
-/** Reads a function in PL/pgSQL as CREATE FUNCTION writes it; null if the parser does not understand it. */
-export async function expressionsOf(definition: string): Promise<FunctionBody | null> {
+/**
+ * Reads a function in PL/pgSQL as CREATE FUNCTION writes it.
+ * @returns its queries and expressions, each as a query, and the declared types of its variables: null for a record, whose type is
+ * known only when the function runs; null if the parser does not understand it.
+ */
+export async function expressionsOf(definition: string) {
   let tree: unknown;
   try {
     tree = await loadParser().parsePlPgSQL(definition);
@@ -38,17 +25,17 @@ export async function expressionsOf(definition: string): Promise<FunctionBody | 
   const variables = new Map<string, string | null>();
   const expressions: string[] = [];
   walkTree(tree, (kind, fields) => {
-    if (kind === 'PLpgSQL_expr') expressions.push(...queriesOf(fields as Expression));
+    if (kind === 'PLpgSQL_expr') expressions.push(...queriesOf(fields));
     if (kind !== 'PLpgSQL_var' && kind !== 'PLpgSQL_rec') return;
     const { refname, datatype } = fields as Variable;
     if (refname === undefined || variables.has(refname)) return;
     const type = datatype?.PLpgSQL_type?.typname?.replace(/%rowtype$/i, '') ?? 'record';
     variables.set(refname, type === 'record' || type === 'refcursor' ? null : type);
   });
-  return { variables: [...variables].map(([name, type]) => ({ name, type })), expressions };
+  return { variables, expressions };
 }
 
-function queriesOf({ query = '', parseMode = STATEMENT }: Expression): string[] {
+function queriesOf({ query = '', parseMode = STATEMENT }: { query?: string; parseMode?: number }): string[] {
   if (parseMode === STATEMENT) return [query];
   if (parseMode === EXPRESSION) return [`SELECT ${query}`];
   const [, target = '', value = ''] = /^(.*?):?=(.*)$/s.exec(query) ?? [];

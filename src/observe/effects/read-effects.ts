@@ -57,20 +57,18 @@ from pg_catalog.pg_publication_tables p
 where p.tablename = any ($1)
 group by 1, 2`;
 
-interface Row {
-  readonly schema: string;
-  readonly table: string;
-  readonly publications: readonly string[];
-  readonly columns: readonly (readonly string[] | null)[];
-}
-
 /** Keeps those changes that are published, with the names of the publications. */
 export async function publishedChanges(
   session: Session,
   changes: readonly PublishedChange[],
 ): Promise<PublishedChange[]> {
   const names = [...new Set(changes.map(({ relation }) => nameParts(relation).at(-1)))];
-  const rows = await session.query<Row>(PUBLISHED, [names]);
+  const rows = await session.query<{
+    schema: string;
+    table: string;
+    publications: string[];
+    columns: (string[] | null)[];
+  }>(PUBLISHED, [names]);
   const published = new Map(rows.map((row) => [displayName(row.schema, row.table), row]));
   return changes.flatMap((change): PublishedChange[] => {
     const row = published.get(change.relation);

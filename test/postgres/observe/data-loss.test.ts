@@ -16,8 +16,6 @@ import { statement } from '../../helpers/facts.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { OLDEST_AND_NEWEST, serverUrl } from '../../helpers/servers.ts';
 
-const QUIET = { bytes: 0, shared: false };
-
 const COUNTED = `SELECT coalesce(bool_and(s.n_tup_ins >= c.reltuples), true) AS counted
   FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid WHERE c.relkind = 'r'`;
 const UPDATED = "SELECT n_tup_upd::float8 AS rows FROM pg_stat_user_tables WHERE relname = 't'";
@@ -45,11 +43,7 @@ async function lossesOf(version: ServerVersion, made: string, sql: string, updat
     const tables = new Set(schema.changes.map(({ object }) => nameParts(object).slice(0, 2).join('.')));
     const locks = [...tables].map((table): [string, LockMode, number] => [table, 'ACCESS EXCLUSIVE', 1]);
     const sent = [statement(1, { sql, locks })];
-    const { section: data } = compareRelations(
-      relations,
-      await readRelations(clone.session, relations),
-      QUIET,
-    );
+    const { section: data } = compareRelations(relations, await readRelations(clone.session, relations), 0);
     const parsed = await statementFacts(sent);
     const statements = withRewrites(sent, parsed, data);
     const weights = await measureDataLoss(

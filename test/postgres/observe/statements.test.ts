@@ -129,13 +129,13 @@ describe('the report tells of every statement', () => {
     const notices: RunEvent[] = [];
     const slow = new SlowStatements((event) => notices.push(event));
     const seen: (number | null)[] = [];
-    const sampler = new Sampler({
-      connect: () => openSession(settings, { purpose: 'observe', database: 'postgres' }),
-      onSample: (sample) => {
+    const sampler = new Sampler(
+      () => openSession(settings, { purpose: 'observe', database: 'postgres' }),
+      (sample) => {
         seen.push(sample.runningMs);
         slow.sample(sample);
       },
-    });
+    );
     await withClient(database.url, async (client) => {
       const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
       const startedAt = new Date(Date.now() - 10_000);
