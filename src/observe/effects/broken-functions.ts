@@ -138,9 +138,12 @@ async function probesOf({ language, definition, tables }: Row, mentions: RegExp)
 }
 
 /** Rows of triggers have the type of their table; other records have no type before they are run, and are left out. */
-function parameters(variables: ReadonlyMap<string, string | null>, table: string | undefined): string {
-  return [...variables]
-    .flatMap(([name, type]) => {
+function parameters(
+  variables: readonly { readonly name: string; readonly type: string | null }[],
+  table: string | undefined,
+): string {
+  return variables
+    .flatMap(({ name, type }) => {
       const own = type ?? ((name === 'new' || name === 'old') && table !== undefined ? table : null);
       return own === null ? [] : [`${identifier(name)} ${own}`];
     })

@@ -32,7 +32,7 @@ export async function expressionsOf(definition: string) {
     const type = datatype?.PLpgSQL_type?.typname?.replace(/%rowtype$/i, '') ?? 'record';
     variables.set(refname, type === 'record' || type === 'refcursor' ? null : type);
   });
-  return { variables, expressions };
+  return { variables: [...variables].map(([name, type]) => ({ name, type })), expressions };
 }
 
 function queriesOf({ query = '', parseMode = STATEMENT }: { query?: string; parseMode?: number }): string[] {
