@@ -1,11 +1,13 @@
 import type { Report } from '../model/report.ts';
+import type { UpgradeReport } from '../model/upgrade-model.ts';
 import { watchedWords } from './isolation-phrases.ts';
 import { sizesWords, unprovedWords } from './phrases.ts';
 import { atOnceWords } from './sections/checks-view.ts';
+import { upgradeSummary, wayBackWords } from './sections/upgrade-view.ts';
 import { visible } from './visible.ts';
 
 /** A test case in JUnit's words. */
-export interface JunitCase {
+interface JunitCase {
   readonly name: string;
   readonly seconds: number;
   /** The reason that a CI system shows; undefined if the case passed. */
@@ -26,8 +28,35 @@ export function renderJunit(report: Report): string {
   return junitDocument(suites, report.run.startedAt);
 }
 
+/** Renders the report of an upgrade as JUnit XML: the verdict, each mode and each obstacle is a test case. */
+export function renderUpgradeJunit(report: UpgradeReport): string {
+  const { verdict, modes, obstacles, to, run } = report;
+  const name = `upgrade to PostgreSQL ${to.major}`;
+  const summary: JunitCase = verdict.pass
+    ? { name, seconds: 0, output: upgradeSummary(report) }
+    : { name, seconds: 0, failure: verdict.reasons.join('\n') };
+  const tried = modes.map((each): JunitCase => {
+    const { mode, outcome, reason, downtimeMs } = each;
+    const named = { name: `pg_upgrade --${mode}`, seconds: (downtimeMs ?? 0) / 1000 };
+    if (outcome === 'failed') return { ...named, failure: reason ?? 'it failed' };
+    return { ...named, output: reason ?? `way back: ${wayBackWords(each)}` };
+  });
+  const found = obstacles.map(({ code, severity, message, objects, remedy, sql }): JunitCase => {
+    const text = [message, ...objects.map((object) => `- ${object}`), `Do: ${remedy}`, ...sql].join('\n');
+    return { name: code, seconds: 0, ...(severity === 'error' ? { failure: text } : { output: text }) };
+  });
+  return junitDocument(
+    [
+      { name: 'upgrade', cases: [summary] },
+      { name: 'modes', cases: tried },
+      { name: 'obstacles', cases: found },
+    ],
+    run.startedAt,
+  );
+}
+
 /** Writes suites as one document, without those that have no case. @param startedAt ISO 8601. */
-export function junitDocument(
+function junitDocument(
   given: readonly { readonly name: string; readonly cases: readonly JunitCase[] }[],
   startedAt: string,
 ): string {

@@ -1,10 +1,11 @@
 import { plural } from '../format.ts';
 import type { Report } from '../model/report.ts';
+import type { UpgradeReport } from '../model/upgrade-model.ts';
 import { code } from './markdown/escape-markdown.ts';
-import type { CommentPart, PartBlock } from './markdown/markdown-part.ts';
-import { parts } from './markdown/parts-markdown.ts';
-import { outcomeViews } from './sections/report-sections.ts';
-import { viewOutcomes } from './view/markdown-view.ts';
+import { reportSections } from './sections/report-sections.ts';
+import { upgradeView } from './sections/upgrade-view.ts';
+import { type CommentPart, type PartBlock, viewOutcomes, viewParts } from './view/markdown-view.ts';
+import type { Section } from './view/section.ts';
 
 /** GitHub refuses a comment of 65,536 characters and more. */
 export const MARKDOWN_CHARACTERS = 65_000;
@@ -12,14 +13,27 @@ export const MARKDOWN_CHARACTERS = 65_000;
 /** The mark by which a later run finds the comment to replace. */
 export const COMMENT_MARK = '<!-- safemigrate -->';
 
-/**
- * The report for a pull request: the verdict, what to worry about, and everything else folded away. It is never longer than a
- * comment may be: the items of the least important parts are left out first, and the report says how many.
- */
+/** The report for a pull request: the outcome, what to worry about, and everything else folded away. */
 export function renderMarkdown(report: Report): string {
-  const top = [COMMENT_MARK, ...viewOutcomes(outcomeViews(report))];
-  const foot = `<sub>safemigrate ${report.run.tool.version}, run ${code(report.run.id)}</sub>`;
-  const all = parts(report);
+  return `${COMMENT_MARK}\n${markdownPage(reportSections(report), report.run)}`;
+}
+
+/** The report of an upgrade for a pull request or an issue. */
+export function renderUpgradeMarkdown(report: UpgradeReport): string {
+  return markdownPage(upgradeView(report), report.run);
+}
+
+/**
+ * Renders sections as a page that is never longer than a comment may be: the items of the least important parts are left out
+ * first, and the report says how many.
+ */
+function markdownPage(
+  sections: readonly Section[],
+  { id, tool }: Pick<Report['run'], 'id' | 'tool'>,
+): string {
+  const top = viewOutcomes(sections);
+  const all = viewParts(sections);
+  const foot = `<sub>safemigrate ${tool.version}, run ${code(id)}</sub>`;
   let left = MARKDOWN_CHARACTERS - lengthOf(top) - foot.length - lengthOf(all.flatMap(frame));
   const shown = new Map<CommentPart, readonly PartBlock[]>();
   for (const part of all.toSorted((one, other) => other.importance - one.importance)) {

@@ -1,5 +1,6 @@
 import type { Report } from '../model/report.ts';
-import type { ReportFormat } from './formats.ts';
+import type { UpgradeReport } from '../model/upgrade-model.ts';
+import type { ReportFormat, UpgradeFormat } from './formats.ts';
 import type { Location } from './sarif.ts';
 import type { TextStyle } from './text-layout.ts';
 import { visibleJson } from './visible.ts';
@@ -33,6 +34,26 @@ export async function rendererOf(
       const { renderSarif } = await import('./sarif.ts');
       return (report, { locations = new Map() }) => renderSarif(report, locations);
     }
+  }
+}
+
+/** Renders the report of an upgrade. Only the text format uses the style. */
+export async function renderUpgrade(
+  report: UpgradeReport,
+  format: UpgradeFormat,
+  style: TextStyle,
+): Promise<string> {
+  switch (format) {
+    case 'text':
+      return (await import('./text.ts')).renderUpgradeText(report, style);
+    case 'json':
+      return `${visibleJson(JSON.stringify(report, null, 2))}\n`;
+    case 'markdown':
+      return (await import('./markdown.ts')).renderUpgradeMarkdown(report);
+    case 'html':
+      return (await import('./html.ts')).renderUpgradeHtml(report);
+    case 'junit':
+      return (await import('./junit.ts')).renderUpgradeJunit(report);
   }
 }
 

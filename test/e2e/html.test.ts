@@ -301,7 +301,7 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
         'does not exist',
       ]);
       expect(await cards.locator('del, ins').allTextContents()).toEqual([`${evil}1`, `${evil}2`]);
-      for (const name of ['Apply', 'Swap', 'Forecast for the target'])
+      for (const name of ['Apply', 'Swap', 'Forecast'])
         expect(await page.getByRole('region', { name }).textContent()).toContain(evil);
       expect(await page.title()).toContain(evil);
       expect(heard).toEqual([]);
@@ -363,12 +363,11 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
 
   test('the forecast stands with its inputs', async () => {
     await withPage(sampleReports.swapped ?? sampleReport(), async ({ page }) => {
-      const forecast = page.getByRole('region', { name: 'Forecast for the target' });
+      const forecast = page.getByRole('region', { name: 'Forecast' });
       const [first, second, third] = await forecast.locator('tbody tr').allTextContents();
       expect(first).toContain(
-        'public.ordersACCESS EXCLUSIVE for 4.2 sblocks reads, writes, statement 2about 966 statements',
+        'public.orders ACCESS EXCLUSIVE (statement 2)4.2 sreads, writes212.0/s18.0/sabout 966 statements',
       );
-      expect(first).toContain('212.0/s18.0/s');
       expect(first).toContain('CONNECTIONS WOULD RUN OUT: 41 open and 966 waiting, of 97');
       expect(first).toContain('the statement would first wait for "nightly report"');
       expect(second).toContain('unknown');
@@ -386,18 +385,17 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
     });
   });
 
-  test('rows that were written are told, and a rename is one change', async () => {
+  test('rows that were written are listed, and a rename is one change', async () => {
     const base = sampleReports.rewrite ?? sampleReport();
     const written = [{ relation: 'public.orders', inserted: 0, updated: 66_667, deleted: 3 }];
     const report = sampleReport({ ...base, data: base.data && { ...base.data, written } });
     await withPage(report, async ({ page }) => {
       expect(await page.getByRole('region', { name: 'Data', exact: true }).textContent()).toContain(
-        'Rows of public.orders: 66,667 updated, 3 deleted.',
+        'rows of public.orders: 66,667 updated, 3 deleted',
       );
       const changes = report.schema?.changes.length;
-      expect(await page.getByRole('heading', { name: /^Schema/ }).textContent()).toBe(
-        `Schema (${changes} changes)`,
-      );
+      const schema = page.getByRole('region', { name: 'Schema' });
+      expect(await schema.locator('p').first().textContent()).toContain(`${changes} changes (`);
     });
   });
 

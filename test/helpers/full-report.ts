@@ -28,6 +28,8 @@ function fullReport(variant: number): Report {
     if (schema.items) return [valueFor(schema.items, name)];
     const type = [schema.type ?? []].flat().find((each) => each !== 'null');
     if (type === 'boolean') return variant % 2 === 0;
+    // A name such as "relation 1" stands for one that is not known.
+    if (name === 'relation') return `public.relation_${count}`;
     if (type === 'string')
       return /(At|since|until)$/i.test(name)
         ? new Date(Date.UTC(2026, 2, 14, 2, 0, count)).toISOString()

@@ -3,7 +3,7 @@ import { messageOf } from '../../errors.ts';
 import type { UpgradeReport } from '../../model/upgrade-model.ts';
 import { ignore } from '../../rehearsal/plan.ts';
 import { formatOfFile, type UpgradeFormat } from '../../report/formats.ts';
-import { renderUpgrade } from '../../report/render-upgrade.ts';
+import { renderUpgrade } from '../../report/render.ts';
 import type { OptionsOf } from '../../settings.ts';
 import { rehearseUpgrade } from '../../upgrade/perform-upgrade.ts';
 import { makeUpgradePlan } from '../../upgrade/upgrade-plan.ts';
@@ -40,7 +40,7 @@ export async function upgradeCommand(
       }),
     );
     display.finish();
-    publishUpgrade(report, values);
+    await publishUpgrade(report, values);
     if (signals.received) return exitCodeOfSignal(signals.received);
     return report.verdict.pass ? EXIT.passed : EXIT.failed;
   } finally {
@@ -49,25 +49,25 @@ export async function upgradeCommand(
 }
 
 /** Writes the report to its files first: a terminal that is gone must not prevent that. */
-function publishUpgrade(
+async function publishUpgrade(
   report: UpgradeReport,
   { report: files = [], format }: Pick<OptionsOf<typeof UPGRADE_COMMAND_SETTINGS>, 'report' | 'format'>,
-): void {
+): Promise<void> {
   const plain = { columns: 100, colour: false, unicode: true };
   const problems: string[] = [];
   for (const file of files)
     try {
-      const text = renderUpgrade(report, formatOfFile(file) as UpgradeFormat, plain);
+      const text = await renderUpgrade(report, formatOfFile(file) as UpgradeFormat, plain);
       writeFileSync(file, text, { mode: 0o600 });
     } catch (error) {
       problems.push(`The report could not be written to ${file}: ${messageOf(error)}.`);
     }
   if (format === undefined) {
     const style = styleOf({ stream: process.stderr, env: process.env });
-    process.stderr.write(withoutCommands(`\n${renderUpgrade(report, 'text', style)}`));
+    process.stderr.write(withoutCommands(`\n${await renderUpgrade(report, 'text', style)}`));
   } else {
     const style = styleOf({ stream: process.stdout, env: process.env });
-    const text = renderUpgrade(report, format, style);
+    const text = await renderUpgrade(report, format, style);
     process.stdout.write(format === 'text' ? withoutCommands(text) : text);
   }
   for (const problem of problems) process.stderr.write(visibleLines(`safemigrate: ${problem}\n`));

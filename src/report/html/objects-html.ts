@@ -1,38 +1,40 @@
+import { diffArrays } from 'diff';
 import { formatCount, plural } from '../../format.ts';
 import type { SchemaChange, SchemaObject, SchemaSection } from '../../model/report.ts';
-import { type SideBySideRow, sideBySide } from '../side-by-side.ts';
 import { cutText, Html, html } from './escape-html.ts';
 
 /** If there are more, they are folded, so that the page stays readable. */
-const OPEN_OBJECTS = 12;
+const MOST_OPEN = 12;
 const OPEN = new Html(' open');
 /** Equal lines shown around a difference; the others are only counted. */
 const CONTEXT_LINES = 3;
 const FEWEST_FOLDED = 6;
 
 /**
- * The changed objects, each before and after side by side.
+ * The changed objects, each before and after side by side, and the SQL of the changes.
  * @param possible changes that may or may not lose data.
  */
-export function changedObjectsHtml(
-  { objects = [], objectsLeftOut = 0, changes }: SchemaSection,
-  possible: readonly SchemaChange[],
-): Html[] {
-  const all = objects.map((object) => {
+export function schemaHtml(schema: SchemaSection, possible: readonly SchemaChange[]): Html {
+  const { objects = [], objectsLeftOut = 0, changes } = schema;
+  const described = objects.map((object) => {
     const parts = changes.filter((change) => isPartOf(change.object, object));
     return html`
-<details class="object"${objects.length <= OPEN_OBJECTS && OPEN}><summary><span class="tag ${TAGS[object.verb]}">${object.verb}</span> ${object.kind} <code>${object.object}</code>${object.formerly !== null && html`, formerly <code>${object.formerly}</code>`}${lossTag(parts, possible)}</summary>
+<details class="object"${objects.length <= MOST_OPEN && OPEN}><summary><span class="tag ${TAGS[object.verb]}">${object.verb}</span> ${object.kind} <code>${object.object}</code>${object.formerly !== null && html`, formerly <code>${object.formerly}</code>`}${lossTag(parts, possible)}</summary>
 ${sides(object)}</details>`;
   });
-  if (objectsLeftOut === 0) return all;
-  return [
-    ...all,
-    html`<p class="dim">${plural(objectsLeftOut, 'more changed object')} not described here.</p>`,
-  ];
+  const open = objects.length === 0 && changes.length <= MOST_OPEN;
+  const statements = changes.map(
+    (change) =>
+      html`<details${open && OPEN}><summary>${change.verb} ${change.kind} <code>${change.object}</code>${lossTag([change], possible)}</summary><pre>${cutText(change.sql)}</pre></details>`,
+  );
+  return html`${objects.length > 0 && html`<h3>Objects</h3>`}${described}${
+    objectsLeftOut > 0 &&
+    html`<p class="dim">${plural(objectsLeftOut, 'more changed object')} not described here.</p>`
+  }${changes.length > 0 && html`<h3>SQL</h3>`}${statements}`;
 }
 
 /** A tag that says whether one of the changes loses data, or may lose data. */
-export function lossTag(changes: readonly SchemaChange[], possible: readonly SchemaChange[]): Html | false {
+function lossTag(changes: readonly SchemaChange[], possible: readonly SchemaChange[]): Html | false {
   const losing = changes.filter(({ dataLoss }) => dataLoss);
   if (losing.length === 0) return false;
   const known = losing.some((change) => !possible.includes(change));
@@ -109,3 +111,45 @@ function lineCut(text: string): string {
     .map((line) => cutText(line))
     .join('\n');
 }
+
+/** A line of two texts beside each other; null on the side that has no line there. */
+interface SideBySideRow {
+  readonly before: string | null;
+  readonly after: string | null;
+  /** The character that ends a line does not count: `,` becomes `;` if nothing follows. */
+  readonly same: boolean;
+}
+
+/** Aligns the lines of two texts, so that as many equal ones as possible are beside each other. */
+export function sideBySide(before: string, after: string): SideBySideRow[] {
+  const [old, now] = [before.split('\n'), after.split('\n')];
+  const rows: SideBySideRow[] = [];
+  let [oldFrom, nowFrom] = [0, 0];
+  const addRows = (oldCount: number, nowCount: number, same: boolean) => {
+    for (let line = 0; line < Math.max(oldCount, nowCount); line++)
+      rows.push({
+        before: line < oldCount ? (old[oldFrom + line] ?? null) : null,
+        after: line < nowCount ? (now[nowFrom + line] ?? null) : null,
+        same,
+      });
+    oldFrom += oldCount;
+    nowFrom += nowCount;
+  };
+  let removed = 0;
+  let added = 0;
+  for (const change of diffArrays(old, now, {
+    comparator: (one, other) => lineBody(one) === lineBody(other),
+  })) {
+    if (change.removed) removed += change.count;
+    else if (change.added) added += change.count;
+    else {
+      addRows(removed, added, false);
+      addRows(change.count, change.count, true);
+      [removed, added] = [0, 0];
+    }
+  }
+  addRows(removed, added, false);
+  return rows;
+}
+
+const lineBody = (line: string) => line.replace(/[,;]$/, '');

@@ -1,7 +1,7 @@
-import { formatDuration } from '../../format.ts';
+import { formatCount, formatDuration } from '../../format.ts';
 import { INTERNAL_RELATION } from '../../hazards/held-locks.ts';
 import { sentStatements } from '../../model/repeated.ts';
-import type { Report, StatementSection } from '../../model/report.ts';
+import type { LoadedRunSection, Report, StatementSection } from '../../model/report.ts';
 import { LOCK_MODES } from '../../postgres/lock-modes.ts';
 import { repetitionWords } from '../phrases.ts';
 import { cutText, Html, html } from './escape-html.ts';
@@ -11,6 +11,7 @@ const LANE_PX = 24;
 /** Relations beyond this number are left out: their locks are the weakest and the shortest. */
 const LANES = 24;
 const TICKS = 10;
+const CHART_PX = 90;
 
 interface Bar {
   readonly fromMs: number;
@@ -31,6 +32,45 @@ type CommandRun = Pick<Report, 'statements' | 'transactions'>;
 
 /** Bars of a run in a figure that shows other things as well. */
 const BARS = 100;
+
+type Second = LoadedRunSection['seconds'][number];
+
+/** All on one axis of time, from the start of the load to its end. */
+export function loadFigure(run: LoadedRunSection): Html {
+  const { seconds, command } = run;
+  const last = seconds.at(-1);
+  const totalMs = Math.max(last ? last.atMs + last.durationMs : 0, command.endedMs, 1);
+  const percent = (ms: number) => `${((ms / totalMs) * 100).toFixed(3)}%`;
+  const perSecond = (count: number, { durationMs }: Second) => (count * 1000) / Math.max(durationMs, 1);
+  const charts: [string, (part: Second) => number, (value: number) => string][] = [
+    ['transactions a second', (part) => perSecond(part.transactions, part), wholeCount],
+    ['failed a second', (part) => perSecond(part.failures, part), wholeCount],
+    ['latency, 95 %', ({ p95Ms }) => p95Ms ?? 0, formatDuration],
+    ['sessions that wait', ({ waiting }) => waiting, formatCount],
+  ];
+  const shown = charts.filter(
+    ([name, read]) => !name.startsWith('failed') || seconds.some((each) => read(each) > 0),
+  );
+  const mark = html`<rect class="transaction" x="${percent(command.startedMs)}" width="${percent(Math.max(command.endedMs - command.startedMs, totalMs / 500))}" y="0" height="${CHART_PX}"/>`;
+  const drawn = shown.map(([name, read, format]) => {
+    const most = Math.max(...seconds.map(read), 0);
+    const bars = seconds.map((part) => {
+      const value = read(part);
+      const height = (value / Math.max(most, 1)) * (CHART_PX - 8);
+      return `<rect class="statement" x="${percent(part.atMs)}" width="${percent(part.durationMs * 0.95)}" y="${(CHART_PX - height).toFixed(1)}" height="${height.toFixed(1)}"><title>${formatDuration(part.atMs)}: ${format(value)}</title></rect>`;
+    });
+    return {
+      name: html`<div class="chart">${name}<br><span class="dim">up to ${format(most)}</span></div>`,
+      svg: html`<svg width="100%" height="${CHART_PX}" role="img" aria-label="${`${name} over ${formatDuration(totalMs)}, up to ${format(most)}`}">${mark}${new Html(bars.join(''))}</svg>`,
+    };
+  });
+  const lanes = lanesOnAxis(run, Date.parse(run.startedAt), percent);
+  return html`<figure class="load timeline"><div class="names">${drawn.map(({ name }) => name)}${lanes.names}</div><div class="scroll">${drawn.map(({ svg }) => svg)}${lanes.svg}</div></figure>`;
+}
+
+function wholeCount(value: number): string {
+  return formatCount(Math.round(value));
+}
 
 /** The lanes of one run on the time axis of another figure: their names, and what is drawn. @param startMs since 1970, where the axis begins. */
 export function lanesOnAxis(
@@ -54,11 +94,10 @@ export function lanesOnAxis(
 }
 
 /** Transactions and statements over time, and the locks below them. Positions are percentages, so that it can be zoomed. */
-export function timeline(report: Report): Html | undefined {
-  const { statements } = report;
-  if (statements.length === 0) return undefined;
+export function timeline(run: CommandRun): Html {
+  const { statements } = run;
   const start = Math.min(...statements.map(startOf));
-  const lanes = [...sessionLanes(report), ...lockLanes(report)].map(({ name, bars }) => ({
+  const lanes = [...sessionLanes(run), ...lockLanes(run)].map(({ name, bars }) => ({
     name,
     bars: bars.map((bar) => ({ ...bar, fromMs: bar.fromMs - start, toMs: bar.toMs - start })),
   }));
@@ -73,7 +112,6 @@ export function timeline(report: Report): Html | undefined {
       ),
     );
   return html`
-<section aria-labelledby="timeline"><h2 id="timeline">Timeline</h2>
 <p class="dim">Each lane is a session of the command or a relation that it locked. Hover over a bar, or use the arrow keys,
 to see its statement. A lock is held until the end of its transaction.</p>
 <div class="tools" id="zoom"><button type="button" data-zoom="2">Zoom in</button><button type="button" data-zoom="0.5">Zoom out</button><button type="button" data-zoom="0">Whole run</button></div>
@@ -85,8 +123,7 @@ to see its statement. A lock is held until the end of its transaction.</p>
 ${lanes.map(({ bars }, lane) => new Html(bars.map((bar) => barOf(bar, lane, percent)).join('')))}
 </svg></div></div>
 <div class="detail" id="detail" aria-live="polite"><span class="dim">No statement selected.</span></div>
-<ul class="legend"><li><i style="background:var(--accent)"></i>statement</li><li><i style="background:var(--bar);opacity:.5"></i>transaction</li>${used.map((mode) => html`<li><i style="background:${MODE_COLOURS[mode]}"></i>${mode}</li>`)}</ul>
-</section>`;
+<ul class="legend"><li><i style="background:var(--accent)"></i>statement</li><li><i style="background:var(--bar);opacity:.5"></i>transaction</li>${used.map((mode) => html`<li><i style="background:${MODE_COLOURS[mode]}"></i>${mode}</li>`)}</ul>`;
 }
 
 function barOf(

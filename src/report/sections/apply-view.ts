@@ -1,7 +1,6 @@
 import { formatDuration, formatTime, listed, plural } from '../../format.ts';
 import type { ApplySection, Report } from '../../model/report.ts';
 import { commandWords } from '../phrases.ts';
-import { tone } from '../text-layout.ts';
 import {
   AT_TERMINAL,
   type FactList,
@@ -15,6 +14,7 @@ import {
   sql,
 } from '../view/section.ts';
 import { duringView } from './guardrails-view.ts';
+import { failureItems } from './statements-view.ts';
 
 const LISTED = 10;
 const LISTED_TIMES = 5;
@@ -32,7 +32,7 @@ export function applyView(report: Report): Section[] {
       blocks: [sentences(apply.reasons, { listed: LISTED }), factsOf(apply)],
       parts: [
         ...attemptsView(apply),
-        ...failuresView(apply),
+        ...failedView(apply),
         ...effectsView(apply),
         ...duringView(apply.during),
         ...differencesView(apply),
@@ -157,31 +157,16 @@ const FAILED_OF = {
   other: 'failed',
 } as const;
 
-function failuresView({ statements }: ApplySection): Section[] {
-  const items = statements.flatMap(({ index, sql: text, error }): Item[] =>
-    error === null
-      ? []
-      : [
-          {
-            mark: 'bad',
-            text: [`${index}. `, sql(text)],
-            notes: [
-              { text: [tone('bad', error.message), ` (SQLSTATE ${error.sqlstate})`] },
-              ...(error.detail === null ? [] : [{ label: 'Detail', text: error.detail }]),
-              ...(error.hint === null ? [] : [{ label: 'Hint', text: error.hint }]),
-            ],
-          },
-        ],
-  );
-  return items.length === 0
-    ? []
-    : [
-        part('failed-on-target', 'Failed on the target', {
-          summary: plural(items.length, 'statement'),
-          importance: 9,
-          blocks: [{ kind: 'items', items, listed: LISTED }],
-        }),
-      ];
+function failedView({ statements }: ApplySection): Section[] {
+  const items = failureItems(statements);
+  if (items.length === 0) return [];
+  return [
+    part('failed-on-target', 'Failed on the target', {
+      summary: plural(items.length, 'statement'),
+      importance: 9,
+      blocks: [{ kind: 'items', items, listed: LISTED }],
+    }),
+  ];
 }
 
 /** Those that a person must look at come first. */

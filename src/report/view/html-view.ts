@@ -20,6 +20,8 @@ import {
 const LISTED = 1_000;
 const SQL_CHARACTERS = 1_000;
 const SCRIPT_CHARACTERS = 100_000;
+/** Longer scripts are folded. */
+const OPEN_LINES = 30;
 
 /** Sections as parts of the page. The first outcome is its title. */
 export function viewHtml(sections: readonly Section[]): Html[] {
@@ -61,12 +63,20 @@ function blockHtml(block: Block): Html {
     case 'table':
       return viewTable(block);
     case 'script':
-      return html`<pre>${cutText(block.sql, SCRIPT_CHARACTERS)}</pre>`;
+      return scriptHtml(block.sql);
     case 'paragraph':
       return html`<p>${phraseHtml(block.text)}</p>`;
     case 'drawing':
       return block.draw();
   }
+}
+
+function scriptHtml(sql: string): Html {
+  const script = html`<pre>${cutText(sql, SCRIPT_CHARACTERS)}</pre>`;
+  const lines = sql.trimEnd().split('\n').length;
+  return lines <= OPEN_LINES
+    ? script
+    : html`<details><summary>${formatCount(lines)} lines of SQL</summary>${script}</details>`;
 }
 
 function itemsHtml(items: readonly Item[]): Html {
@@ -93,7 +103,9 @@ function noteHtml({ label, text, sql = [] }: Note): Html {
 
 function viewTable({ columns, rows }: Table): Html {
   const numeric = (at: number) => columns[at]?.align === 'right' && NUMERIC;
-  const head = columns.map(({ title }, at) => html`<th scope="col"${numeric(at)}>${title}</th>`);
+  const head = columns.map(({ title }, at) =>
+    title === '' ? html`<td></td>` : html`<th scope="col"${numeric(at)}>${title}</th>`,
+  );
   const body = rows
     .slice(0, LISTED)
     .map(

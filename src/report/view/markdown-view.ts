@@ -1,7 +1,6 @@
 import { formatCount } from '../../format.ts';
 import { html } from '../html/escape-html.ts';
 import { code, block as codeBlock, cut, prose } from '../markdown/escape-markdown.ts';
-import type { CommentPart, PartBlock } from '../markdown/markdown-part.ts';
 import { oneLine, visible } from '../visible.ts';
 import {
   type Block,
@@ -23,6 +22,25 @@ const CELL_SQL_CHARACTERS = 160;
 
 const SIGNS: Readonly<Record<string, string>> = { good: '✅ ', warning: '⚠️ ', bad: '❌ ', alarm: '🚨 ' };
 const MARKS: Readonly<Record<ItemMark, string>> = { good: '✅', warning: '⚠️', bad: '❌', notice: 'ℹ️' };
+
+/** A part of the page. Items can be left out from its end if the whole page would be too long. */
+export interface CommentPart {
+  /** Safe in Markdown if the part is open, and in HTML if it is folded. */
+  readonly title: string;
+  /** Folded away behind its title. */
+  readonly folded: boolean;
+  /** Items of the least important parts are left out first. */
+  readonly importance: number;
+  readonly blocks: readonly PartBlock[];
+}
+
+export interface PartBlock {
+  /** Lines before the items, if any item is kept: the head of a table. */
+  readonly head: readonly string[];
+  readonly items: readonly string[];
+  /** Lines after the items: the end of a block of code. */
+  readonly foot: readonly string[];
+}
 
 /** The outcomes among the sections, which stand at the top in full. */
 export function viewOutcomes(sections: readonly Section[]): string[] {

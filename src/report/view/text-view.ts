@@ -18,7 +18,10 @@ import {
 } from './section.ts';
 
 const LISTED = 8;
+const LISTED_SQL = 20;
 const SQL_COLUMNS = 160;
+/** Part of a line that may stand before the last column of a table, which is wrapped within itself. */
+const MOST_BEFORE = 0.7;
 
 /** Sections as lines for a terminal, each section by itself. */
 export function viewText(sections: readonly Section[], style: TextStyle): string[][] {
@@ -109,9 +112,12 @@ function noteLines({ label, text, sql = [] }: Note, style: TextStyle, indent: nu
   const lead = label === undefined ? [blanks] : [blanks, tone('dim', `${label}: `)];
   return [
     ...flow(style, spansOf(text, style), indent + (label === undefined ? 0 : 2), lead),
-    ...sql.flatMap((statement) =>
-      flow(style, [messageText(style, statement)], indent + 6, [' '.repeat(indent + 2)]),
-    ),
+    ...sql
+      .slice(0, LISTED_SQL)
+      .flatMap((statement) =>
+        flow(style, [messageText(style, statement)], indent + 6, [' '.repeat(indent + 2)]),
+      ),
+    ...andMore(style, sql.length - LISTED_SQL, ' statements'),
   ];
 }
 
@@ -126,7 +132,7 @@ function tableLines({ columns, rows, listed = LISTED, more = '' }: Table, style:
   const widths = columns.map((_, at) => Math.max(0, ...all.map((cells) => widthOf(cells[at] ?? []))));
   const before = widths.slice(0, -1).reduce((sum, width) => sum + (width === 0 ? 0 : width + 2), 2);
   const lines =
-    before > style.columns / 2 && before + (widths.at(-1) ?? 0) > style.columns
+    before > style.columns * MOST_BEFORE && before + (widths.at(-1) ?? 0) > style.columns
       ? layoutTable(
           style,
           all.map((cells) => ({ columns: cells.map(joined) })),
@@ -168,5 +174,7 @@ function spanOf(part: PhrasePart, style: TextStyle): Span {
   if ('mark' in part) return marks(style).arrow;
   if ('statement' in part) return `statement ${formatCount(part.statement)}`;
   if ('tone' in part) return tone(part.tone, shown(part.text));
-  return part.as === 'name' ? tone('strong', shown(part.code)) : shown(part.code.trim(), SQL_COLUMNS);
+  // A line end in a name is shown as such.
+  if (part.as === 'name') return tone('strong', cutToWidth(part.code, MESSAGE_COLUMNS, marks(style).more));
+  return shown(part.code.trim(), SQL_COLUMNS);
 }

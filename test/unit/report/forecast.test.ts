@@ -49,10 +49,10 @@ describe('the forecast', () => {
   test('the forecast says with its inputs who would wait, whether connections run out, and what the lock waits for', () => {
     expect(shown(forecast())).toEqual([
       "FORECAST  for the target, from 14.2 s of the target's statistics: 230 transactions/s, 41 of 97 sessions open",
-      '  - ACCESS EXCLUSIVE on public.orders for 4.2 s (statement 2)',
-      '    about 966 statements would wait for it (212 reads/s, 18 rows written/s)',
-      '    CONNECTIONS WOULD RUN OUT: 41 open and 966 waiting, of 97',
-      '    the statement would first wait for "nightly report" (idle in transaction), open for 12 min 0 s now, and everybody else would queue behind it',
+      '  - ACCESS EXCLUSIVE on public.orders for 4.2 s (statement 2), blocks reads, writes',
+      '      about 966 statements would wait for it (212 reads/s, 18 rows written/s)',
+      '      CONNECTIONS WOULD RUN OUT: 41 open and 966 waiting, of 97',
+      '      the statement would first wait for "nightly report" (idle in transaction), open for 12 min 0 s now, and everybody else would queue behind it',
     ]);
   });
 
@@ -127,7 +127,7 @@ describe('lost data', () => {
     expect(lostWords(lost)).toBe(words);
   });
 
-  test('lost data is in the data section, the most first, together with changed rows', () => {
+  test('lost data has a section, the most first, and changed rows are in that of the data', () => {
     const data: DataSection = {
       ...(sampleReport().data as DataSection),
       written: [{ relation: 'public.orders', inserted: 0, updated: 66_667, deleted: 3 }],
@@ -137,7 +137,7 @@ describe('lost data', () => {
       ],
     };
     const text = renderText(sampleReport({ data }), style);
-    expect(text).toContain('  ~ rows of public.orders: 66,667 updated, 3 deleted\n');
-    expect(text.indexOf('LOST: drops column')).toBeLessThan(text.indexOf('LOST: deletes 20'));
+    expect(text).toContain('  - rows of public.orders: 66,667 updated, 3 deleted\n');
+    expect(text.indexOf('LOST drops column')).toBeLessThan(text.indexOf('LOST deletes 20'));
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { sideBySide } from '../../../src/report/side-by-side.ts';
+import { sideBySide } from '../../../src/report/html/objects-html.ts';
 
 /** `=` for equal lines, `-` and `+` for those of one side. */
 function rows(before: string, after: string): string[] {

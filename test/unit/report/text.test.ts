@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { countStatements } from '../../../src/report/text/outcome-text.ts';
+import { countStatements } from '../../../src/report/sections/schema-view.ts';
 import { renderText } from '../../../src/report/text.ts';
 import { displayWidth } from '../../../src/report/width.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
@@ -99,7 +99,7 @@ test('a table that is dropped and re-created is shown once as dropped and once a
   const rows = text.split('\n').filter((line) => /^ *public\.sums .* rows /.test(line));
   expect(rows).toEqual([
     expect.stringMatching(/0 → 25 rows .*NEW/),
-    expect.stringMatching(/24 → 0 rows .*DROPPED {2}LOST 24 ROWS/),
+    expect.stringMatching(/24 → 0 rows .*DROPPED, LOST 24 ROWS/),
   ]);
 });
 
@@ -143,7 +143,7 @@ test('what else is wrong with the same table is said in its own words', () => {
 
 test('a list that is cut keeps the changes that lose data', () => {
   const text = renderText(sampleReports.large ?? sampleReport(), plain);
-  expect(text).toContain('… and 4,985 more, 5 of which lose data, see the JSON report');
+  expect(text).toContain('… and 4,985 more changes, 5 of which lose data, see the JSON report');
   expect(text.match(/LOSES DATA/g)).toHaveLength(15);
 });
 

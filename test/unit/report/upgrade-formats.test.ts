@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type UpgradeReport, upgradeReport } from '../../../src/model/upgrade-model.ts';
-import { renderUpgrade } from '../../../src/report/render-upgrade.ts';
+import { renderUpgrade } from '../../../src/report/render.ts';
 
 const STYLE = { columns: 100, colour: false, unicode: true };
 const HOSTILE = '<script>alert(1)</script> | `x` ]]>';
@@ -155,7 +155,7 @@ describe('the report of an upgrade', () => {
   test.each(['text', 'markdown', 'html', 'junit'] as const)(
     'as %s has the verdict, each mode and each obstacle',
     async (format) => {
-      const text = renderUpgrade(REPORT, format, STYLE);
+      const text = await renderUpgrade(REPORT, format, STYLE);
       for (const word of [
         'QUERY_BREAKS',
         'CHECKSUMS_OFF',
@@ -170,15 +170,15 @@ describe('the report of an upgrade', () => {
     },
   );
 
-  test('runs nothing that a name, a query or a message holds', () => {
-    expect(renderUpgrade(REPORT, 'html', STYLE)).not.toContain('<script>alert');
-    expect(renderUpgrade(REPORT, 'junit', STYLE)).not.toContain('<script>alert');
-    const fenced = renderUpgrade(REPORT, 'markdown', STYLE).replace(/```sql[\s\S]*?```|``.*?``/g, '');
+  test('runs nothing that a name, a query or a message holds', async () => {
+    expect(await renderUpgrade(REPORT, 'html', STYLE)).not.toContain('<script>alert');
+    expect(await renderUpgrade(REPORT, 'junit', STYLE)).not.toContain('<script>alert');
+    const fenced = (await renderUpgrade(REPORT, 'markdown', STYLE)).replace(/```sql[\s\S]*?```|``.*?``/g, '');
     expect(fenced).not.toContain('<script>alert');
   });
 
-  test('as JUnit fails the verdict, modes that failed, and obstacles that are errors', () => {
-    const text = renderUpgrade(REPORT, 'junit', STYLE);
+  test('as JUnit fails the verdict, modes that failed, and obstacles that are errors', async () => {
+    const text = await renderUpgrade(REPORT, 'junit', STYLE);
     expect(text).toMatch(/<testsuites tests="6" failures="3"/);
   });
 });

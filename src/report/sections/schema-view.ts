@@ -1,0 +1,191 @@
+import { formatCount, plural } from '../../format.ts';
+import type { Report, SchemaChange, SchemaSection } from '../../model/report.ts';
+import { schemaHtml } from '../html/objects-html.ts';
+import { losingChanges } from '../phrases.ts';
+import { tone } from '../text-layout.ts';
+import {
+  ARROW,
+  AT_TERMINAL,
+  type Block,
+  type Cell,
+  drawing,
+  IN_FULL,
+  named,
+  ON_PAGES,
+  type Section,
+  type Table,
+} from '../view/section.ts';
+
+const LISTED = 15;
+const LISTED_ASIDES = 5;
+const SIGNS: Record<SchemaChange['verb'], string> = {
+  create: '+',
+  alter: '~',
+  drop: '-',
+  rename: '~',
+  grant: '+',
+  revoke: '-',
+  comment: '~',
+};
+
+type Losing = ReturnType<typeof losingChanges>;
+
+/** The changes in a line each; a page has whole objects and SQL instead. */
+export function schemaView(report: Report): Section[] {
+  const { schema } = report;
+  const section = { id: 'schema', title: 'Schema', folds: 'in-comment', importance: 6 } as const;
+  if (schema === null) return [{ ...section, summary: 'not compared', shownIn: AT_TERMINAL, blocks: [] }];
+  const losing = losingChanges(report);
+  const { changes, renames, leftovers, unmodeled, before, after } = schema;
+  const isSame = changes.length + renames.length === 0 && before === after;
+  const blocks: Block[] = [
+    { ...changeTable(schema, losing), shownIn: [...AT_TERMINAL, 'markdown'] },
+    {
+      kind: 'items',
+      shownIn: ['html'],
+      items: renames.map(({ kind, from, to }) => ({
+        text: [`rename ${kind} `, named(from), ' ', ARROW, ' ', named(to)],
+      })),
+    },
+    {
+      kind: 'items',
+      // It is a hazard as well.
+      shownIn: IN_FULL,
+      listed: LISTED_ASIDES,
+      items: leftovers.map(({ kind, object, preexisting }) => ({
+        mark: preexisting ? 'notice' : 'warning',
+        tag: 'leftover',
+        text: [
+          `${kind} `,
+          named(object),
+          preexisting ? ' existed before the command' : ' was left behind by the command',
+        ],
+      })),
+    },
+    {
+      kind: 'items',
+      listed: LISTED_ASIDES,
+      items: unmodeled.map(({ kind, detail }) => ({
+        mark: 'warning',
+        tag: 'not compared',
+        text: `${kind}: ${detail}`,
+      })),
+    },
+    ...(changes.length === 0 ? [] : [drawing(() => schemaHtml(schema, losing.possible))]),
+  ];
+  const isEmpty = isSame && leftovers.length + unmodeled.length === 0;
+  return [
+    {
+      ...section,
+      summary: summaryOf(schema, losing),
+      ...(isEmpty ? { shownIn: [...AT_TERMINAL, 'html'] } : {}),
+      blocks,
+    },
+  ];
+}
+
+function summaryOf(schema: SchemaSection, { certain, possible }: Losing): string {
+  const { changes, renames } = schema;
+  if (changes.length === 0 && renames.length > 0) return plural(renames.length, 'rename');
+  if (changes.length === 0)
+    return schema.before === schema.after ? 'no change' : 'no change found, although the fingerprints differ';
+  const verbs = [...new Set(changes.map((change) => change.verb))].map(
+    (verb) => `${formatCount(changes.filter((change) => change.verb === verb).length)} ${verb}`,
+  );
+  const losses = [
+    ...(certain.length > 0 ? [`${plural(certain.length, 'LOSES', 'LOSE')} DATA`] : []),
+    ...(possible.length > 0 ? [`${formatCount(possible.length)} MAY LOSE DATA`] : []),
+  ];
+  const loss = losses.length === 0 ? ', no data loss' : `; ${losses.join(', ')}`;
+  const kinds = verbs.length > 1 || changes.length > LISTED ? ` (${verbs.join(', ')})` : '';
+  return `${plural(changes.length, 'change')}${kinds}${loss}`;
+}
+
+/** A rename has one row, with both names. */
+function changeTable({ changes, renames }: SchemaSection, losing: Losing): Table {
+  const others = mostTelling(
+    changes.filter(({ verb, object }) => verb !== 'rename' || !renames.some(({ to }) => to === object)),
+  );
+  return {
+    kind: 'table',
+    listed: LISTED,
+    more: `changes${hiddenLoss(others.slice(LISTED), losing)}`,
+    columns: [{ title: '' }, { title: '' }, { title: '' }, { title: '' }],
+    rows: [
+      ...others.map((change) => changeRow(change, losing)),
+      ...renames.map(({ kind, from, to }): Cell[] => [
+        '~ rename',
+        kind,
+        [named(from)],
+        [ARROW, ' ', named(to)],
+      ]),
+    ],
+  };
+}
+
+function changeRow(change: SchemaChange, { possible }: Losing): Cell[] {
+  const { verb, kind, object, dataLoss } = change;
+  const loss = possible.includes(change) ? 'MAY LOSE DATA' : 'LOSES DATA';
+  return [
+    [tone(dataLoss || verb === 'drop' ? 'bad' : 'plain', `${SIGNS[verb]} ${verb}`)],
+    kind,
+    [named(object)],
+    dataLoss ? [tone('bad', loss)] : '',
+  ];
+}
+
+/** Puts destructive changes first if the list has to be cut. */
+function mostTelling(changes: SchemaChange[]): SchemaChange[] {
+  const weight = (change: SchemaChange) => (change.dataLoss ? 0 : change.verb === 'drop' ? 1 : 2);
+  return changes.length <= LISTED ? changes : changes.toSorted((one, other) => weight(one) - weight(other));
+}
+
+function hiddenLoss(hidden: readonly SchemaChange[], { certain, possible }: Losing): string {
+  const losing = hidden.filter((change) => certain.includes(change)).length;
+  const perhaps = hidden.filter((change) => possible.includes(change)).length;
+  if (losing > 0) return `, ${formatCount(losing)} of which ${losing === 1 ? 'loses' : 'lose'} data`;
+  return perhaps > 0 ? `, ${formatCount(perhaps)} of which may lose data` : '';
+}
+
+/** How to undo the migration later, as far as that is possible. */
+export function rollbackView({ schema }: Report): Section[] {
+  if (schema === null || schema.changes.length + schema.renames.length === 0) return [];
+  const { rollbackSql, rollbackLoses } = schema;
+  const count = rollbackSql === null ? undefined : countStatements(rollbackSql);
+  return [
+    {
+      id: 'rollback-sql',
+      title: 'Rollback SQL',
+      summary:
+        rollbackSql === null
+          ? 'none could be generated'
+          : `${count === undefined ? '' : `${plural(count, 'statement')}, `}in the JSON report (schema.rollbackSql)`,
+      folds: 'in-comment',
+      importance: 3,
+      blocks: [
+        {
+          kind: 'items',
+          items: rollbackLoses.map((loss) => ({ mark: 'warning', tag: 'cannot restore', text: loss })),
+        },
+        { kind: 'script', sql: rollbackSql ?? '', shownIn: ON_PAGES },
+      ],
+    },
+  ];
+}
+
+const TOKENS =
+  /[eE]'(?:[^'\\]|\\.)*'|'[^']*'|"[^"]*"|\$(\w*)\$[\s\S]*?\$\1\$|--.*|\/\*[\s\S]*?\*\/|[^\s;]|;/g;
+
+/** Counts the statements in SQL. @returns undefined if a semicolon may not end a statement: in the body of an SQL-standard function. */
+export function countStatements(sql: string): number | undefined {
+  if (/\bBEGIN\s+ATOMIC\b/i.test(sql)) return undefined;
+  let count = 0;
+  let begun = false;
+  for (const [token] of sql.matchAll(TOKENS)) {
+    if (token === ';') {
+      if (begun) count += 1;
+      begun = false;
+    } else if (!token.startsWith('--') && !token.startsWith('/*')) begun = true;
+  }
+  return begun ? count + 1 : count;
+}

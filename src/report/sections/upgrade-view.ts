@@ -1,0 +1,267 @@
+import { formatBytes, formatCount, formatDuration, listed, plural } from '../../format.ts';
+import type {
+  ApplicationSection,
+  ModeSection,
+  UpgradeObstacle,
+  UpgradePhase,
+  UpgradeReport,
+} from '../../model/upgrade-model.ts';
+import { tone } from '../text-layout.ts';
+import {
+  ADVICE,
+  ARROW,
+  type Block,
+  type Cell,
+  type Column,
+  type Item,
+  named,
+  type Phrase,
+  type Section,
+  sql,
+} from '../view/section.ts';
+import { caveatsView } from './caveats-view.ts';
+import { failuresView, statementsView } from './statements-view.ts';
+import { cleanupView } from './target-view.ts';
+
+/** The report of an upgrade, for every format. */
+export function upgradeView(report: UpgradeReport): Section[] {
+  const { command } = report;
+  const sent = command && { statements: command.statements, schema: null };
+  return [
+    verdictView(report),
+    ...obstaclesView(report),
+    ...modesView(report),
+    ...stepsView(report),
+    ...(sent ? [...statementsView(sent), ...failuresView(sent)] : []),
+    ...caveatsView(report),
+    ...cleanupView(report),
+  ];
+}
+
+function verdictView(report: UpgradeReport): Section {
+  const { verdict, recommendation } = report;
+  const choice: [string, Phrase][] = recommendation
+    ? [['Choose', [tone('strong', `--${recommendation.mode}`), `: ${recommendation.reason}`]]]
+    : [];
+  return {
+    id: 'verdict',
+    title: verdict.pass ? 'Passed' : 'Did not pass',
+    summary: [tone('strong', upgradeSummary(report))],
+    outcome: verdict.pass ? 'good' : 'bad',
+    folds: 'never',
+    importance: 10,
+    blocks: [
+      { kind: 'items', items: furtherReasons(report).map((text) => ({ text })) },
+      { kind: 'facts', facts: [...choice, ...factsOf(report)] },
+    ],
+  };
+}
+
+/** Returns the first line of the report: the recommendation, or the obstacles that prevent the upgrade. */
+export function upgradeSummary(report: UpgradeReport): string {
+  const { recommendation, modes, to, verdict } = report;
+  const codes = gravest(report);
+  if (codes.length > 1) return `${codes.length} obstacles prevent the upgrade: ${codes.join(', ')}`;
+  const chosen = modes.find(({ mode }) => mode === recommendation?.mode);
+  if (!verdict.pass || !recommendation || !chosen)
+    return verdict.reasons[0] ?? `the upgrade to PostgreSQL ${to.major} would succeed`;
+  return `users would wait ${formatDuration(chosen.downtimeMs ?? 0)} with pg_upgrade --${chosen.mode}`;
+}
+
+/** Lists the reasons that the summary does not have: obstacles, whose reasons come first, are listed with their remedies. */
+function furtherReasons(report: UpgradeReport): string[] {
+  return report.verdict.reasons.slice(Math.max(1, gravest(report).length));
+}
+
+function gravest({ obstacles }: UpgradeReport): string[] {
+  return obstacles.filter(({ severity }) => severity === 'error').map(({ code }) => code);
+}
+
+function factsOf({ from, to, target, clone, command, application }: UpgradeReport): [string, Phrase][] {
+  const copied = `${plural(target.databases, 'database')}, ${formatBytes(target.sizeBytes)}`;
+  return [
+    ['Upgrade', [`PostgreSQL ${from.version} `, ARROW, ` ${to.version}, ${target.host}:${target.port}`]],
+    [
+      'Copy',
+      `${copied}, by ${clone.strategy}, recovered and shut down in ${formatDuration(clone.durationMs)}; the target went on working`,
+    ],
+    ...target.touched.map((what): [string, Phrase] => ['Touched', what]),
+    ...(command ? [['Command', commandPhrase(command)] satisfies [string, Phrase]] : []),
+    ...(application ? [['Tried', triedWords(application)] satisfies [string, Phrase]] : []),
+  ];
+}
+
+/** The command that belongs to the upgrade, and how it ended. */
+function commandPhrase({ argv, exitCode, durationMs }: NonNullable<UpgradeReport['command']>): Phrase {
+  const failed = exitCode === 0 ? '' : `, with exit code ${exitCode ?? 'none'}`;
+  return [sql(argv.join(' ')), `, in ${formatDuration(durationMs)}${failed}`];
+}
+
+/** The things that were tried on both versions. */
+function triedWords({ mode, queries, checks, schemaChanges }: ApplicationSection): string {
+  const what = [
+    ...(queries === null
+      ? []
+      : [`${plural(queries.checked, 'query', 'queries')} of the application (${queries.source})`]),
+    ...(checks.length === 0 ? [] : [plural(checks.length, 'check')]),
+    ...(schemaChanges === null ? [] : ['the schema']),
+  ];
+  return what.length === 0 ? 'nothing on both versions' : `${listed(what)} on both versions, after --${mode}`;
+}
+
+const MARKS = { error: 'bad', warning: 'warning', notice: 'notice' } as const;
+
+function obstaclesView({ obstacles }: UpgradeReport): Section[] {
+  if (obstacles.length === 0) return [];
+  return [
+    {
+      id: 'obstacles',
+      title: 'In the way',
+      summary: plural(obstacles.length, 'finding'),
+      folds: 'never',
+      importance: 9,
+      blocks: [{ kind: 'items', items: obstacles.map(obstacleItem), listed: obstacles.length }],
+    },
+  ];
+}
+
+function obstacleItem({
+  code,
+  severity,
+  message,
+  objects,
+  count,
+  remedy,
+  sql: statements,
+}: UpgradeObstacle): Item {
+  const others = count - objects.length;
+  return {
+    mark: MARKS[severity],
+    text: [named(code), `: ${message}`],
+    items: [
+      ...objects.map((object) => ({ text: [sql(object)] })),
+      ...(others > 0 ? [{ text: `and ${formatCount(others)} more` }] : []),
+    ],
+    notes: [{ label: ADVICE, text: remedy, sql: statements }],
+  };
+}
+
+function modesView(report: UpgradeReport): Section[] {
+  const { modes, carriesStatistics } = report;
+  if (modes.length === 0) return [];
+  const passed = modes.filter(({ outcome }) => outcome === 'passed');
+  const others = modes.filter(({ outcome }) => outcome !== 'passed');
+  const longestPhase = longest(passed.flatMap(({ phases }) => phases));
+  const blocks: Block[] = [
+    modeTable(passed, report),
+    {
+      kind: 'items',
+      items: others.map(({ mode, outcome, reason }) => ({
+        mark: outcome === 'failed' ? 'bad' : 'notice',
+        text: `${mode} ${outcome === 'failed' ? 'failed' : 'was not tried'}: ${reason ?? ''}`,
+      })),
+    },
+    ...(carriesStatistics
+      ? []
+      : [
+          {
+            kind: 'paragraph',
+            text: 'Users wait for the first stage of the statistics, too: without them plans are bad.',
+          } satisfies Block,
+        ]),
+  ];
+  const parts = passed.map((mode) => phasesView(mode, longestPhase));
+  return [{ id: 'modes', title: 'Modes', folds: 'never', importance: 8, blocks, parts }];
+}
+
+function modeTable(passed: readonly ModeSection[], { recommendation, command }: UpgradeReport): Block {
+  const longestWait = Math.max(...passed.map(({ downtimeMs }) => downtimeMs ?? 0));
+  const right = (title: string): Column => ({ title, align: 'right' });
+  return {
+    kind: 'table',
+    columns: [
+      { title: 'mode' },
+      ...['pg_upgrade', 'start', 'statistics'].map(right),
+      ...(command === null ? [] : [right('command')]),
+      ...['users wait', 'disk'].map(right),
+      { title: 'way back' },
+    ],
+    rows: passed.map((each): Cell[] => {
+      const { mode, phases, downtimeMs, peakBytes } = each;
+      const of = (...names: UpgradePhase['name'][]) =>
+        formatDuration(
+          phases
+            .filter(({ name }) => names.includes(name))
+            .reduce((sum, { durationMs }) => sum + durationMs, 0),
+        );
+      const wait = downtimeMs ?? 0;
+      return [
+        mode === recommendation?.mode ? [tone('strong', `${mode} *`)] : mode,
+        of('pg_upgrade'),
+        of('start'),
+        of('first statistics', 'statistics'),
+        ...(command === null ? [] : [of('command')]),
+        { text: [tone('strong', formatDuration(wait))], bars: [{ share: wait / longestWait }] },
+        peakBytes === null ? '?' : formatBytes(peakBytes),
+        wayBackWords(each),
+      ];
+    }),
+  };
+}
+
+/** Whether the old cluster can be used again: after `link` until the new server has started, after `swap` not even before. */
+export function wayBackWords({ wayBack, mode }: ModeSection): string {
+  if (wayBack) return 'yes';
+  return mode === 'swap' ? 'none' : 'until started';
+}
+
+/** Pale bars are of phases in which users work. @param longestMs in all modes, so that their bars compare. */
+function phasesView({ mode, phases }: ModeSection, longestMs: number): Section {
+  return {
+    id: `phases-${mode}`,
+    title: `Phases of ${mode}`,
+    shownIn: ['html'],
+    folds: 'never',
+    importance: 4,
+    blocks: [
+      {
+        kind: 'table',
+        columns: [{ title: 'phase' }, { title: 'time', align: 'right' }, { title: '' }],
+        rows: phases.map(({ name, durationMs, down }) => [
+          name,
+          { text: formatDuration(durationMs), bars: [{ share: durationMs / longestMs, before: !down }] },
+          down ? 'users wait' : 'users work',
+        ]),
+      },
+    ],
+  };
+}
+
+function stepsView({ modes, recommendation }: UpgradeReport): Section[] {
+  const chosen = modes.find(({ mode }) => mode === recommendation?.mode);
+  const steps = chosen?.phases.find(({ name }) => name === 'pg_upgrade')?.steps ?? [];
+  if (!chosen || steps.length === 0) return [];
+  return [
+    {
+      id: 'steps',
+      title: `The longest steps of pg_upgrade --${chosen.mode}`,
+      folds: 'in-comment',
+      importance: 3,
+      blocks: [
+        {
+          kind: 'table',
+          listed: steps.length,
+          columns: [{ title: 'step' }, { title: 'time', align: 'right' }],
+          rows: steps.map(({ name, durationMs }) => [
+            name,
+            { text: formatDuration(durationMs), bars: [{ share: durationMs / longest(steps) }] },
+          ]),
+        },
+      ],
+    },
+  ];
+}
+
+function longest(parts: readonly { readonly durationMs: number }[]): number {
+  return Math.max(1, ...parts.map(({ durationMs }) => durationMs));
+}
