@@ -14,16 +14,10 @@ import { itemsOf, kindOf, type Node, nameOf, nameOfParts, walkTree } from '../po
 import { ANY_ARGUMENTS, type ServerCall, type ServerCalls, throughName } from './server-calls.ts';
 import { classifyScope, type Names } from './statement-scope.ts';
 
-/** What a search of a statement asks. */
+/** Facts that a search of a statement asks for. */
 export interface Known {
   readonly calls: ServerCalls;
   readonly names: Names;
-}
-
-interface Statement {
-  /** Its text, and nothing else. */
-  readonly sql: string;
-  readonly node: Node;
 }
 
 /** Words of statements that act beyond their database, for code in which they stand. */
@@ -40,15 +34,13 @@ const WRITES: ReadonlySet<string> = new Set(['InsertStmt', 'UpdateStmt', 'Delete
  * Returns what a statement would do beyond the clone by the functions that it calls: itself, in a DO block, in texts that a block
  * executes, or through functions, views, triggers and rules of the user's. Remembers those that it creates, which are
  * searched when they are used.
+ * @param sql the text of the statement, and nothing else
  */
-export async function findServerCall(
-  { sql, node }: Statement,
-  known: Known,
-): Promise<ServerCall | undefined> {
+export async function findServerCall(sql: string, node: Node, known: Known): Promise<ServerCall | undefined> {
   const { calls } = known;
-  if (fieldsIf(node, 'DoStmt')) return await inBlock({ sql, node }, known);
+  if (fieldsIf(node, 'DoStmt')) return await inBlock(sql, node, known);
   const created = fieldsIf(node, 'CreateFunctionStmt');
-  if (created) return await learnFunction({ sql, node }, created, known);
+  if (created) return await learnFunction(sql, created, known);
   const prepares = fieldsIf(node, 'PrepareStmt');
   if (prepares) calls.prepare(prepares.name ?? '', prepares.query);
   const executes = fieldsIf(node, 'ExecuteStmt');
@@ -82,7 +74,7 @@ export function findNamedCall(text: string, { calls }: Known): ServerCall | unde
   return undefined;
 }
 
-async function inBlock({ sql, node }: Statement, known: Known): Promise<ServerCall | undefined> {
+async function inBlock(sql: string, node: Node, known: Known): Promise<ServerCall | undefined> {
   const call = await inBody(sql, languageOf(fieldsIf(node, 'DoStmt')?.args), known, 'a DO block');
   return call && { ...call, what: `DO with ${call.what}` };
 }
@@ -205,14 +197,15 @@ function inDefinition(node: Node, calls: ServerCalls): ServerCall | undefined {
 
 /** Returns what a function does beyond the clone if it is called. @param sql its CREATE FUNCTION or CREATE PROCEDURE. */
 export function callOfFunction(
-  { sql, options }: { readonly sql: string; readonly options: readonly Tree.Node[] | undefined },
+  sql: string,
+  options: readonly Tree.Node[] | undefined,
   known: Known,
 ): Promise<ServerCall | undefined> {
   return inBody(sql, languageOf(options), known);
 }
 
 async function learnFunction(
-  { sql }: Statement,
+  sql: string,
   { funcname, options }: Tree.CreateFunctionStmt,
   known: Known,
 ): Promise<undefined> {

@@ -14,14 +14,6 @@ import {
 } from './server-calls.ts';
 import type { Names } from './statement-scope.ts';
 
-/** An object of the clone that runs a function which acts on the server. */
-interface RunningObject {
-  readonly kind: RunningRow['kind'];
-  readonly schema: string | null;
-  readonly name: string;
-  readonly call: ServerCall;
-}
-
 interface ListedRow {
   readonly oid: string;
   readonly schema: string;
@@ -105,28 +97,19 @@ FROM found f LEFT JOIN pg_catalog.pg_namespace n ON n.oid = f.namespace`;
 /** Words of statements that act beyond their database, for bodies that run them by themselves. */
 const STATEMENTS = ['role', 'program', 'tablespace', 'owned', 'subscription'];
 
-/** What is known already, and functions that the command has made or replaced: their OIDs stay the same. */
-export interface Learned {
-  readonly calls: ServerCalls;
-  readonly learned: readonly KnownFunction[];
-}
-
-export interface RunningObjects {
-  readonly calls: ServerCalls;
-  readonly objects: readonly RunningObject[];
-}
-
 /**
  * Reads which functions of the session's database act on the server, and which objects of the user's run one of them, however
  * many functions and views are in between.
+ * @param calls those that are known already @param learned functions that the command has made or replaced: their OIDs stay the same
  */
 export async function readServerCalls(
   session: Session,
   names: Names,
-  { calls, learned }: Learned = { calls: new ServerCalls(), learned: [] },
-): Promise<RunningObjects> {
+  calls = new ServerCalls(),
+  learned: readonly KnownFunction[] = [],
+) {
   const known: Known = { calls, names };
-  /** What is run, by its OID. */
+  /** Calls of functions and views, by their OIDs. */
   const acting = new Map<string, ServerCall>();
   for (const row of await session.query<ListedRow>(LISTED, [[...SERVER_FUNCTIONS.keys()]])) {
     const call = addListed(row, calls);
@@ -138,7 +121,7 @@ export async function readServerCalls(
     : await session.query<ListedRow>(LISTED, [named]))
     for (const each of learned)
       if (each.name === name && (each.schema ?? schema) === schema && each.call) acting.set(oid, each.call);
-  const objects: RunningObject[] = [];
+  const objects: (Pick<RunningRow, 'kind' | 'schema' | 'name'> & { readonly call: ServerCall })[] = [];
   const seen = new Set<string>();
   let words = [...SERVER_FUNCTIONS.keys(), ...STATEMENTS, ...named];
   for (let found = true; found; ) {
@@ -163,6 +146,8 @@ export async function readServerCalls(
   return { calls, objects };
 }
 
+export type RunningObjects = Awaited<ReturnType<typeof readServerCalls>>;
+
 const keyOf = ({ kind, oid }: RunningRow) => `${kind} ${oid}`;
 
 function addListed(row: ListedRow, calls: ServerCalls): ServerCall | undefined {
@@ -183,7 +168,7 @@ async function callOf(
   if (definition === null) return acting.get(runs ?? '');
   const [statement] = (await parseText(Buffer.from(definition))) ?? [];
   const created = statement && fieldsIf(statement.node, 'CreateFunctionStmt');
-  return await callOfFunction({ sql: definition, options: created?.options }, known);
+  return await callOfFunction(definition, created?.options, known);
 }
 
 function addRunning({ kind, oid, schema, name }: RunningRow, call: ServerCall, calls: ServerCalls): void {

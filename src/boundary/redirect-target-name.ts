@@ -1,5 +1,5 @@
-import { loadParser } from '../postgres/sql/load-parser.ts';
 import { identifier } from '../postgres/sql/quote.ts';
+import { type Token, tokensOf } from '../postgres/sql/tokens.ts';
 import type { Names } from './statement-scope.ts';
 
 /** A change to one statement of a text; positions are bytes. */
@@ -10,12 +10,6 @@ export type Replacement =
   /** The CONNECTION LIMIT of a CREATE DATABASE, the command's own or added. */
   | { readonly kind: 'limit'; readonly from: number; readonly to: number; readonly limit: number };
 
-interface Token {
-  readonly start: number;
-  readonly end: number;
-  readonly text: string;
-}
-
 /** The text with its replacements, by the tokens of PostgreSQL's own scanner; everything else stays byte for byte. */
 export async function redirectTargetName(
   text: string,
@@ -23,54 +17,47 @@ export async function redirectTargetName(
   names: Names,
 ): Promise<string> {
   const bytes = Buffer.from(text);
-  const { tokens } = await loadParser().scan(text);
+  const tokens = await tokensOf(text);
   const edits = replacements.flatMap((replacement) => editsOf(replacement, tokens, names));
   const parts: Buffer[] = [];
   let done = 0;
-  for (const { start, end, text: other } of edits.sort((a, b) => a.start - b.start)) {
-    parts.push(bytes.subarray(done, start), Buffer.from(other));
-    done = end;
+  for (const { from, to, text: other } of edits.sort((a, b) => a.from - b.from)) {
+    parts.push(bytes.subarray(done, from), Buffer.from(other));
+    done = to;
   }
   return Buffer.concat([...parts, bytes.subarray(done)]).toString();
 }
 
-function editsOf(replacement: Replacement, tokens: readonly Token[], { target, clone }: Names): Token[] {
+type Edit = Pick<Token, 'from' | 'to' | 'text'>;
+
+function editsOf(replacement: Replacement, tokens: readonly Token[], { target, clone }: Names): Edit[] {
+  const { from, to } = replacement;
+  const own = tokens.filter((token) => token.from >= from && token.to <= to);
   switch (replacement.kind) {
     case 'whole':
-      return [{ start: replacement.from, end: replacement.to, text: replacement.text }];
+      return [replacement];
     case 'limit':
-      return [limitOf(tokens, replacement)];
+      return [limitOf(own, to, replacement.limit)];
     case 'name':
-      return namesBehindDatabase(tokens, replacement)
+      return namesBehindDatabase(own)
         .filter((token) => nameOf(token.text) === target)
-        .map(({ start, end }) => ({ start, end, text: identifier(clone) }));
+        .map((token) => ({ ...token, text: identifier(clone) }));
   }
 }
 
 /** `CONNECTION LIMIT [=] [-] n`: the sign is a token of its own. */
-function limitOf(
-  tokens: readonly Token[],
-  { from, to, limit }: { from: number; to: number; limit: number },
-): Token {
-  const own = within(tokens, from, to);
+function limitOf(own: readonly Token[], end: number, limit: number): Edit {
   const at = own.findIndex(
     ({ text }, index) =>
       text.toLowerCase() === 'connection' && own[index + 1]?.text.toLowerCase() === 'limit',
   );
-  if (at < 0) return { start: to, end: to, text: `\nCONNECTION LIMIT ${limit}` };
-  const behind = own.slice(at + 2);
-  const last = behind.find(({ text }) => !['=', '-', '+'].includes(text));
-  return { start: own[at]?.start ?? to, end: last?.end ?? to, text: `CONNECTION LIMIT ${limit}` };
-}
-
-/** Comments may stand anywhere in between. */
-function within(tokens: readonly Token[], from: number, to: number): Token[] {
-  return tokens.filter(({ start, end, text }) => start >= from && end <= to && !/^(--|\/\*)/.test(text));
+  if (at < 0) return { from: end, to: end, text: `\nCONNECTION LIMIT ${limit}` };
+  const last = own.slice(at + 2).find(({ text }) => !['=', '-', '+'].includes(text));
+  return { from: own[at]?.from ?? end, to: last?.to ?? end, text: `CONNECTION LIMIT ${limit}` };
 }
 
 /** `DATABASE a, b`: the first of each such list. */
-function namesBehindDatabase(tokens: readonly Token[], { from, to }: { from: number; to: number }): Token[] {
-  const own = within(tokens, from, to);
+function namesBehindDatabase(own: readonly Token[]): Token[] {
   const found: Token[] = [];
   let at = own.findIndex(({ text }) => text.toLowerCase() === 'database') + 1;
   for (; at > 0 && at < own.length; at += 2) {
@@ -82,7 +69,7 @@ function namesBehindDatabase(tokens: readonly Token[], { from, to }: { from: num
   return found;
 }
 
-/** What an identifier says: quoted ones as they are, the others in lower case. */
+/** Returns the name that an identifier stands for: a quoted one as it is, others in lower case. */
 function nameOf(token: string): string {
   return token.startsWith('"') ? token.slice(1, -1).replaceAll('""', '"') : token.toLowerCase();
 }

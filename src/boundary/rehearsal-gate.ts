@@ -26,7 +26,7 @@ export interface RehearsalGateOptions {
   readonly allow: boolean;
   /** Stands in for a COMMENT ON DATABASE of the command's, which would erase the clone's mark. */
   readonly marking: () => string | null;
-  /** What would act beyond the clone if it were called, read, or written; the gate adds what the command creates. */
+  /** Functions and relations that would act beyond the clone if they were called, read or written; the gate adds those that the command creates. */
   readonly calls?: ServerCalls;
   /** Adds to `calls` what runs these functions, which the command has made or replaced. */
   readonly findUses?: (learned: readonly KnownFunction[]) => Promise<void>;
@@ -48,9 +48,9 @@ const UNDEFINED_DATABASE = '3D000';
  */
 export class RehearsalGate implements Gate {
   readonly refused: Refused[] = [];
-  /** What was let through although it reaches beyond the clone. */
+  /** Statements that were let through although they reach beyond the clone. */
   readonly allowed: string[] = [];
-  /** What named the target and was redirected to the clone. */
+  /** Statements that named the target and were redirected to the clone. */
   readonly redirected: string[] = [];
   readonly #options: RehearsalGateOptions;
   readonly #calls: ServerCalls;
@@ -74,7 +74,7 @@ export class RehearsalGate implements Gate {
     const learned = this.#calls.takeLearned();
     if (learned.length > 0) await this.#options.findUses?.(learned);
     if (!parsed) return this.#withoutCall(findNamedCall(sql, known));
-    const call = await findServerCall({ sql, node: parsed.node }, known);
+    const call = await findServerCall(sql, parsed.node, known);
     if (isolation === 'own-cluster')
       return this.#withoutFiles(parsed.node) ?? this.#withinHost(classifyScope(parsed.node, names), call);
     const reach = classifyScope(parsed.node, own);
@@ -116,7 +116,7 @@ export class RehearsalGate implements Gate {
     return this.#options.writingFunction(calledFunctions(node).map(({ name }) => name));
   }
 
-  /** What it knows to act beyond the clone. */
+  /** Returns the functions and relations that it knows to act beyond the clone. */
   get knownCalls(): ServerCalls {
     return this.#calls;
   }

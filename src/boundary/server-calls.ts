@@ -115,7 +115,7 @@ export class ServerCalls {
     this.#pattern = undefined;
   }
 
-  /** Whether a text contains one of the names, or may contain one by its code points. Only such a text needs to be searched. */
+  /** Tells if a text contains one of the names, or may contain one by its code points. Only such a text needs to be searched. */
   mentions(text: string): boolean {
     this.#pattern ??= patternOf([...this.#functions.keys(), ...this.#relations.keys()]);
     return this.#pattern.test(text);
@@ -165,15 +165,6 @@ function patternOf(names: readonly string[]): RegExp {
   return new RegExp(`(?<![\\w$])(?:${escaped.join('|')})(?![\\w$])|u&["']`, 'i');
 }
 
-/** A function that acts beyond the database of its session. */
-interface ServerFunction {
-  readonly why: string;
-  /** How far it goes: the target's server, or files, programs and other servers. */
-  readonly leaves: 'database' | 'server';
-  /** The extension that it belongs to; null: it is built in, in pg_catalog. */
-  readonly extension: string | null;
-}
-
 const CONNECTS = 'it opens a connection of its own, to any server';
 
 const BUILT_IN: Readonly<Record<string, readonly string[]>> = {
@@ -217,16 +208,13 @@ const OF_EXTENSIONS: Readonly<Record<string, readonly [why: string, names: reado
  * Functions that act beyond the database of their session, by name. pg_logical_emit_message() is not one: only slots of the
  * session's own database decode what it writes.
  */
-export const SERVER_FUNCTIONS: ReadonlyMap<string, ServerFunction> = new Map([
+export const SERVER_FUNCTIONS: ReadonlyMap<string, ReturnType<typeof describe>[number][1]> = new Map([
   ...Object.entries(BUILT_IN).flatMap(([why, names]) => describe(why, names, null)),
   ...Object.entries(OF_EXTENSIONS).flatMap(([extension, [why, names]]) => describe(why, names, extension)),
 ]);
 
-function describe(
-  why: string,
-  names: readonly string[],
-  extension: string | null,
-): [string, ServerFunction][] {
-  const leaves = why === TOUCHES_FILES || why === CONNECTS ? 'server' : 'database';
-  return names.map((name) => [name, { why, leaves, extension }]);
+/** @param extension to which they belong; null: they are built in, in pg_catalog. */
+function describe(why: string, names: readonly string[], extension: string | null) {
+  const leaves: ServerCall['leaves'] = why === TOUCHES_FILES || why === CONNECTS ? 'server' : 'database';
+  return names.map((name) => [name, { why, leaves, extension }] as const);
 }

@@ -231,14 +231,14 @@ function weightsOf(statements: readonly StatementSection[]): number[] {
   );
 }
 
-/** What changed half of the table here changes as much of production's, which a profile may know. */
+/** Returns the factor for production: a change of half of the table here is one of as much there, which a profile may know. */
 function growthOf(context: HazardContext, relation: string, changed: number): number {
   const rows = context.relation(relation)?.rows;
   const here = context.facts.data?.tables.find((table) => table.relation === relation)?.rowsBefore;
   return rows && here && changed >= here / 2 ? Math.max(1, rows / here) : 1;
 }
 
-/** Whether the statement may have ended its transaction before its own end, so that its rows are not those of one. */
+/** Tells if the statement may have ended its transaction before its own end, so that its rows are not those of one. */
 function endsTransactions(context: HazardContext, statement: StatementSection): boolean {
   const { tag, exactness, explicit } = statement;
   const isUnseen = exactness === 'unknown' && !explicit && (tag === 'CALL' || tag === 'DO');

@@ -149,14 +149,8 @@ export function findExitCodeHazards(outcome: CommandOutcome): Hazard[] {
 /** Tools lock themselves with a row of such a table in every run. */
 const LOCK_TABLE = /lock"?$/i;
 
-interface Effects {
-  readonly definitions: readonly string[];
-  /** Relations whose rows changed. */
-  readonly rows: readonly string[];
-}
-
-/** The names of what changed and was committed. */
-function effectsOf({ schema, data, statements, transactions, parsed }: CommandOutcome): Effects {
+/** Returns the names of what changed and was committed: definitions, and relations whose rows changed. */
+function effectsOf({ schema, data, statements, transactions, parsed }: CommandOutcome) {
   const changes = [
     ...(schema?.changes ?? []).map(({ object }) => object),
     ...(schema?.renames ?? []).map(({ to }) => to),

@@ -33,24 +33,21 @@ function checkReason({ name, rule, passed, error, rowsAfter, missing, added }: C
   return [`the check ${name} returned different rows after the command than before${rows}`];
 }
 
-interface Words {
-  readonly path: 'rerun' | 'down';
-  readonly name: string;
-  readonly unlike: string;
-}
-
-const SECOND_RUN: Words = {
+const SECOND_RUN = {
   path: 'rerun',
   name: 'the second run (--rerun)',
   unlike: 'the command is not safe to run twice',
-};
-const DOWN: Words = {
+} as const;
+const DOWN = {
   path: 'down',
   name: 'the down migration (--down)',
   unlike: 'the down migration (--down) does not restore the previous state',
-};
+} as const;
 
-function runReasons(run: FurtherRunSection | null, { name, unlike }: Words): string[] {
+function runReasons(
+  run: FurtherRunSection | null,
+  { name, unlike }: typeof SECOND_RUN | typeof DOWN,
+): string[] {
   if (!run || run.passed) return [];
   const refused = run.refused.map(({ what, why }) => `${name}: ${what} was not run: ${why}`);
   const differences = [

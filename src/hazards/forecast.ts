@@ -26,7 +26,7 @@ export interface ForecastInput {
   readonly data: DataSection | null;
   /** Sizes on the target, with indexes and TOAST, of the relations that the command rewrites; null if they could not be read. */
   readonly rewrittenBytes: ReadonlyMap<string, number> | null;
-  /** Of the target's file system before the clone was made; null if that cannot be seen. */
+  /** Space on the target's file system before the clone was made; null if that cannot be seen. */
   readonly diskSpace: DiskSpace | null;
   /** Bytes that a clone by snapshots does not share with the target after the command; null for other clones. */
   readonly unsharedBytes: number | null;
@@ -36,18 +36,11 @@ export interface ForecastInput {
   readonly profiledAt?: string | null;
 }
 
-export interface Forecast {
-  readonly section: ForecastSection | null;
-  /** The rates that the forecast uses. */
-  readonly rates: Rates | null;
-  readonly caveats: Caveat[];
-}
-
 /**
  * Estimates what the measured locks, WAL and files would mean on the target, from its own statistics. The section contains its
  * inputs; an unknown value is null, with the reason in the caveats.
  */
-export function forecast(measured: ForecastInput): Forecast {
+export function forecast(measured: ForecastInput) {
   const { traffic, data } = measured;
   if ('unmeasured' in traffic)
     return { section: null, rates: null, caveats: [unmeasured('forecast', traffic.unmeasured)] };
@@ -107,7 +100,7 @@ function oncePerWait(
   return [...longest.values()];
 }
 
-/** Of two locks with the same queue, the one on the table itself says more. */
+/** Weighs a lock by its queue; with the same queue, one on the table itself says more. */
 function weightOf({ queued, blocks, relation }: LockForecast, table: string): number {
   return (queued ?? -1) * 100 + blocks.length * 2 + (relation === table ? 1 : 0);
 }

@@ -105,7 +105,7 @@ export class HazardContext {
   }
 
   /**
-   * Whether the command has created another relation with this name by the time of the statement, after it renamed or
+   * Tells if the command has created another relation with this name by the time of the statement, after it renamed or
    * dropped the old one.
    */
   isReplaced(name: string, { index }: StatementSection): boolean {
@@ -210,7 +210,7 @@ export class HazardContext {
   }
 
   /**
-   * Whether a name in a statement can be that of an object in a schema: it says so, or the search path has the schema.
+   * Tells if a name in a statement can be that of an object in a schema: it says so, or the search path has the schema.
    * @param within without quotes.
    */
   reaches({ schema }: Name, within: string, statement: StatementSection): boolean {

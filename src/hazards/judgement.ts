@@ -1,14 +1,6 @@
 import type { HazardFacts } from '../model/hazard-facts.ts';
 import type { Profile } from '../model/profile-model.ts';
-import type {
-  Caveat,
-  CommandSection,
-  DataSection,
-  ForecastSection,
-  Hazard,
-  SchemaSection,
-  StatementSection,
-} from '../model/report.ts';
+import type { CommandSection, DataSection, SchemaSection } from '../model/report.ts';
 import { findHazards } from './catalogue.ts';
 import { findExitCodeHazards } from './exit-code-checks.ts';
 import { type ForecastInput, forecast } from './forecast.ts';
@@ -17,7 +9,7 @@ import { applyPolicy } from './policy.ts';
 import type { Policy } from './policy-settings.ts';
 import { atProductionSize } from './production/at-production-size.ts';
 import { findDiskHazards } from './traffic-hazards.ts';
-import { type Findings, judge, type Verdict } from './verdict.ts';
+import { type Findings, judge } from './verdict.ts';
 
 /** Everything that was measured in a rehearsal. */
 export type RehearsalEvidence = Omit<Findings, 'hazards' | 'forecast' | 'schema' | 'data'> &
@@ -28,28 +20,18 @@ export type RehearsalEvidence = Omit<Findings, 'hazards' | 'forecast' | 'schema'
     readonly data: DataSection | null;
   };
 
-export interface Judgement {
-  readonly hazards: Hazard[];
-  readonly forecast: ForecastSection | null;
-  readonly verdict: Verdict;
-  readonly caveats: Caveat[];
-  /** With their times at production's size, if there is a profile. */
-  readonly statements: readonly StatementSection[];
-  /** Relations that the statements use and the profile does not have. */
-  readonly missing: readonly string[];
-}
-
 /**
  * Finds the hazards, makes the forecast, and reaches the verdict.
  * @param today the date, as `2026-11-21`
  * @param profile the sizes and rates to judge by, instead of those that were measured
+ * @returns with the statements, with their times at production's size if there is a profile, and the relations that are missing in it
  */
 export function reachJudgement(
   measured: RehearsalEvidence,
   policy: Policy,
   today: string,
   profile: Profile | null = null,
-): Judgement {
+) {
   const sized = profile && atProductionSize(measured, profile);
   const evidence = sized?.judged ?? measured;
   const expected = forecast({ ...evidence, profiledAt: profile?.takenAt ?? null });

@@ -43,7 +43,7 @@ const RECOVERY: HazardTexts = {
 /** Hazards of the run under load. */
 export const LOAD_HAZARDS: readonly HazardTexts[] = [DEADLOCK, BLOCKED, FAILS, RECOVERY];
 
-/** Whether a hazard says only that there may be what another one has measured. */
+/** Tells if a hazard says only that there may be what another one has measured. */
 export function foretells(code: string, measured: string): boolean {
   return code === 'DEADLOCK_RISK' && measured === DEADLOCK.code;
 }

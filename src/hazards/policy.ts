@@ -24,7 +24,7 @@ export function hazardReasons(hazards: readonly Hazard[], policy: Policy, today:
     });
 }
 
-/** Whether a name refers to a relation; `orders` refers to relations of this name in any schema. */
+/** Tells if a name refers to a relation; `orders` refers to relations of this name in any schema. */
 export function refersTo(named: string, relation: string): boolean {
   return named === relation || (!named.includes('.') && relation.endsWith(`.${named}`));
 }
@@ -34,7 +34,7 @@ function covers({ code, relation }: Allowance, hazard: Hazard): boolean {
   return relation === undefined || (hazard.relation !== null && refersTo(relation, hazard.relation));
 }
 
-/** Whether the allowance has expired; ISO 8601 dates compare as text. */
+/** Tells if the allowance has expired; ISO 8601 dates compare as text. */
 function isExpired({ until }: Allowance, today: string): boolean {
   return until !== undefined && until < today;
 }

@@ -127,8 +127,8 @@ class Run {
 }
 
 /**
- * What a statement leaves behind. Of what the parser does not see (EXECUTE, a text that it did not accept) the server's
- * command tag tells.
+ * Returns what a statement leaves behind: by the server's command tag, if the parser does not see it (EXECUTE, a text that it did
+ * not accept).
  */
 export function effectOfStatement(
   { index, tag }: Pick<StatementSection, 'index' | 'tag'>,

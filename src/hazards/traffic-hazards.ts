@@ -11,13 +11,13 @@ import { BUSY_PER_SECOND, ERROR, WARNING } from './thresholds.ts';
 /** Shares of the lock table, of what the server has room for. */
 const FILLED = { warning: 0.5, error: 0.9 } as const;
 
-/** As long as a transaction of the application may hold one table before it wants the other. */
+/** Time for which a transaction of the application may hold one table before it wants the other. */
 const APPLICATION_MS = 100;
 
 /** Statements of the application that come to each of the tables while the migration can deadlock with them. */
 const MEETINGS = { warning: 1, error: 10 } as const;
 
-/** What only the target's own work makes dangerous: without traffic that was seen there, none of it is found. */
+/** Dangers that only the target's own work makes: without traffic that was seen there, none of them is found. */
 export const TRAFFIC_HAZARDS: readonly HazardRecord[] = [
   {
     code: 'ROW_CONFLICTS',
@@ -167,7 +167,7 @@ function ordersSeen(recorded: readonly RecordedTransaction[], first: string, sec
   });
 }
 
-/** Of the two tables that are used most, the less used one decides how often both are used together at most. */
+/** Estimates how often two tables are used together at most: the less used one of the two that are used most decides. */
 function meetingsIn(context: HazardContext, locks: readonly StatementLock[]): number {
   const [, second = 0] = locks.map((lock) => rateOf(context, lock)).sort((a, b) => b - a);
   const heldMs = Math.max(...locks.map((lock) => lock.heldMs ?? 0));

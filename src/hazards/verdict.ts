@@ -64,7 +64,7 @@ function loadReasons({ load, loadRequested, caveats, interrupted }: Findings): s
 
 const NAMED_CHANGES = 5;
 
-/** What the command changes although --expect-no-change says that it changes nothing; a migration tool's own tables do not count. */
+/** Lists what the command changes although --expect-no-change says that it changes nothing; a migration tool's own tables do not count. */
 function unexpectedReasons({ schema, data, interrupted }: Findings, { expectNoChange }: Policy): string[] {
   if (!expectNoChange || interrupted) return [];
   const changed = [

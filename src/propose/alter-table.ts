@@ -146,7 +146,7 @@ function bodyOf(
   return `${name} FOREIGN KEY (${columnList(strings(keys))}) ${slice(sql, references.from, to)}`.trim();
 }
 
-/** As PostgreSQL names it if no other constraint has the name; if one has, the proof shows it. */
+/** Returns the name that PostgreSQL gives it if no other constraint has that; if one has, the proof shows it. */
 function defaultName(table: string, { contype, keys, fk_attrs, raw_expr }: Tree.Constraint): string {
   if (contype === 'CONSTR_PRIMARY') return `${table}_pkey`;
   if (contype === 'CONSTR_CHECK') {

@@ -10,7 +10,7 @@ import { BATCHED_FROM_ROWS } from './batches.ts';
 import { isOfRows } from './scripted-hazards.ts';
 import { type ReadStatement, readStatement } from './subject.ts';
 
-/** What the command sent, and what is known of it. */
+/** Statements that the command sent, and what is known of them. */
 export interface Recording {
   readonly context: HazardContext;
   /** By the index of the statement, with its secrets. `values`: null if they cannot be written as SQL. */
@@ -28,7 +28,7 @@ type ScriptForm = 'safer' | 'verbatim';
 export interface KeptStatement {
   readonly section: StatementSection;
   readonly subject: ReadStatement;
-  /** What began its transaction; undefined if nothing did. */
+  /** Statement that began its transaction; undefined if none did. */
   readonly begin: string | undefined;
   readonly setsLockTimeout: boolean;
 }
@@ -208,15 +208,10 @@ export function unitsOf(statements: readonly KeptStatement[], all: readonly Stat
   return [...units.values()].sort((one, other) => endOf(one) - endOf(other));
 }
 
-interface Savepoint {
-  readonly name: string;
-  readonly index: number;
-}
-
 /** Which statements were undone by ROLLBACK TO SAVEPOINT. */
 class Savepoints {
-  /** Those that exist, by transaction, the innermost last. */
-  readonly #open = new Map<number, Savepoint[]>();
+  /** Savepoints that exist, by transaction, the innermost last. */
+  readonly #open = new Map<number, { name: string; index: number }[]>();
   readonly #undone: { readonly transaction: number; readonly after: number; readonly before: number }[] = [];
 
   /** To be given each statement that succeeded, in the order in which they were sent. */

@@ -58,7 +58,7 @@ function conditionsOf(
   column: string,
 ): string[] | null {
   const own = tokens.filter((token) => token.from >= from && token.to <= to);
-  /** What stands in the parentheses behind a keyword. */
+  /** Returns the text in the parentheses behind a keyword. */
   const within = (keyword: string) => {
     const at = own.findIndex((token) => isWord(token, keyword));
     const end = own.findIndex((token, index) => index > at + 1 && isWord(token, ')'));

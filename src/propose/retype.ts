@@ -115,16 +115,11 @@ function conversionOf({ from, to }: AlterCommand, sql: string, tokens: readonly 
   return { type, value: using ? `(${slice(sql, using.to, to)})` : `${identifier(column)}::${plain}` };
 }
 
-/** What the new column gets in place of what the old one has. */
-interface Other {
-  readonly schema: string;
-  readonly former: string;
-  readonly name: string;
-  readonly sql: string;
-}
+/** Index or CHECK that the new column gets in place of one of the old column. */
+type Other = ReturnType<typeof otherIndex>;
 
 /** The same index of the new column, under another name. */
-function otherIndex({ schema, name: former, tokens }: DefinedBefore, column: string, next: string): Other {
+function otherIndex({ schema, name: former, tokens }: DefinedBefore, column: string, next: string) {
   const name = `${former}${SUFFIX}`;
   const at = tokens.findIndex((token) => isWord(token, 'INDEX')) + 1;
   const rest = tokens.findIndex((token) => isWord(token, 'USING'));

@@ -1,6 +1,6 @@
 /** How a script takes a hazard away; safer-forms.ts writes it. */
 interface SaferForm {
-  /** What it does, for its comments. */
+  /** Words for its comments. */
   readonly words: string;
   /** The hazard is one of a transaction as a whole: its statements get one each. */
   readonly divides?: true;

@@ -5,14 +5,8 @@ import { literal } from '../postgres/sql/quote.ts';
 import type { Node } from '../postgres/sql/tree.ts';
 import type { KeptStatement } from './kept-statements.ts';
 
-/** Of a session of the script as it began. */
+/** Statements that take a session of the script back to how it began. */
 const AS_BEGUN = ['RESET SESSION AUTHORIZATION', 'RESET ALL'];
-
-/** A statement that sets something for the rest of a session. */
-interface SessionSetting {
-  readonly sql: string;
-  readonly setsLockTimeout: boolean;
-}
 
 /** The settings of each session of the command, for a script that is one session. */
 export class SessionSettings {
@@ -35,10 +29,7 @@ export class SessionSettings {
    * Returns what the script has to send before it goes on as this session of the command: what takes the settings of the session
    * before it back, and its own.
    */
-  enter(session: number): {
-    readonly reset: readonly string[];
-    readonly settings: readonly SessionSetting[];
-  } {
+  enter(session: number): { reset: readonly string[]; settings: readonly SessionSetting[] } {
     if (this.#current === session) return { reset: [], settings: [] };
     const former = this.#of(this.#current);
     this.#current = session;
@@ -56,7 +47,10 @@ export class SessionSettings {
   }
 }
 
-function settingAtStart([name, value]: readonly [string, string]): SessionSetting {
+/** A statement that sets something for the rest of a session. */
+type SessionSetting = ReturnType<typeof settingAtStart>;
+
+function settingAtStart([name, value]: readonly [string, string]) {
   const sql = `SELECT pg_catalog.set_config(${literal(name)}, ${literal(value).trim()}, false)`;
   return { sql, setsLockTimeout: name === 'lock_timeout' };
 }

@@ -21,7 +21,7 @@ export interface ReadStatement {
   newlyNotNull(range: Tree.RangeVar | undefined): readonly string[];
 }
 
-/** What was there before the command. */
+/** Relations and columns as they were before the command. */
 export interface Before {
   readonly relations: ReadonlyMap<string, RelationBefore>;
   /** Columns whose type it changes, by qualified name. */
@@ -69,17 +69,14 @@ export interface ScriptStep {
   readonly waits?: true;
 }
 
-interface Left {
-  readonly reason: string;
-}
-
-/** What takes the place of a statement, or why it is left as it was. */
-export type Rewriting = readonly ScriptStep[] | Left;
+/** Statements that take the place of another one, or why it is left as it was. */
+export type Rewriting = readonly ScriptStep[] | { readonly reason: string };
 
 export const step = (sql: string): ScriptStep => ({ sql });
 export const waiting = (sql: string): ScriptStep => ({ sql, waits: true });
 export const left = (reason: string): Rewriting => ({ reason });
-export const isLeft = (rewriting: Rewriting): rewriting is Left => 'reason' in rewriting;
+export const isLeft = (rewriting: Rewriting): rewriting is Exclude<Rewriting, readonly ScriptStep[]> =>
+  'reason' in rewriting;
 
 /** Reads one statement of a text; null if the text is not exactly one. @param values of its parameters, as SQL. */
 export async function readStatement(

@@ -13,7 +13,7 @@ import { type Before, isLeft, left, type Rewriting, type ScriptStep, subjectWith
 export interface ScriptPart {
   readonly comment: string | null;
   readonly statements: readonly string[];
-  /** What begins their transaction; null: each is one by itself. */
+  /** Statement that begins their transaction; null: each is one by itself. */
   readonly begin: string | null;
   /** The statement of the command that they take the place of. Absent of those that are as the command sent them. */
   readonly instead?: number;
@@ -23,15 +23,8 @@ export interface ScriptPart {
 export interface ScriptChange {
   readonly statement: number | null;
   readonly codes: string[];
-  /** What the script does, or why the statement is left as it was. */
+  /** Says what the script does, or why the statement is left as it was. */
   readonly words: string;
-}
-
-export interface WrittenScript {
-  readonly parts: readonly ScriptPart[];
-  readonly changes: readonly ScriptChange[];
-  /** Statements with such hazards that are left as they were. */
-  readonly left: readonly ScriptChange[];
 }
 
 export const LOCK_TIMEOUT = "SET lock_timeout = '2s'";
@@ -61,7 +54,10 @@ export function writeScript(
 /** Why the safer form of a statement failed, by the statement's index. */
 export type FailedForms = ReadonlyMap<number, string>;
 
-class ScriptWriter implements WrittenScript {
+/** A script; `left` are statements with such hazards that are left as they were. */
+export type WrittenScript = Pick<ScriptWriter, 'parts' | 'changes' | 'left'>;
+
+class ScriptWriter {
   readonly parts: ScriptPart[] = [{ comment: null, statements: [LOCK_TIMEOUT], begin: null }];
   readonly changes: ScriptChange[] = [];
   readonly left: ScriptChange[];
@@ -232,18 +228,12 @@ export function renderScript(
   return `${texts.map((lines) => lines.join('\n')).join('\n\n')}\n`;
 }
 
-interface VerbatimScript {
-  readonly parts: readonly ScriptPart[];
-  readonly statements: number;
-  readonly transactions: number;
-}
-
 /**
  * Writes what the command sent as a script of one session: its transactions, and what the migration tool records about itself. Empty if
  * the command sent nothing that leaves anything.
  * @throws Error in words for the user if that is not possible
  */
-export async function writeVerbatim(recording: Recording): Promise<VerbatimScript> {
+export async function writeVerbatim(recording: Recording) {
   const { facts } = recording.context;
   const kept = await keptStatements(recording, [], 'verbatim');
   const starts = new Set(kept.map(({ section }) => recording.sessions.get(section.session)));

@@ -1,12 +1,12 @@
 import { ExternalAccessGate } from '../boundary/external-access-gate.ts';
 import {
-  type Learned,
   type RunningObjects,
   readServerCalls,
   unknownAmong,
   writingFunction,
 } from '../boundary/read-server-calls.ts';
 import { RehearsalGate, type RehearsalGateOptions } from '../boundary/rehearsal-gate.ts';
+import type { KnownFunction, ServerCalls } from '../boundary/server-calls.ts';
 import type { Names } from '../boundary/statement-scope.ts';
 import { type Script, shortenedScript } from '../clone/after-clone.ts';
 import type { Clone, CloneContext } from '../clone/method.ts';
@@ -34,7 +34,7 @@ export async function openGate(
     ? readServerCalls(session, namesIn(context, clone))
     : readInClone(context, clone));
   const findUses: RehearsalGateOptions['findUses'] = async (learned) => {
-    await readInClone(context, clone, { calls, learned });
+    await readInClone(context, clone, calls, learned);
   };
   return new RehearsalGate({ ...options, calls, findUses });
 }
@@ -73,9 +73,14 @@ function namesIn({ target }: CloneContext, { database }: Clone): Names {
   return { target: target.database.name, clone: database };
 }
 
-function readInClone(context: CloneContext, clone: Clone, known?: Learned): Promise<RunningObjects> {
+function readInClone(
+  context: CloneContext,
+  clone: Clone,
+  calls?: ServerCalls,
+  learned?: readonly KnownFunction[],
+): Promise<RunningObjects> {
   const names = namesIn(context, clone);
-  return inClone({ clone, context }, (session) => readServerCalls(session, names, known));
+  return inClone({ clone, context }, (session) => readServerCalls(session, names, calls, learned));
 }
 
 /**

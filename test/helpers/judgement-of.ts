@@ -1,4 +1,4 @@
-import { type Judgement, type RehearsalEvidence, reachJudgement } from '../../src/hazards/judgement.ts';
+import { type RehearsalEvidence, reachJudgement } from '../../src/hazards/judgement.ts';
 import { DEFAULT_POLICY } from '../../src/hazards/policy-settings.ts';
 import type { Profile } from '../../src/model/profile-model.ts';
 import { facts } from './facts.ts';
@@ -9,7 +9,7 @@ export function judgementOf(
   given: Parameters<typeof facts>[0],
   profile: Profile | null,
   more: Partial<RehearsalEvidence> = {},
-): Judgement {
+): ReturnType<typeof reachJudgement> {
   const report = sampleReport();
   const evidence: RehearsalEvidence = {
     ...facts(given),

@@ -9,7 +9,7 @@ import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { WARNING } from '../thresholds.ts';
 
-/** What the catalogues of the clone show after the command: the changes succeeded, and others suffer from them. */
+/** Effects that the catalogues of the clone show after the command: the changes succeeded, and others suffer from them. */
 export const AFTERMATH: readonly HazardRecord[] = [
   {
     code: 'STATISTICS_MISSING',

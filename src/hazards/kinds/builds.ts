@@ -172,7 +172,7 @@ export const BUILDS: readonly HazardRecord[] = [
   }),
 ];
 
-/** Whether the statement builds an index: IF NOT EXISTS builds none if it finds one. A new index is locked by the statement that creates it. */
+/** Tells if the statement builds an index: IF NOT EXISTS builds none if it finds one. A new index is locked by the statement that creates it. */
 export function isBuilt(
   context: HazardContext,
   { statement, action }: StatementAction<'create index'>,

@@ -79,7 +79,7 @@ function namesOf(context: HazardContext, action: Action, statement: StatementSec
   });
 }
 
-/** Whether the object existed before, as far as that is known. */
+/** Tells if the object existed before, as far as that is known. */
 function isOld(context: HazardContext, named: Named): boolean {
   if (named.relation !== null || context.facts.schema === null) return true;
   return context.once(drops).some((drop) => isNamed(drop, named));

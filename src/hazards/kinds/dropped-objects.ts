@@ -64,7 +64,7 @@ export function indexOfCode(context: HazardContext, relation: string, word: stri
   return found && others.length === 0 ? found.index : null;
 }
 
-/** What else is known of a dropped object. */
+/** Returns what else is known of a dropped object. */
 export function fateOf(
   { facts }: HazardContext,
   { kind, object }: Pick<SchemaChange, 'kind' | 'object'>,

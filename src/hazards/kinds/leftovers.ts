@@ -120,7 +120,7 @@ function making(context: HazardContext, index: string): StatementSection | undef
   return context.facts.statements.find((statement) => makes(context, statement, index, () => true));
 }
 
-/** Whether the statement creates the index; an index is in the schema of its table. */
+/** Tells if the statement creates the index; an index is in the schema of its table. */
 function makes(
   context: HazardContext,
   statement: StatementSection,

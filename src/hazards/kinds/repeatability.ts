@@ -6,7 +6,7 @@ import type { Finding, HazardRecord } from '../hazard-definition.ts';
 const ADVICE =
   'Give it a name or value that is written in the migration. Otherwise: --on-divergence warn. If it is written there already, allow this hazard.';
 
-/** What would differ when the command runs on the target. */
+/** Definitions that would differ when the command runs on the target. */
 export const REPEATABILITY: readonly HazardRecord[] = [
   {
     code: 'DIFFERS_EVERY_RUN',

@@ -6,7 +6,7 @@ import type { Finding, HazardRecord } from '../hazard-definition.ts';
 import { milder, type Severity } from '../severity.ts';
 import { statementOfDrop } from './named-objects.ts';
 
-/** What subscribers of a publication and other readers of logical slots meet. */
+/** Obstacles for subscribers of a publication and other readers of logical slots. */
 export const REPLICATION: readonly HazardRecord[] = [
   {
     code: 'PUBLICATION_AFFECTED',
@@ -109,7 +109,7 @@ function changing(context: HazardContext, { what, relation, column }: PublishedC
   return found?.statement.index ?? null;
 }
 
-/** What leaves the database. */
+/** Code that acts beyond the database. */
 export const BEYOND_DATABASE: readonly HazardRecord[] = [
   {
     code: 'ACTS_ON_SERVER',

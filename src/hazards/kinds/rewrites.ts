@@ -12,16 +12,16 @@ import {
 
 const SERIAL = /^(?:small|big)?serial\d?$/;
 
-/** Whether a new column gets a number in every row, which makes it NOT NULL. */
+/** Tells if a new column gets a number in every row, which makes it NOT NULL. */
 export function isNumbered(action: ActionOf<'add column'>): boolean {
   return action.identity || SERIAL.test(action.type);
 }
 
 interface Cause extends HazardTexts {
-  /** Whether the action makes a statement rewrite the relation. */
+  /** Tells if the action makes a statement rewrite the relation. */
   readonly isCause: (action: Action) => boolean;
   readonly adviceOf: (relation: string, action: Action) => string;
-  /** What the list of rewritten tables does not show. */
+  /** Finds what the list of rewritten tables does not show. */
   readonly findOthers?: (context: HazardContext) => Finding[];
 }
 

@@ -158,7 +158,7 @@ function notValidFirst(found: RelationAction<'add constraint'>, suffix: string, 
   return sqlAdvice('Each in a transaction of its own:', ...own, validate);
 }
 
-/** Whether the constraint is on a new column without a default: it holds only NULLs, which PostgreSQL does not look up for a FOREIGN KEY. */
+/** Tells if the constraint is on a new column without a default: it holds only NULLs, which PostgreSQL does not look up for a FOREIGN KEY. */
 export function isOfEmptyColumn(
   context: HazardContext,
   { statement, action }: StatementAction<'add constraint'>,
@@ -172,7 +172,7 @@ export function isOfEmptyColumn(
 }
 
 /**
- * Whether the column was nullable when the statement began: according to the schema comparison if there is one, and for a new
+ * Tells if the column was nullable when the statement began: according to the schema comparison if there is one, and for a new
  * column according to the statement that added it. A new column is filled by then, and its rows are read like any others.
  */
 export function isNews(context: HazardContext, relation: string, column: string): boolean {
@@ -187,12 +187,12 @@ export function isNews(context: HazardContext, relation: string, column: string)
     );
 }
 
-/** Whether a CHECK that is valid by then proves that the column has no NULLs. */
+/** Tells if a CHECK that is valid by then proves that the column has no NULLs. */
 export function isProven(context: HazardContext, before: number, relation: string, column: string): boolean {
   return validChecks(context, before, relation).some(({ provesNotNull }) => provesNotNull.includes(column));
 }
 
-/** Whether the relation has a CHECK that is valid by then. */
+/** Tells if the relation has a CHECK that is valid by then. */
 export function isChecked(context: HazardContext, before: number, relation: string): boolean {
   return validChecks(context, before, relation).length > 0;
 }

@@ -6,7 +6,6 @@ import { BOOKKEEPING_ROWS, byTable, type ChangedRows, changedRows, totalRows } f
 import { locksEvidence, relationEvidence, rowCount, statementTime } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
-import type { StatementLock } from '../held-locks.ts';
 import { milder, weighLock, weighRows, worst } from '../severity.ts';
 import { LINGERING_MS, MANY_ROWS } from '../thresholds.ts';
 import { isBuilt } from './builds.ts';
@@ -114,15 +113,8 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
   },
 ];
 
-interface Taker {
-  readonly statement: StatementSection;
-  readonly locks: readonly StatementLock[];
-}
-
 /** Transactions that take ACCESS EXCLUSIVE on existing relations, with the statements that do. */
-function strongTransactions(
-  context: HazardContext,
-): { readonly statements: readonly StatementSection[]; readonly takers: readonly Taker[] }[] {
+function strongTransactions(context: HazardContext) {
   return [...context.transactions()]
     .map((statements) => ({
       statements,
@@ -133,7 +125,9 @@ function strongTransactions(
     .filter(({ takers }) => takers.length > 0);
 }
 
-function lingering(context: HazardContext, takers: readonly Taker[]): Finding[] {
+type Takers = ReturnType<typeof strongTransactions>[number]['takers'];
+
+function lingering(context: HazardContext, takers: Takers): Finding[] {
   const [first] = takers;
   if (!first) return [];
   const { statement, locks } = first;
@@ -176,7 +170,7 @@ export function laterWork(context: HazardContext, statement: StatementSection): 
   });
 }
 
-/** Whether a statement reads or rewrites a whole existing relation; changed rows have hazards of their own. */
+/** Tells if a statement reads or rewrites a whole existing relation; changed rows have hazards of their own. */
 function heavy(context: HazardContext, statement: StatementSection): boolean {
   if (statement.rewrote.some((relation) => context.relation(relation))) return true;
   return context.actions(statement).some((action) => {

@@ -22,24 +22,12 @@ type SizedEvidence = Omit<HazardFacts, 'traffic'> &
     readonly data: DataSection | null;
   };
 
-interface AtProductionSize<E> {
-  /** The evidence as production would show it: what hazards, forecast and budgets judge by. */
-  readonly judged: E;
-  /** The statements as they were measured, with their times at production's size beside them. */
-  readonly statements: StatementSection[];
-  /** Relations of the command's statements that the profile does not have. */
-  readonly missing: string[];
-  readonly caveats: Caveat[];
-}
-
 /**
  * Puts production's sizes and rates in the place of those that were measured. Relations have the same names here and there; those that
- * the profile does not have are judged by their size here.
+ * the profile does not have are judged by their size here, and are `missing`.
+ * @returns `judged`, the evidence as production would show it, and the statements as they were measured, with their times there beside them
  */
-export function atProductionSize<E extends SizedEvidence>(
-  evidence: E,
-  profile: Profile,
-): AtProductionSize<E> {
+export function atProductionSize<E extends SizedEvidence>(evidence: E, profile: Profile) {
   const sizes = new Sizes(evidence.catalogue, profile);
   const context = new HazardContext({ ...evidence, traffic: null });
   const batches = repeatedShapes(evidence.statements);
@@ -131,7 +119,7 @@ function rewrittenAt(rewritten: ReadonlyMap<string, number>, sizes: Sizes): Map<
   );
 }
 
-/** What a profile says of traffic, as if it had been sampled in this run; transactions that are open now are not production's. */
+/** Returns the traffic of a profile, as if it had been sampled in this run; transactions that are open now are not production's. */
 function trafficOf(
   { traffic, relations, settings }: Profile,
   here: ForecastInput['traffic'],
@@ -211,7 +199,7 @@ function caveatsOf(
   ];
 }
 
-/** What a role of these names has without a GRANT. */
+/** Roles that may read or write everything without a GRANT. */
 const READS_ALL = 'pg_read_all_data';
 const WRITES_ALL = 'pg_write_all_data';
 

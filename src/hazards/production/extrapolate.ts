@@ -23,7 +23,7 @@ const MEASURABLE_MS = 4;
 /** Sizes that differ by less than this are taken as equal. */
 const ALIKE = 1.25;
 
-/** What an ordinary server does in a ms: bytes, by the kind of work, and rows. Nothing is known of code. */
+/** Work of an ordinary server in a ms: bytes, by the kind of work, and rows. Nothing is known of code. */
 const TYPICAL: Partial<Record<WorkKind, number>> = {
   scan: 500_000,
   lookup: 200_000,
@@ -34,14 +34,14 @@ const TYPICAL: Partial<Record<WorkKind, number>> = {
 const TYPICAL_ROWS = 80;
 
 /**
- * What is larger than this is not in the server's memory (shared_buffers by default), as the little data here is: it is not read faster
- * than typical.
+ * Size above which a relation is not in the server's memory (shared_buffers by default), as the little data here is: it is not read
+ * faster than typical.
  */
 const IN_MEMORY_BYTES = 128 * 2 ** 20;
 /** Nothing is read faster than this: the statement read something else. */
 const FASTEST_BYTES_PER_MS = 5_000_000;
 
-/** What sorting takes more on larger input than proportionally, as a power of the ratio of the logarithms of the rows. */
+/** Time that sorting takes more on larger input than proportionally, as a power of the ratio of the logarithms of the rows. */
 const LOGARITHMIC: Partial<Record<WorkKind, number>> = { build: 1, 'concurrent build': 1, rewrite: 0.25 };
 
 /** Factors of the interval's ends, by docs/benchmarks.md. */
@@ -88,7 +88,7 @@ export function extrapolate(durationMs: number, kind: WorkKind, growth: Growth):
   };
 }
 
-/** What work takes on a relation that is not in memory there, if the statement can have read it here; else 0. */
+/** Returns the time of work on a relation that is not in memory there, if the statement can have read it here; else 0. */
 function outOfMemoryTime(durationMs: number, kind: WorkKind, growth: Growth): number {
   const { hereBytes, thereBytes } = growth;
   if (kind === 'rows' || thereBytes < IN_MEMORY_BYTES) return 0;

@@ -10,14 +10,6 @@ const LIMITED = /\bLIMIT\s+[\d$?]/i;
 /** A few rows that a statement wrote are those that it named, however many there are. */
 const NAMED_ROWS = 10;
 
-export interface Grown {
-  readonly statement: StatementSection;
-  readonly time: ProductionTime | null;
-  /** By how much the work is larger; 1 if it is not. */
-  readonly factor: number;
-  readonly rows: number | null;
-}
-
 /** Normalised texts that occur more than once, such as batches. Production would need more of them. */
 export function repeatedShapes(statements: readonly StatementSection[]): ReadonlySet<string> {
   const seen = new Set<string>();
@@ -30,13 +22,16 @@ export function repeatedShapes(statements: readonly StatementSection[]): Readonl
   return repeated;
 }
 
-/** Returns what a statement would take at production's size. @param batches shapes that are repeated */
+/**
+ * Returns the time and rows of a statement at production's size, and the factor by which its work is larger; 1 if it is not.
+ * @param batches shapes that are repeated
+ */
 export function growthOf(
   context: HazardContext,
   statement: StatementSection,
   sizes: Sizes,
   batches: ReadonlySet<string>,
-): Grown {
+) {
   const same = { statement, time: null, factor: 1, rows: statement.rows };
   // Each of many transactions would do no more there; there would be more of them.
   if (statement.error || (statement.repeated && statement.repeated.transactions > 1)) return same;
@@ -70,6 +65,8 @@ function rowsAt(rows: number | null, factor: number | null, ofRows: number): num
   if (rows === null || factor === null || rows === 0) return rows;
   return rows > NAMED_ROWS || rows * 2 > ofRows ? Math.round(rows * factor) : rows;
 }
+
+export type Grown = ReturnType<typeof growthOf>;
 
 /** Puts the times and rows at production's size beside those that were measured. */
 export function withTimes({ statement, time, rows }: Grown): StatementSection {
@@ -122,7 +119,7 @@ function scaled({ ms, lowMs, highMs, basis }: ProductionTime, share: number): Pr
   return { ms: ms * share, lowMs: lowMs * share, highMs: highMs * share, basis };
 }
 
-/** What is found is weighed by the best guess; the interval beside it is what is shown. */
+/** Puts the best guess in the place of what was measured, to weigh hazards by; the interval beside it is what is shown. */
 export function asJudged(statement: StatementSection): StatementSection {
   return {
     ...statement,

@@ -5,8 +5,8 @@ import { isBuilt } from '../kinds/builds.ts';
 import { isChecked, isNews, isOfEmptyColumn, isProven } from '../kinds/scans.ts';
 
 /**
- * What a statement's time grows with: it rewrites a relation, builds an index, looks up all rows in another relation, reads a relation
- * as a whole, changes or reads rows, or runs code that does any of it.
+ * Work that a statement's time grows with: it rewrites a relation, builds an index, looks up all rows in another relation, reads a
+ * relation as a whole, changes or reads rows, or runs code that does any of it.
  */
 export type WorkKind = 'rewrite' | 'concurrent build' | 'build' | 'lookup' | 'scan' | 'rows' | 'code';
 
@@ -119,7 +119,7 @@ function buildOf({ concurrently }: { readonly concurrently: boolean }): WorkKind
   return concurrently ? 'concurrent build' : 'build';
 }
 
-/** What neither the parser nor the files show: the relations that it locked are those that it may have read. */
+/** Returns the work that neither the parser nor the files show: the relations that it locked are those that it may have read. */
 function workOfTag(context: HazardContext, statement: StatementSection): Work[] {
   const tag = statement.tag ?? '';
   const makesRelation = context.facts.parsed.get(statement.index)?.effect === 'schema';

@@ -26,12 +26,6 @@ export interface RecordedMigration {
   readonly previous: string | null;
 }
 
-/** A migration of the command, and what its tool sent for it but for what it records about itself. */
-export interface MigrationStatements {
-  readonly recorded: RecordedMigration;
-  readonly statements: readonly KeptStatement[];
-}
-
 /** Tools that record a migration before they run it; the others record it afterwards. */
 const RECORDS_FIRST: ReadonlySet<ToolFormat> = new Set(['prisma']);
 
@@ -39,10 +33,7 @@ const RECORDS_FIRST: ReadonlySet<ToolFormat> = new Set(['prisma']);
  * Divides what the command sent into its migrations, by what the tool records of each.
  * @throws Error in words for the user if it applied no migration of this tool, or recorded several at once
  */
-export function migrationsIn(
-  statements: readonly KeptStatement[],
-  format: ToolFormat,
-): readonly MigrationStatements[] {
+export function migrationsIn(statements: readonly KeptStatement[], format: ToolFormat) {
   const [table, column] = RECORDS[format];
   const migrations: { recorded: RecordedMigration; statements: KeptStatement[] }[] = [];
   const waiting: KeptStatement[] = [];
@@ -64,6 +55,9 @@ export function migrationsIn(
   last.statements.push(...waiting);
   return migrations;
 }
+
+/** A migration of the command, and what its tool sent for it but for what it records about itself. */
+export type MigrationStatements = ReturnType<typeof migrationsIn>[number];
 
 /** @throws Error in words for the user if no file can have the name */
 function named(recorded: RecordedMigration): RecordedMigration {
@@ -99,7 +93,7 @@ function recordOf(name: string | undefined, previous: string | null): RecordedMi
   return name === undefined ? [] : [{ name, previous }];
 }
 
-/** Of a constant, also one with a cast. */
+/** Returns the text of a constant, also of one with a cast. */
 function textOf(node: Tree.Node | undefined): string | undefined {
   return node && 'TypeCast' in node ? textOf(node.TypeCast.arg) : constantOf(node);
 }

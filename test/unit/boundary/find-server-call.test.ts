@@ -15,7 +15,7 @@ async function found(sql: string): Promise<ServerCall | undefined> {
   if (!statements) throw new Error(`no statement: ${sql}`);
   let call: ServerCall | undefined;
   for (const { from, to, node } of statements)
-    call = await findServerCall({ sql: textOf(text, from, to), node }, known);
+    call = await findServerCall(textOf(text, from, to), node, known);
   return call;
 }
 

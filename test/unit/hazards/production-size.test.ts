@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Judgement, RehearsalEvidence } from '../../../src/hazards/judgement.ts';
+import type { RehearsalEvidence, reachJudgement } from '../../../src/hazards/judgement.ts';
 import { extrapolate } from '../../../src/hazards/production/extrapolate.ts';
 import { speedOfBuild } from '../../../src/hazards/production/sizes.ts';
 import type { Profile } from '../../../src/model/profile-model.ts';
@@ -38,7 +38,7 @@ const judge = (
   more?: Partial<RehearsalEvidence>,
 ) => judgementOf({ catalogue: { relations: HERE }, ...given }, profile, more);
 
-const found = (judgement: Judgement, code: string) =>
+const found = (judgement: ReturnType<typeof reachJudgement>, code: string) =>
   judgement.hazards.find((hazard) => hazard.code === code);
 
 describe('judged by a profile', () => {
