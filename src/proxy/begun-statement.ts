@@ -1,4 +1,5 @@
 import type { StatementNote } from '../model/report.ts';
+import { LARGEST_TEXT_BYTES } from '../postgres/protocol/frames.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import type { Statement } from './observed.ts';
 
@@ -11,7 +12,7 @@ export interface StatementStart {
   /** The values of its parameters as SQL; null if they cannot be written so. */
   readonly values?: readonly string[] | null | undefined;
   /**
-   * How it is sent.
+   * The way in which it is sent.
    * - `wrapped`: by itself, between our BEGIN and COMMIT.
    * - `observed`: by itself, in a transaction that goes on behind it, or as a repetition of DML that was observed.
    * - `through`: by itself, as it came.
@@ -21,7 +22,7 @@ export interface StatementStart {
 }
 
 /**
- * How the locks of a statement become known.
+ * The way in which the locks of a statement become known.
  * - `read`: they are read after its end.
  * - `like`: it takes those of the statement of the same normalised text that was observed before.
  * - `none`: it begins or ends a transaction, and takes none.
@@ -40,4 +41,13 @@ export interface BegunStatement {
   durationMs: number;
   /** The ledger has it. */
   inLedger: boolean;
+}
+
+/** Returns a statement's text as the report has it: the text itself, or a note if it is too large to be parsed. */
+export function shownText(text: Buffer): Pick<StatementStart, 'sql' | 'note'> {
+  return text.length > LARGEST_TEXT_BYTES ? unreadText(text.length) : { sql: text.toString().trim() };
+}
+
+export function unreadText(bytes: number): Pick<StatementStart, 'sql' | 'note'> {
+  return { sql: `[a text of ${bytes} bytes]`, note: 'unread' };
 }

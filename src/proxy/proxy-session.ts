@@ -24,7 +24,7 @@ const CANCEL_INTERVAL_MS = 100;
  *              and nothing is owed but the COPY's completion.
  *   lost       What the server said last goes to the client, then the connection is closed.
  *
- * What the client sends while an answer is waited for stays in the reader, which pauses the socket when it is much.
+ * Messages that the client sends while an answer is waited for stay in the reader, which pauses the socket when it is much.
  * A client that ends its half still gets its answers; one that is gone altogether has its statement cancelled.
  */
 export class ProxySession {

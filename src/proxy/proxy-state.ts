@@ -1,17 +1,14 @@
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import type { Observer, ReadLocks, RelationLock, StatementReading } from './observed.ts';
 
-/** Statements of DML that were let through and observed, by their normalised text. */
-export type ObservedDml = Map<string, ObservedStatement>;
+/** Statements of DML that the gate let through, by their normalised text, so that repetitions need not be parsed and judged again. */
+export type KnownDml = Map<string, KnownStatement>;
 
-export interface ObservedStatement {
+interface KnownStatement {
   readonly parsed: ParsedStatement;
-  /** Those that it added to its transaction's. */
-  readonly locks: readonly RelationLock[];
+  /** Locks that it added to its transaction's; null if it was not observed. */
+  readonly locks: readonly RelationLock[] | null;
 }
-
-/** What the parser said of DML that the gate let through, by its normalised text. */
-export type PassedDml = Map<string, ParsedStatement>;
 
 const KEPT_TEXTS = 5000;
 /** For so long a reading is taken for the server's state before the next statement. */
@@ -19,13 +16,12 @@ const FRESH_MS = 20;
 /** No backend has it. */
 const NO_PID = 0;
 
-/** What the sessions of one proxy share: counters, the last reading, and the DML that was observed. */
+/** State that the sessions of one proxy share: counters, the last reading, and the DML that is known. */
 export class ProxyState {
   readonly observer: Observer;
   readonly #readLocks: ReadLocks;
   #lastReading: StatementReading | undefined;
-  readonly #observedDml = new Map<string, ObservedDml>();
-  readonly #passedDml = new Map<string, PassedDml>();
+  readonly #dml = new Map<string, KnownDml>();
   #statements = 0;
   #transactions = 0;
 
@@ -34,7 +30,7 @@ export class ProxyState {
     this.#readLocks = readLocks;
   }
 
-  /** As of the last reading; null if it is not known. */
+  /** The position as of the last reading; null if it is not known. */
   get walPosition(): number | null {
     return this.#lastReading?.walPosition ?? null;
   }
@@ -63,29 +59,16 @@ export class ProxyState {
     return ++this.#transactions;
   }
 
-  /** The observed DML of one database: in another one the same words name other relations, and may not be let through. */
-  observedDml(database: string): ObservedDml {
-    const observed: ObservedDml = this.#observedDml.get(database) ?? new Map();
-    this.#observedDml.set(database, observed);
-    return observed;
+  /** The DML of one database: in another one the same words name other relations, and may not be let through. */
+  knownDml(database: string): KnownDml {
+    const known: KnownDml = this.#dml.get(database) ?? new Map();
+    this.#dml.set(database, known);
+    return known;
   }
 
-  /** The DML of one database that the gate let through, while statements go as they came. */
-  passedDml(database: string): PassedDml {
-    const passed: PassedDml = this.#passedDml.get(database) ?? new Map();
-    this.#passedDml.set(database, passed);
-    return passed;
-  }
-
-  /** Keeps DML that the gate let through, so that its repetitions need not be parsed. */
-  keepPassed(passed: PassedDml, normalised: string, parsed: ParsedStatement): void {
-    if (passed.size >= KEPT_TEXTS) passed.clear();
-    passed.set(normalised, parsed);
-  }
-
-  /** Keeps a statement, so that its next repetition in autocommit can go straight through. */
-  keepObserved(observed: ObservedDml, normalised: string, statement: ObservedStatement): void {
-    if (observed.size >= KEPT_TEXTS) observed.clear();
-    observed.set(normalised, statement);
+  /** Keeps a statement for its next repetition. */
+  keepDml(dml: KnownDml, normalised: string, statement: KnownStatement): void {
+    if (dml.size >= KEPT_TEXTS) dml.clear();
+    dml.set(normalised, statement);
   }
 }

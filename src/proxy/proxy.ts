@@ -33,7 +33,7 @@ export interface ProxyOptions {
   readonly readLocks?: ReadLocks;
   /** Default: everything may run. */
   readonly gate?: Gate;
-  /** As server_version_num. Protocol 3.2 is spoken if the server does, as far as that is known. */
+  /** The server's server_version_num. Protocol 3.2 is spoken if the server does, as far as that is known. */
   readonly serverVersionNum?: number;
   /** Settings that sessions begin with, unless their client's start-up message has them. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -95,7 +95,7 @@ class ObservingProxy implements WireProxy {
   /** By the key that a cancel request repeats. */
   readonly #running = new Map<string, ProxySession | PipedSession>();
   readonly #sockets = new Set<Socket>();
-  /** Those that have not logged in yet, the oldest first. */
+  /** Clients that have not logged in yet, the oldest first. */
   readonly #arriving = new Set<Socket>();
   readonly #served = new Set<Promise<void>>();
   readonly #stop = new AbortController();

@@ -2,7 +2,7 @@ import { ownStatement } from '../postgres/protocol/messages.ts';
 import type { StatementStart } from './begun-statement.ts';
 import { HeldResponse } from './held-response.ts';
 import type { Intent } from './observed.ts';
-import type { PendingRequest } from './pending-request.ts';
+import type { PendingRequest } from './request-queue.ts';
 import type { SessionContext } from './session-context.ts';
 import { StatementSequence } from './statement-sequence.ts';
 

@@ -10,10 +10,8 @@ import {
   transactionStatus,
 } from '../postgres/protocol/messages.ts';
 import { WriteBuffer } from '../postgres/protocol/write-buffer.ts';
-import { DeferredFrames } from './deferred-frames.ts';
-import type { HeldResponse } from './held-response.ts';
-import type { PendingRequest, ServerRequest } from './pending-request.ts';
-import type { RequestQueue } from './request-queue.ts';
+import { DeferredFrames, type HeldResponse } from './held-response.ts';
+import type { PendingRequest, RequestQueue, ServerRequest } from './request-queue.ts';
 import type { SessionTransaction } from './session-transaction.ts';
 
 /** The last answers to Parse, Bind, Close and Describe. */
@@ -240,7 +238,7 @@ export class ResponseRelay {
     return this.#requests.current?.request;
   }
 
-  /** If there is one, the request's part is `whole`. */
+  /** The held answer; if there is one, the request's part is `whole`. */
   get #held(): HeldResponse | undefined {
     return this.#request?.held;
   }

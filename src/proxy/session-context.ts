@@ -5,9 +5,8 @@ import { CLIENT, FLUSH, type PostgresError } from '../postgres/protocol/messages
 import { WriteBuffer } from '../postgres/protocol/write-buffer.ts';
 import { type ParsedStatement, parseText, withoutRepetitions } from '../postgres/sql/parse.ts';
 import type { Gate, Intent, Observe, StatementAttempt } from './observed.ts';
-import type { PendingRequest, RequestState } from './pending-request.ts';
 import type { ProxyState } from './proxy-state.ts';
-import { RequestQueue } from './request-queue.ts';
+import { type PendingRequest, RequestQueue, type RequestState } from './request-queue.ts';
 import { ResponseRelay } from './response-relay.ts';
 import { SessionTransaction } from './session-transaction.ts';
 import type { Upstream } from './upstream.ts';
@@ -29,7 +28,7 @@ export interface SessionParts {
   readonly who: Pick<Intent, 'session' | 'user' | 'database'>;
 }
 
-/** What both protocols, the simple and the extended, share of one session: its parts, sending, and the gate's decisions. */
+/** The part of a session that both protocols share, the simple and the extended: sending, and the gate's decisions. */
 export class SessionContext {
   readonly requests = new RequestQueue();
   readonly transaction: SessionTransaction;
@@ -94,11 +93,6 @@ export class SessionContext {
     this.#waiting = new AbortController();
   }
 
-  /** waitToBegin() may wait. */
-  get mayHoldBack(): boolean {
-    return this.#parts.gate.between !== undefined;
-  }
-
   /** Waits until the gate lets a transaction begin. @returns the client's error if it asked for a cancel in the meantime. */
   async waitToBegin(): Promise<PostgresError | undefined> {
     const { signal } = this.#waiting;
@@ -144,7 +138,7 @@ export class SessionContext {
     if (this.exact) return this.transaction.repetition(normalised);
     return normalised == null || this.retries || !this.readsAlike
       ? undefined
-      : this.transaction.passed.get(normalised);
+      : this.transaction.dml.get(normalised)?.parsed;
   }
 
   /** Returns the gate's refusal, or undefined if the statement may run. */
@@ -152,7 +146,7 @@ export class SessionContext {
     const answer = await this.#parts.gate.before(this.intent(sql, parsed));
     if (answer !== 'run') return answer;
     if (parsed?.shape != null && !this.exact)
-      this.#parts.state.keepPassed(this.transaction.passed, parsed.shape, parsed);
+      this.#parts.state.keepDml(this.transaction.dml, parsed.shape, { parsed, locks: null });
     return undefined;
   }
 

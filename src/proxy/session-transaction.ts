@@ -4,7 +4,7 @@ import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import type { BegunStatement, LockSource, StatementStart } from './begun-statement.ts';
 import { LockLedger } from './lock-ledger.ts';
 import type { Observed, Outcome, Statement } from './observed.ts';
-import type { PassedDml, ProxyState } from './proxy-state.ts';
+import type { KnownDml, ProxyState } from './proxy-state.ts';
 
 const CONNECTION_LOST: ReadonlyMap<string, string> = new Map([
   ['C', '08006'],
@@ -37,8 +37,8 @@ const CONNECTION_LOST: ReadonlyMap<string, string> = new Map([
  */
 export class SessionTransaction {
   readonly locks: LockLedger;
-  /** DML that the gate let through, by its normalised text, since the last statement that may change what it means. */
-  readonly passed: PassedDml;
+  /** DML that the gate let through since the last statement that may change what it means. */
+  readonly dml: KnownDml;
   readonly #state: ProxyState;
   readonly #session: number;
   readonly #pid: number;
@@ -57,11 +57,11 @@ export class SessionTransaction {
     this.#state = state;
     this.#session = session;
     this.#pid = pid;
-    this.passed = state.passedDml(database);
-    this.locks = new LockLedger(state, pid, state.observedDml(database));
+    this.dml = state.knownDml(database);
+    this.locks = new LockLedger(state, pid, this.dml);
   }
 
-  /** As of the last ReadyForQuery. */
+  /** The status of the last ReadyForQuery. */
   get status(): TransactionStatus {
     return this.#status;
   }
@@ -110,7 +110,7 @@ export class SessionTransaction {
 
   /** @returns what the parser said of a statement that was observed with this normalised text, and need not be again. */
   repetition(normalised: string | null | undefined): ParsedStatement | undefined {
-    return normalised == null ? undefined : this.locks.observed(normalised, this.#inBlock)?.parsed;
+    return normalised == null ? undefined : this.locks.observed(normalised, this.#inBlock);
   }
 
   begin({ sql, note, parsed, values, sent }: StatementStart): BegunStatement {
@@ -148,10 +148,7 @@ export class SessionTransaction {
     if (begun.parsed?.role === 'end') this.#inBlock = false;
     this.#endStatement(begun, { tag, rows: tag === null ? null : rowsOf(tag), error: null });
     this.holdsLocks(begun);
-    if (begun.parsed && changesLocksOfDml(begun.parsed.node)) {
-      this.locks.forgetObserved();
-      this.passed.clear();
-    }
+    if (begun.parsed && changesLocksOfDml(begun.parsed.node)) this.dml.clear();
   }
 
   fail(begun: BegunStatement, fields: ReadonlyMap<string, string>): void {

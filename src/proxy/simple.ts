@@ -4,12 +4,10 @@ import { errorResponse, type PostgresError, query, queryText } from '../postgres
 import { beginsAsDml, copiesData, leavesNothingBehind } from '../postgres/sql/classify-statement.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { type ParsedStatement, textOf, withoutRepetitions } from '../postgres/sql/parse.ts';
-import type { StatementStart } from './begun-statement.ts';
+import { type StatementStart, shownText, unreadText } from './begun-statement.ts';
 import { serveResendable } from './resend.ts';
-import { segmentsOf } from './segments.ts';
 import type { SessionContext } from './session-context.ts';
-import { shownText, unreadText } from './shown-text.ts';
-import { SplitText } from './split.ts';
+import { SplitText, segmentsOf } from './split.ts';
 import { StatementSequence } from './statement-sequence.ts';
 
 type Message = Exclude<Piece, { kind: 'slice' }>;
@@ -41,54 +39,64 @@ export class SimpleProtocol {
     const { unsynced } = transaction;
     if (unsynced) await this.#context.answeredUnsynced();
     if (transaction.skipping) return await this.#context.send(piece.bytes);
-    if (requests.busy) await requests.drained();
-    if (transaction.locks.isBeingRead) await transaction.locks.settled();
-    if (this.#context.idle) {
-      const canceled = this.#context.mayHoldBack ? await this.#context.waitToBegin() : undefined;
-      if (requests.lost) return;
-      if (canceled && piece.kind === 'frame') return await this.#refuse(queryText(piece.bytes), canceled);
-    }
+    await requests.drained();
+    await transaction.locks.settled();
+    const canceled = this.#context.idle ? await this.#context.waitToBegin() : undefined;
+    if (requests.lost) return;
     if (piece.kind === 'head') return await this.#sendUnparsed(piece);
     const given = queryText(piece.bytes);
-    const mustGoWhole = unsynced || !this.#context.exact;
+    if (canceled) return await this.#refuse(given, canceled);
     const like = unsynced ? undefined : this.#repetition(given);
-    if (like && transaction.locks.hasManyUnread) await this.#context.readLocks();
-    if (like && this.#context.exact) return await this.#sendObserved(piece.bytes, bareText(given), like);
-    if (like) return await this.#sendThrough(piece, given, like);
+    if (like) return await this.#sendRepetition(piece, given, like);
     const { text, statements } = await this.#context.parse(given);
     const refusal = await this.#refusal(text, statements);
     if (refusal) return await this.#refuse(text, refusal);
-    const [only] = statements ?? [];
-    if (!mustGoWhole && only && statements?.length === 1 && this.#mayWait(only))
-      return await this.#sendObserved(query(text), textOf(text, only.from, only.to), only);
-    const segments =
-      statements && !mustGoWhole ? segmentsOf(statements, transaction.status !== 'I') : undefined;
-    if (segments) {
-      await transaction.refreshWalPosition(segments[0]?.groups[0]?.[0]);
-      this.#split = new SplitText(this.#context, text);
-      const served = await this.#split.serve(segments);
-      this.#split = undefined;
-      if (served) return;
-    }
+    const mayBeSplit = statements !== null && !unsynced && this.#context.exact;
+    if (mayBeSplit && (await this.#sendsStatements(text, statements))) return;
     await this.#sendWhole(text, statements);
   }
 
-  /** What the parser said of DML with the same normalised text, if it need not be parsed again. */
+  /** Returns what the parser said of DML with the same normalised text, if it need not be parsed again. */
   #repetition(text: Buffer): ParsedStatement | undefined {
     if (text.length > LONGEST_NORMALISED_BYTES || this.#context.transaction.status === 'E') return undefined;
     const sql = text.toString();
     return beginsAsDml(sql) ? this.#context.repetition(normalizeSql(sql)) : undefined;
   }
 
+  /** Sends a repetition of DML that the gate let through, and whose locks are known if they are read at all. */
+  async #sendRepetition(piece: Message, text: Buffer, like: ParsedStatement): Promise<void> {
+    const { exact, transaction } = this.#context;
+    if (transaction.locks.hasManyUnread) await this.#context.readLocks();
+    await this.#sendAlone(piece.bytes, {
+      sql: textOf(text, 0, text.length).replace(/[\s;]+$/, ''),
+      parsed: like,
+      sent: exact ? 'observed' : 'through',
+    });
+  }
+
+  /** Sends the statements one by one, and reads the locks of each. @returns whether the text could be served so. */
+  async #sendsStatements(text: Buffer, statements: readonly ParsedStatement[]): Promise<boolean> {
+    const { transaction } = this.#context;
+    const [only] = statements;
+    if (only && statements.length === 1 && this.#mayWait(only)) {
+      const sql = textOf(text, only.from, only.to);
+      await this.#sendAlone(query(text), { sql, parsed: only, sent: 'observed' });
+      return true;
+    }
+    const segments = segmentsOf(statements, transaction.status !== 'I');
+    if (!segments) return false;
+    await transaction.refreshWalPosition(segments[0]?.groups[0]?.[0]);
+    this.#split = new SplitText(this.#context, text);
+    const served = await this.#split.serve(segments);
+    this.#split = undefined;
+    return served;
+  }
+
   /** Sends on a text that is too large to be read. */
   async #sendUnparsed(piece: Message & { kind: 'head' }): Promise<void> {
-    const { requests, transaction } = this.#context;
     await this.#context.readLocks();
-    transaction.synced();
-    const start: StatementStart = { ...unreadText(piece.length), parsed: null, sent: 'through' };
-    const statements = new StatementSequence(transaction, [start]);
-    requests.expect({ endsWith: 'ready', relay: 'whole', statements });
-    await this.#context.send(piece.bytes);
+    this.#context.transaction.synced();
+    await this.#sendAlone(piece.bytes, { ...unreadText(piece.length), parsed: null, sent: 'through' });
   }
 
   /** Tells whether a statement of a block needs no reading of locks before it or behind it. */
@@ -99,21 +107,11 @@ export class SimpleProtocol {
   }
 
   /** Sends a statement by itself that need not be waited for. */
-  async #sendObserved(bytes: Buffer, sql: string, parsed: ParsedStatement): Promise<void> {
-    this.#expectAnswer({ sql, parsed, sent: 'observed' });
-    await this.#context.send(bytes);
-  }
-
-  /** Sends a repetition of DML that the gate let through. */
-  async #sendThrough(piece: Message, text: Buffer, like: ParsedStatement): Promise<void> {
-    this.#expectAnswer({ sql: bareText(text), parsed: like, sent: 'through' });
-    await this.#context.send(piece.bytes);
-  }
-
-  #expectAnswer(start: StatementStart): void {
+  async #sendAlone(bytes: Buffer, start: StatementStart): Promise<void> {
     const { requests, transaction } = this.#context;
     const statements = new StatementSequence(transaction, [start]);
     requests.expect({ endsWith: 'ready', relay: 'whole', statements });
+    await this.#context.send(bytes);
   }
 
   /** Sends a text as it came; its statements are distinguished by their completions. */
@@ -172,11 +170,6 @@ export class SimpleProtocol {
     });
     await this.#context.send(REFUSED);
   }
-}
-
-/** Returns the text of its one statement. */
-function bareText(text: Buffer): string {
-  return textOf(text, 0, text.length).replace(/[\s;]+$/, '');
 }
 
 /** The statements of a text that goes whole. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type ParsedStatement, parseText } from '../../../src/postgres/sql/parse.ts';
-import { segmentsOf } from '../../../src/proxy/segments.ts';
+import { segmentsOf } from '../../../src/proxy/split.ts';
 
 /** `I(a|b b)` for an implicit segment of the groups `a` and `b b`, `E(…)` for an explicit one. */
 async function form(text: string, inBlock = false): Promise<string> {

@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { normalizeSql } from '../../../../src/postgres/sql/normalize.ts';
 import { parseText } from '../../../../src/postgres/sql/parse.ts';
 import { kindOf, walkTree } from '../../../../src/postgres/sql/tree.ts';
-import { segmentsOf } from '../../../../src/proxy/segments.ts';
+import { segmentsOf } from '../../../../src/proxy/split.ts';
 import { holds } from '../../../helpers/properties.ts';
 
 beforeAll(async () => void (await parseText(Buffer.from('select 1'))));
