@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session } from '../postgres/connection/session.ts';
-import { endsWithin } from '../postgres/ends-within.ts';
+import { endsWithin } from '../postgres/session-helpers.ts';
 import type { Observed, Statement } from '../proxy/observed.ts';
 
 /**

@@ -1,7 +1,7 @@
+import { parse } from 'dotenv';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
-import { parseDotenv } from '../postgres/connection/dotenv.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
 import { DEFAULT_URL_VARIABLE } from './target.ts';
 
@@ -60,4 +60,20 @@ function from(source: string, text: string | undefined, environment: Environment
       ...(error.hint === undefined ? {} : { hint: error.hint }),
     });
   }
+}
+
+/**
+ * Reads the variables of a `.env` file as dotenv does. As with dotenv-expand, `${NAME}` and `${NAME:-default}` are replaced, from
+ * `env` first and then from the variables before, and `\$` is a `$`; a bare `$NAME` stays as it is, since passwords contain `$`.
+ */
+export function parseDotenv(
+  text: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Map<string, string> {
+  const values = new Map<string, string>();
+  const expand = (_all: string, name?: string, fallback?: string): string =>
+    name === undefined ? '$' : env[name] || values.get(name) || fallback || '';
+  for (const [name, value] of Object.entries(parse(text)))
+    values.set(name, value.replace(/\\\$|\$\{(\w+)(?::-([^}]*))?\}/g, expand));
+  return values;
 }

@@ -34,7 +34,7 @@ export interface ServerAccounts {
   /** The server's clock before the reading, as text of the server. */
   readonly at: string;
   /**
-   * What ended before `at` is counted. PostgreSQL 14 publishes its counters every 500 ms; a reading that did not wait for the next
+   * Everything that ended before `at` is counted. PostgreSQL 14 publishes its counters every 500 ms; a reading that did not wait for the next
    * time may lack the last ones.
    */
   readonly isCurrent: boolean;

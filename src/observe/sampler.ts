@@ -1,7 +1,7 @@
 import type { Emit } from '../events.ts';
 import { formatDuration } from '../format.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { endsWithin } from '../postgres/ends-within.ts';
+import { endsWithin } from '../postgres/session-helpers.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { PROGRESS_VIEWS } from '../postgres/sql/statement-kinds.ts';
 import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';

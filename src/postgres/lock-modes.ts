@@ -47,7 +47,7 @@ const CONFLICTS: Readonly<Record<LockMode, readonly LockMode[]>> = {
   'ACCESS EXCLUSIVE': [...LOCK_MODES],
 };
 
-/** What others do, and the mode that it needs. */
+/** Work of others, and the mode that it needs. */
 const WORK = {
   reads: 'ACCESS SHARE',
   'row locks': 'ROW SHARE',
@@ -63,7 +63,7 @@ export function conflictsOf(mode: LockMode): readonly LockMode[] {
   return CONFLICTS[mode];
 }
 
-/** What others cannot do while a transaction holds the mode: reads (SELECT), writes, vacuum, DDL, … */
+/** Work that others cannot do while a transaction holds the mode: reads (SELECT), writes, vacuum, DDL, … */
 export function blocks(mode: LockMode): BlockedWork[] {
   const works = Object.entries(WORK) as [BlockedWork, LockMode][];
   return works.filter(([, needed]) => CONFLICTS[mode].includes(needed)).map(([work]) => work);
@@ -78,4 +78,14 @@ const BY_PG_LOCKS_NAME = new Map(LOCK_MODES.map((mode) => [pgLocksName(mode), mo
 
 function pgLocksName(mode: LockMode): string {
   return `${mode.toLowerCase().replace(/(?:^| )(\w)/g, (_, letter: string) => letter.toUpperCase())}Lock`;
+}
+
+/** SQLSTATEs of statements that failed only because of locks of other sessions: later the same statement may succeed. */
+const LOCK_FAILURES = { '55P03': 'lock-timeout', '40P01': 'deadlock' } as const;
+
+export type LockFailure = (typeof LOCK_FAILURES)[keyof typeof LOCK_FAILURES];
+
+/** Names the kind of lock failure that an SQLSTATE means; undefined if it means another one. */
+export function lockFailureOf(sqlstate: string | undefined): LockFailure | undefined {
+  return Object.entries(LOCK_FAILURES).find(([code]) => code === sqlstate)?.[1];
 }

@@ -4,8 +4,14 @@ import type { Hazard, StatementSection } from '../model/report.ts';
 import type { SessionStart } from '../observe/command-watch.ts';
 import { fieldsIf, isQuery, roleOf, writesWithin } from '../postgres/sql/classify-statement.ts';
 import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
-import { isSystemFunction } from '../postgres/sql/system-functions.ts';
-import { calledFunctions, kindOf, type Node, nameOf, nodesWithin } from '../postgres/sql/tree.ts';
+import {
+  calledFunctions,
+  isSystemFunction,
+  kindOf,
+  type Node,
+  nameOf,
+  nodesWithin,
+} from '../postgres/sql/tree.ts';
 import { BATCHED_FROM_ROWS } from './batches.ts';
 import { isOfRows } from './scripted-hazards.ts';
 import { type ReadStatement, readStatement } from './subject.ts';

@@ -1,4 +1,4 @@
-import { lockFailureOf } from '../postgres/lock-failures.ts';
+import { lockFailureOf } from '../postgres/lock-modes.ts';
 import {
   encodeMessage,
   errorFields,

@@ -3,12 +3,12 @@ import { createServer, type ListenOptions, type Server, type Socket } from 'node
 import type { Route } from '../command/route.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
-import { endsWithin } from '../postgres/ends-within.ts';
 import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
 import { ProtocolError } from '../postgres/protocol/frames.ts';
 import { AUTHENTICATION, authentication, errorResponse, STARTUP } from '../postgres/protocol/messages.ts';
 import { ScramVerifier } from '../postgres/protocol/scram.ts';
 import { withSettings } from '../postgres/protocol/startup-settings.ts';
+import { endsWithin } from '../postgres/session-helpers.ts';
 import { BusyPolling } from './busy-polling.ts';
 import type { Gate, Observe, Observer, ReadLocks } from './observed.ts';
 import { PipedSession } from './piped-session.ts';

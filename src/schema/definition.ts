@@ -179,7 +179,7 @@ function parameters(reloptions: Value): string {
   return texts(reloptions).length === 0 ? '' : ` WITH (${texts(reloptions).join(', ')})`;
 }
 
-/** How a trigger or rule fires, unless it fires as usual. */
+/** Prints how a trigger or rule fires, unless it fires as usual. */
 function firing({ id, parent, payload }: Fact): string[] {
   const how: Record<string, string> = { D: 'DISABLE', R: 'ENABLE REPLICA', A: 'ENABLE ALWAYS' };
   const words = how[String(payload.enabled)];

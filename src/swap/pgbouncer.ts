@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
-import { endsWithin } from '../postgres/ends-within.ts';
+import { endsWithin } from '../postgres/session-helpers.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 
 /** PAUSE waits for open transactions, and in session pooling for idle clients, without a time limit of its own. */

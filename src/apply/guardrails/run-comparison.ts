@@ -4,8 +4,13 @@ import { beginsAsData, isIncidental, isQuery, writesWithin } from '../../postgre
 import { LocalNames, type LocalReading, likenessOf } from '../../postgres/sql/local-names.ts';
 import { type ParsedStatement, parseText } from '../../postgres/sql/parse.ts';
 import { likenessHash, shapeHash } from '../../postgres/sql/statement-hashes.ts';
-import { isSystemFunction } from '../../postgres/sql/system-functions.ts';
-import { calledFunctions, type Node, nameOf, nodesWithin } from '../../postgres/sql/tree.ts';
+import {
+  calledFunctions,
+  isSystemFunction,
+  type Node,
+  nameOf,
+  nodesWithin,
+} from '../../postgres/sql/tree.ts';
 import { shapeWithoutValues } from '../../postgres/sql/value-shape.ts';
 import { type Rehearsed, textHash } from '../../rehearsal/receipts/rehearsed.ts';
 

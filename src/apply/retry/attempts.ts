@@ -2,7 +2,7 @@ import type { CommandResult } from '../../command/run-command.ts';
 import type { Emit } from '../../events.ts';
 import { formatDuration, plural } from '../../format.ts';
 import type { ApplySection } from '../../model/report.ts';
-import type { LockFailure } from '../../postgres/lock-failures.ts';
+import type { LockFailure } from '../../postgres/lock-modes.ts';
 import type { GuardedWatch } from '../guardrails/guarded-proxy.ts';
 import type { InspectedOutcome } from '../inspect-outcome.ts';
 import { backoffMs, pause } from './backoff.ts';

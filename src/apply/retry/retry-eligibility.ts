@@ -4,7 +4,7 @@ import type {
   StatementSection,
   TransactionSection,
 } from '../../model/report.ts';
-import { type LockFailure, lockFailureOf } from '../../postgres/lock-failures.ts';
+import { type LockFailure, lockFailureOf } from '../../postgres/lock-modes.ts';
 import { normalizeSql } from '../../postgres/sql/normalize.ts';
 import { OVERDUE } from '../guardrails/apply-gate.ts';
 import { unrecordedMigrations } from '../migration-history.ts';

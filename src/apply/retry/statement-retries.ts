@@ -1,5 +1,5 @@
 import { formatDuration } from '../../format.ts';
-import { type LockFailure, lockFailureOf } from '../../postgres/lock-failures.ts';
+import { type LockFailure, lockFailureOf } from '../../postgres/lock-modes.ts';
 import { concurrentFailure, fieldsIf, saysNowait } from '../../postgres/sql/classify-statement.ts';
 import type { Node } from '../../postgres/sql/tree.ts';
 import type { Intent, Observed, StatementAttempt } from '../../proxy/observed.ts';

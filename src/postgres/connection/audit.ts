@@ -5,7 +5,7 @@ export interface AuditEntry {
   /** ISO 8601. */
   readonly at: string;
   readonly database: string;
-  /** What the session is for: `control`, `inspect`, `clone`, … */
+  /** The purpose of the session: `control`, `inspect`, `clone`, … */
   readonly purpose: string;
   readonly sql: string;
   readonly values: readonly unknown[];

@@ -10,7 +10,7 @@ import { refuseUnsupported } from './supported-versions.ts';
 export { dial, type Link } from './dial.ts';
 
 export interface SessionOptions {
-  /** What the session is for, shown in its application_name and in the audit: `control`, `inspect`, `clone`, … */
+  /** The purpose of the session, shown in its application_name and in the audit: `control`, `inspect`, `clone`, … */
   readonly purpose: string;
   readonly run?: string;
   /** Another database of the same server. */

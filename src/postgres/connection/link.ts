@@ -5,7 +5,7 @@ import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
 import { recordOwnPort } from './own-backends.ts';
 import { tlsOptions } from './tls.ts';
 
-/** Whether a connection is encrypted; sslmode says in which order these are tried. */
+/** Encrypted or not; sslmode says in which order these are tried. */
 export type TlsAttempt = 'plain' | 'tls';
 
 /** One address of a host, with the host as the settings name it. */

@@ -17,7 +17,7 @@ const NAMES: Readonly<Record<string, string>> = {
   sslmode: 'sslmode',
 };
 
-/** How Npgsql spells the names and modes that are written. */
+/** Spelling by Npgsql of the names and modes that are written. */
 const SPELLED: Readonly<Record<string, string>> = {
   host: 'Host',
   port: 'Port',

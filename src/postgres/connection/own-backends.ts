@@ -20,7 +20,7 @@ export function recordOwnBackend(backend: OwnBackend): () => void {
   return () => open.delete(backend);
 }
 
-/** How many sessions this process has opened in a database of a server until now, whether they are open or not. */
+/** Counts the sessions that this process has opened in a database of a server until now, whether they are open or not. */
 export function ownSessionsOpened(place: Omit<OwnBackend, 'pid'>): number {
   return opened.get(keyOf(place)) ?? 0;
 }

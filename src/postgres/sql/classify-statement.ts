@@ -11,11 +11,11 @@ import type {
   StatementKind,
   StatementProperties,
 } from './statement-properties.ts';
-import { isSystemFunction } from './system-functions.ts';
 import {
   calledFunctions,
   constantOf,
   type FieldsOf,
+  isSystemFunction,
   kindOf,
   type Node,
   nodesWithin,
@@ -134,14 +134,14 @@ export function inBlock(node: Node): InBlock {
 }
 
 /**
- * Whether a statement that is alone outside a transaction does the same between BEGIN and COMMIT. If the server refuses it
+ * Tells if a statement that is alone outside a transaction does the same between BEGIN and COMMIT. If the server refuses it
  * there (25001, 2D000) although this says yes, a partitioned table for example, it is sent again without them.
  */
 export function meansTheSameInBlock(node: Node): boolean {
   return inBlock(node) === 'same';
 }
 
-/** What a failed attempt leaves behind for the next one, if the statement says CONCURRENTLY; else undefined. */
+/** Returns what a failed attempt leaves behind for the next one, if the statement says CONCURRENTLY; else undefined. */
 export function concurrentFailure(node: Node): ConcurrentFailure | undefined {
   const { concurrent } = propertiesOf(node);
   return concurrent?.says(fieldsOf(node)) ? concurrent.failure : undefined;
@@ -189,13 +189,13 @@ export function strongestEffect(effects: readonly StatementEffect[]): StatementE
   return EFFECTS.findLast((effect) => effects.includes(effect)) ?? 'none';
 }
 
-/** What the statement leaves behind, not counting the statements and functions within it. */
+/** Returns what the statement leaves behind, not counting the statements and functions within it. */
 function ownEffect(node: Node): StatementEffect {
   const { effect } = propertiesOf(node);
   return typeof effect === 'function' ? effect(fieldsOf(node)) : effect;
 }
 
-/** What the statement leaves behind; of `reads` only the functions that it calls may write. */
+/** Returns what the statement leaves behind; of `reads` only the functions that it calls may write. */
 export function effectOf(node: Node): StatementEffect {
   const effect = ownEffect(node);
   return effect === 'reads' ? strongestEffect([effect, ...effectsWithin(node)]) : effect;
@@ -224,7 +224,7 @@ export function changesLocksOfDml(node: Node): boolean {
 const CHANGING: ReadonlySet<StatementEffect> = new Set(['schema', 'cluster', 'unknown']);
 
 /**
- * Whether the statement changes how texts are read. The server reads a text once, before it runs anything of it, so
+ * Tells if the statement changes how texts are read. The server reads a text once, before it runs anything of it, so
  * the statements behind this one must not be sent by themselves.
  */
 export function changesReading(node: Node): boolean {
@@ -246,7 +246,7 @@ export function settingsNamedBy(node: Node): string[] {
 const SESSION_LOCK = /\bpg_(?:try_)?advisory_(?:un)?lock/i;
 
 /**
- * Whether a text of these statements, outside a transaction, is one that leaves nothing behind if it fails. Sequences go on
+ * Tells if a text of these statements, outside a transaction, is one that leaves nothing behind if it fails. Sequences go on
  * all the same, and so does what a function does elsewhere.
  * @param text names functions that statements within literals may call.
  */
@@ -274,7 +274,7 @@ const EFFECT_OF_WORD: ReadonlyMap<string, StatementEffect> = new Map(
 );
 
 /**
- * What the server's command tag (`INSERT 0 1`) tells of a statement that the parser does not see: `unknown` if statements of
+ * Reads what the server's command tag (`INSERT 0 1`) tells of a statement that the parser does not see: `unknown` if statements of
  * several effects have the same word.
  */
 export function effectOfTag(tag: string | null): StatementEffect {
@@ -287,7 +287,7 @@ const PREPARABLE_WORDS = wordsOf(({ preparable }) => preparable === true);
 const INCIDENTAL_WORDS = wordsOf(({ incidental }) => incidental === true);
 
 /*
- * Of texts that the parser cannot or need not read, redacted ones for example, the first word tells. It cannot tell a query
+ * Judges texts that the parser cannot or need not read, redacted ones for example, by their first word. It cannot tell a query
  * that begins with WITH from a DML statement that does.
  */
 export const beginsAsDml = (sql: string) => DML_WORDS.has(firstWord(sql));

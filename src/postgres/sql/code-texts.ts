@@ -4,7 +4,7 @@ import { loadParser } from './load-parser.ts';
 import { parseText } from './parse.ts';
 import { type Node, nodesWithin, optionOf, strings, walkTree } from './tree.ts';
 
-/** What a text of code holds. */
+/** The content of a text of code. */
 export interface Code {
   readonly nodes: readonly Node[];
   /** Literals of which the code puts texts together that it executes. */

@@ -12,7 +12,7 @@ const MAY_DEFINE = /\b(?:temp|temporary|pg_temp|declare|prepare)\b/i;
  * stands for the definition that it was given, and a statement is compared by these definitions.
  */
 export class LocalNames {
-  /** What each name stands for, by session. */
+  /** The meaning of each name, by session. */
   readonly #bySession = new Map<number, Map<string, string>>();
 
   /** Tells by its words whether read() may return anything of a query or DML, so that it has to be parsed. */

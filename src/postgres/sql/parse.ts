@@ -18,7 +18,7 @@ export interface ParsedStatement {
   readonly wraps: boolean;
   /** Its normalized text, which the statements of a loop share; null for all but DML. */
   readonly shape: string | null;
-  /** What it shares with the statements that take the same locks (lock-kind.ts); null if that cannot be said. */
+  /** The text that it shares with the statements that take the same locks (lock-kind.ts); null if that cannot be said. */
   readonly lockKind: string | null;
 }
 

@@ -5,7 +5,7 @@ import { constantOf, type Node, nodesWithin, walkTree } from './tree.ts';
 /** The statements of a body, by whether it runs them whenever it ends without an error. */
 export interface CodePath {
   readonly certain: readonly Node[];
-  /** Those of branches, of loops over rows, of blocks with EXCEPTION, and what follows a conditional RETURN. */
+  /** Statements of branches, of loops over rows, of blocks with EXCEPTION, and what follows a conditional RETURN. */
   readonly possible: readonly Node[];
   /** It executes texts that are made at run time. */
   readonly composes: boolean;

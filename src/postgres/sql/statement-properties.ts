@@ -3,7 +3,7 @@ import type { FieldsOf, NodeKind } from './tree.ts';
 
 /** Reach of a statement that goes beyond its database. */
 interface Beyond {
-  /** Whatever the databases of a cluster share, or also files, programs and other servers. */
+  /** Objects that the databases of a cluster share, or also files, programs and other servers. */
   readonly beyond: 'cluster' | 'server';
   /** The statement in words; by default the name of its kind. */
   readonly what?: string;
@@ -49,7 +49,7 @@ export type Role =
   | 'prepare-transaction'
   | 'ordinary';
 
-/** What a statement that is sent alone does between BEGIN and COMMIT. */
+/** The effect of BEGIN and COMMIT around a statement that is sent alone. */
 export type InBlock =
   | 'same'
   /** The server answers 25001 (active_sql_transaction). */
@@ -59,7 +59,7 @@ export type InBlock =
   /** Something else, or the server's catalogues decide whether it is refused. */
   | 'differs';
 
-/** What a failed CONCURRENTLY leaves behind for the same statement. */
+/** The state in which the same statement finds things after a failed CONCURRENTLY. */
 export type ConcurrentFailure =
   /** It can be sent again. */
   | 'nothing in its way'

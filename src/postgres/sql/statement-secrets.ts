@@ -5,7 +5,7 @@ const NESTED = /''''[^']+''''|''(?:[^']|'''')+''/.source;
 /** One that goes on behind a line's end is still the same. */
 const LITERAL = /(?:E|U&)?'(?:[^'\\]|''|\\.)*'(?:\s*\n\s*'(?:[^']|'')*')*|\$(?<tag>\w*)\$[\s\S]*?\$\k<tag>\$/
   .source;
-/** What may stand between two words. */
+/** Spacing and comments, which may stand between two words. */
 const GAP = /(?:\s|\/\*[\s\S]*?\*\/|--[^\n]*\n)*/.source;
 const EVERY_LITERAL = new RegExp(LITERAL, 'gi');
 const HIDDEN = "'…'";

@@ -6,7 +6,7 @@ export interface Token {
   /** Positions in the text, in bytes. */
   readonly from: number;
   readonly to: number;
-  /** Of parentheses and brackets around it; those themselves belong to what is outside of them. */
+  /** Number of the parentheses and brackets around it; those themselves belong to what is outside of them. */
   readonly depth: number;
 }
 
@@ -30,7 +30,7 @@ export function slice(sql: string, from: number, to?: number): string {
   return Buffer.from(sql).toString('utf8', from, to).trim();
 }
 
-/** Whether a token is this keyword, outside of parentheses. */
+/** Tells if a token is this keyword, outside of parentheses. */
 export function isWord({ text, depth }: Token, word: string): boolean {
   return depth === 0 && text.toUpperCase() === word;
 }

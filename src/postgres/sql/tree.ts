@@ -81,13 +81,13 @@ export function optionOf(options: readonly Tree.Node[] | undefined, name: string
   return itemsOf<Tree.DefElem>(options, 'DefElem').findLast(({ defname }) => defname === name);
 }
 
-/** Whether an option is given and not switched off: `(concurrently)`, `(full true)`, `(full on)`, `(full 1)`. */
+/** Tells if an option is given and not switched off: `(concurrently)`, `(full true)`, `(full on)`, `(full 1)`. */
 export function hasOption(options: readonly Tree.Node[] | undefined, name: string): boolean {
   const option = optionOf(options, name);
   return option !== undefined && !isOff(option.arg);
 }
 
-/** Whether an option is given and switched off: `(connect = false)`. */
+/** Tells if an option is given and switched off: `(connect = false)`. */
 export function isSwitchedOff(options: readonly Tree.Node[] | undefined, name: string): boolean {
   return isOff(optionOf(options, name)?.arg);
 }
@@ -99,4 +99,13 @@ function isOff(value: Tree.Node | undefined): boolean {
   // A word that is no keyword is read as the name of a type.
   const word = 'TypeName' in value ? nameOfParts(value.TypeName.names).name : undefined;
   return /^(?:false|off)$/i.test(word ?? ('String' in value ? (value.String.sval ?? '') : ''));
+}
+
+/** Functions with which tools read the catalogs and exclude each other. */
+const SYSTEM_FUNCTION =
+  /^(?:pg_|has_|current_|session_|inet_|txid_|to_|array_|string_|json|row_|quote_|regexp_|(?:col|obj|shobj)_description$|(?:set_config|version|now|format|format_type|concat|concat_ws|count|max|min|sum|length|lower|upper|replace|unnest|generate_series|generate_subscripts|clock_timestamp|statement_timestamp|timezone)$)/;
+
+/** Tells if the name is most likely that of one of PostgreSQL's own functions. */
+export function isSystemFunction({ schema, name }: Name): boolean {
+  return schema === null ? SYSTEM_FUNCTION.test(name) : schema === 'pg_catalog';
 }

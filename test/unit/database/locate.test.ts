@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { locateTarget } from '../../../src/database/locate.ts';
-import { parseDotenv } from '../../../src/postgres/connection/dotenv.ts';
+import { locateTarget, parseDotenv } from '../../../src/database/locate.ts';
 import type { Environment } from '../../../src/postgres/connection/environment.ts';
 
 function around(env: Record<string, string>, dotenv?: string): Environment {
