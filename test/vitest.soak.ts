@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { withServers } from './helpers/vitest-project.ts';
 
-const { SAFEMIGRATE_TEST_SEED = 'random', SAFEMIGRATE_TEST_CASES = '30' } = process.env;
+const { SAFEMIGRATE_TEST_SEED = 'random', SAFEMIGRATE_TEST_CASES = '40' } = process.env;
 
 /** Tests that look for rare failures by repeating themselves: `npm run soak`. */
 export default defineConfig({
