@@ -53,7 +53,7 @@ export function convertedWords(column: ConvertedColumn): string {
 }
 
 /** `12 values cut or rounded`, or that the values were not counted. */
-export function cutWords({ rowsChanged }: Lost): string {
+function cutWords({ rowsChanged }: Lost): string {
   const count = rowsChanged ?? null;
   return count === null ? 'values may be cut or changed' : `${plural(count, 'value')} cut or rounded`;
 }
@@ -77,19 +77,6 @@ export function losingChanges({ schema, data }: Pick<Report, 'schema' | 'data'>)
     ) ||
     (data?.converted ?? []).some((column) => column.object === object && isReplaced(column));
   return { certain: losing.filter(isCertain), possible: losing.filter((change) => !isCertain(change)) };
-}
-
-/** `66,667 updated, 3 deleted`. */
-export function writtenWords({ inserted, updated, deleted }: DataSection['written'][number]): string {
-  const counts: [number, string][] = [
-    [inserted, 'inserted'],
-    [updated, 'updated'],
-    [deleted, 'deleted'],
-  ];
-  return counts
-    .filter(([count]) => count > 0)
-    .map(([count, verb]) => `${formatCount(count)} ${verb}`)
-    .join(', ');
 }
 
 /** The basis of a forecast: `from 14.2 s of the target's statistics: 230 transactions/s, 41 of 97 sessions open`. */

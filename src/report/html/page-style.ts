@@ -42,7 +42,7 @@ th{color:var(--dim);font-weight:600;white-space:nowrap}
 th button{all:unset;cursor:pointer;color:inherit;font:inherit}th button:focus-visible{outline:2px solid var(--accent)}
 th[aria-sort=ascending] button::after{content:" ▲"}th[aria-sort=descending] button::after{content:" ▼"}
 td.sql{min-width:18rem;white-space:pre-wrap;overflow-wrap:anywhere}
-tr.failed td{color:var(--fail)}
+tr.failed td{color:var(--fail)}td>.warning{color:var(--warn)}
 .hazard,.finding{border:1px solid var(--line);border-left:.4rem solid var(--bar);border-radius:.25rem;padding:.5rem 1rem;margin:.75rem 0}
 .finding{color:var(--fg)}ul:has(>.finding){padding:0;list-style:none}.finding>code:first-of-type{font-weight:600}
 .hazard.error,.finding.bad{border-left-color:var(--bad)}.hazard.warning,.finding.warning{border-left-color:var(--warn)}

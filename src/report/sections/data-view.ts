@@ -1,7 +1,7 @@
 import { formatBytes, formatBytesDelta, formatCount, plural } from '../../format.ts';
 import { isReplaced } from '../../model/converted-column.ts';
 import type { ConvertedColumn, DataSection, Report } from '../../model/report.ts';
-import { convertedWords, lostWords, writtenWords } from '../phrases.ts';
+import { convertedWords, lostWords } from '../phrases.ts';
 import { tone } from '../text-layout.ts';
 import {
   ARROW,
@@ -120,6 +120,19 @@ export function dataView({ data, schema }: Report): Section[] {
       ],
     },
   ];
+}
+
+/** `66,667 updated, 3 deleted`. */
+function writtenWords({ inserted, updated, deleted }: DataSection['written'][number]): string {
+  const counts: [number, string][] = [
+    [inserted, 'inserted'],
+    [updated, 'updated'],
+    [deleted, 'deleted'],
+  ];
+  return counts
+    .filter(([count]) => count > 0)
+    .map(([count, verb]) => `${formatCount(count)} ${verb}`)
+    .join(', ');
 }
 
 function largestSize({ bytesBefore, bytesAfter }: Table): number {

@@ -137,6 +137,7 @@ function obstacleItem({
   const others = count - objects.length;
   return {
     mark: MARKS[severity],
+    tag: severity,
     text: [named(code), `: ${message}`],
     items: [
       ...objects.map((object) => ({ text: [sql(object)] })),

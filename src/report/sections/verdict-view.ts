@@ -4,7 +4,6 @@ import { timeWords } from '../../hazards/evidence.ts';
 import { type HeldLock, longestLocks } from '../../hazards/held-locks.ts';
 import type { Hazard, Report } from '../../model/report.ts';
 import { watchedWords } from '../isolation-phrases.ts';
-import { loadHeadline } from '../load-phrases.ts';
 import {
   alarmingChanges,
   commandDid,
@@ -15,6 +14,7 @@ import {
   unprovedWords,
 } from '../phrases.ts';
 import { type FactList, factList, type Item, type Section, sentences } from '../view/section.ts';
+import { loadHeadline } from './load-view.ts';
 
 const REASONS = 20;
 const LISTED = 3;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { LoadSection } from '../../../src/model/report.ts';
-import { loadDetails, loadHeadline } from '../../../src/report/load-phrases.ts';
+import { loadDetails, loadHeadline } from '../../../src/report/sections/load-view.ts';
 import { sampleLoad } from '../../helpers/sample-load.ts';
 
 const blocked: LoadSection['blocked'] = [
