@@ -52,22 +52,17 @@ export function failedOnlyHere(
   return [...failed.values()];
 }
 
-export interface SchemaOutcome {
-  readonly equal: boolean;
-  /** Describes how the target differs from the result of the rehearsal. */
-  readonly differences: string[];
-}
-
 /**
  * Compares the target's schema with the one that the rehearsal ended with. If the clone lacked something of the target, their
  * fingerprints differ from the start; then the changes must be the same.
+ * @returns differences as descriptions of how the target differs from the result of the rehearsal.
  * @param otherValues statements had other values on the target: then the changes are compared without their literals.
  */
 export function compareSchemas(
   rehearsed: SchemaSection,
   applied: SchemaSection,
   otherValues = false,
-): SchemaOutcome {
+): { equal: boolean; differences: string[] } {
   if (applied.after === rehearsed.after) return { equal: true, differences: [] };
   const before = otherValues ? withoutLiterals(rehearsed.changes) : rehearsed.changes;
   const after = otherValues ? withoutLiterals(applied.changes) : applied.changes;

@@ -5,11 +5,12 @@ import { locateTarget } from '../database/locate.ts';
 import { comparer } from '../database/same-target.ts';
 import type { Target } from '../database/target.ts';
 import { inPhase } from '../events.ts';
-import { claimRun, lostControl } from '../ownership/control-session.ts';
+import { lostControl } from '../ownership/control-session.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { claimOrEnd } from '../rehearsal/clone-context.ts';
 import type { RehearsalPlan } from '../rehearsal/plan.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
@@ -35,7 +36,7 @@ export async function enterTarget(scope: Scope, stop: Stop, plan: RehearsalPlan)
     inspectTarget(located.settings, located.source, { audit, signal }),
   );
   return inPhase(emit, 'inspect', async () => {
-    const { run, control } = await claimRun(target, scope, { audit, signal });
+    const { run } = await claimOrEnd(target, { scope, stop }, audit);
     const inside = await scope.own(
       'session in the target',
       () =>
@@ -49,7 +50,7 @@ export async function enterTarget(scope: Scope, stop: Stop, plan: RehearsalPlan)
         }),
       async (session) => session?.close(),
     );
-    for (const session of [control, inside]) session.onLost((reason) => stop.now(lostControl(reason)));
+    inside.onLost((reason) => stop.now(lostControl(reason)));
     const urlVariable = plan.target.urlEnv;
     const input = { argv: command.argv, environment, target: target.settings, urlVariable, databases: [] };
     const logins = await findLogins(input, comparer(target.settings, signal));

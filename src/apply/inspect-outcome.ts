@@ -1,6 +1,6 @@
 import type { ApplySection, Caveat, SchemaSection, StatementSection } from '../model/report.ts';
 import type { Rehearsed } from '../rehearsal/receipts/rehearsed.ts';
-import { compareSchemas, compareTimes, failedOnlyHere, type SchemaOutcome } from './compare-apply.ts';
+import { compareSchemas, compareTimes, failedOnlyHere } from './compare-apply.ts';
 import { bookkeepingOf } from './migration-history.ts';
 import { type ApplyFacts, decideOutcome } from './outcome.ts';
 import { readTargetAfter, type TargetAfter, type TargetReading } from './read-target-after.ts';
@@ -12,39 +12,19 @@ export interface OutcomeParts extends TargetReading {
   readonly rehearsed: Rehearsed;
   readonly rehearsedSchema: SchemaSection | null;
   readonly command: NonNullable<ApplySection['command']>;
-  /** Why the run ended the command early. */
+  /** Reason why the run ended the command early. */
   readonly aborted: string | null;
   /** Number of the last statement of earlier attempts; 0 if there were none. */
   readonly earlier: number;
 }
 
-type InspectedSection = Pick<
-  ApplySection,
-  | 'outcome'
-  | 'reasons'
-  | 'statements'
-  | 'transactions'
-  | 'during'
-  | 'schemaEqual'
-  | 'fingerprints'
-  | 'differences'
-  | 'leftovers'
-  | 'comparedTimes'
-  | 'committed'
-  | 'rolledBack'
-  | 'wayBack'
-  | 'bookkeeping'
->;
+/** The state of the target after the command, with the evidence for deciding whether the command may be run again. */
+export type InspectedOutcome = Awaited<ReturnType<typeof inspectOutcome>>;
 
-export interface InspectedOutcome {
-  readonly section: InspectedSection;
-  readonly caveats: Caveat[];
-  /** For deciding whether the command may be run again. */
-  readonly evidence: RetryEvidence;
-}
+type SchemaOutcome = ReturnType<typeof compareSchemas>;
 
 /** Finds out what the command has left in the target, and decides what that means. */
-export async function inspectOutcome(parts: OutcomeParts): Promise<InspectedOutcome> {
+export async function inspectOutcome(parts: OutcomeParts) {
   const after = await readTargetAfter(parts);
   const { rehearsedSchema } = parts;
   const otherValues = parts.proxy.happened()?.diverged.some(({ onlyValues }) => onlyValues) ?? false;
@@ -60,7 +40,7 @@ export async function inspectOutcome(parts: OutcomeParts): Promise<InspectedOutc
       ...after.caveats.map((caveat) => ({ ...caveat, path: `apply.${caveat.path}` })),
       ...(byValues ? [COMPARED_WITHOUT_LITERALS] : []),
     ],
-    evidence: { facts, statements, transactions, during: parts.proxy.happened() },
+    evidence: { facts, statements, transactions, during: parts.proxy.happened() } satisfies RetryEvidence,
   };
 }
 
@@ -105,7 +85,7 @@ async function sectionOf(
   comparison: SchemaOutcome | null,
   leftovers: Leftovers,
   facts: ApplyFacts,
-): Promise<InspectedSection> {
+) {
   const decided = decideOutcome(facts);
   const transactionOf = new Map(statements.map(({ index, transaction }) => [index, transaction]));
   const rehearsedTexts = rehearsed.statements.map(({ sql }) => sql);
@@ -125,7 +105,7 @@ async function sectionOf(
     wayBack: rollbackSqlOf(schema, comparison?.equal ? rehearsedSchema : null),
     bookkeeping:
       decided.outcome === 'partly' ? await bookkeepingOf(committed, transactionOf, rehearsedTexts) : null,
-  };
+  } satisfies Partial<ApplySection>;
 }
 
 /** The rehearsal recognizes renames, and so has SQL for some changes for which the target's own comparison has none. */

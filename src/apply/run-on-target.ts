@@ -7,9 +7,11 @@ import { messageOf, SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import type { Caveat } from '../model/report.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
+import type { Observer } from '../proxy/observed.ts';
 import type { Rehearsal } from '../rehearsal/receipts/receipt.ts';
 import { type Rehearsed, rehearsedOf } from '../rehearsal/receipts/rehearsed.ts';
 import { toRun } from '../rehearsal/run-on-clone.ts';
+import type { Lifetime } from '../rehearsal/with-scope.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
@@ -47,7 +49,11 @@ export async function runOnTarget(
   const rehearsed = rehearsedOf(report.statements, [report.target.database, report.clone.database]);
   const startedAt = new Date().toISOString();
   const journal = await startJournal(startedAt, locked, given);
-  const proxy = await startProxy(scope, stop, locked, { rehearsed, plan, transactions, journal });
+  const observer: Observer = (event) => {
+    journal?.observe(event);
+    transactions.observe(event);
+  };
+  const proxy = await startProxy({ scope, stop }, locked, plan, rehearsed, observer);
   const rewritten = await placeConfigCopies(scope, rewriteCommand(locked.input, locked.logins, proxy.routes));
   const { command, after, attempts, notAgain } = await runAttempts({
     retries,
@@ -117,22 +123,12 @@ async function startJournal(
 }
 
 function startProxy(
-  scope: Scope,
-  stop: Stop,
+  { scope, stop }: Lifetime,
   { target, run, logins: { logins } }: EnteredTarget,
-  {
-    rehearsed,
-    plan,
-    transactions,
-    journal,
-  }: {
-    rehearsed: Rehearsed;
-    plan: ApplyPlan;
-    transactions: TransactionWatch;
-    journal: Journal | undefined;
-  },
+  { emit, audit, redact, guardrails, proxy, command }: ApplyPlan,
+  rehearsed: Rehearsed,
+  observer: Observer,
 ): Promise<GuardedWatch> {
-  const { emit, audit, redact, guardrails, proxy, command } = plan;
   return startGuardedProxy(scope, {
     target,
     run,
@@ -145,10 +141,7 @@ function startProxy(
     listen: proxy.listen,
     env: command.env,
     connect: (purpose) => openMaintenanceSession(target, { purpose, run, audit }),
-    observer: (event) => {
-      journal?.observe(event);
-      transactions.observe(event);
-    },
+    observer,
     abort: (reason) => stop.now(reason),
   });
 }

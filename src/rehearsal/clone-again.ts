@@ -3,36 +3,36 @@ import type { Clone, CloneContext } from '../clone/method.ts';
 import { type ClonePlace, forOwnSessions, inClone } from '../clone/own-sessions.ts';
 import type { SchemaSection } from '../model/report.ts';
 import { type Contents, readContents } from '../observe/checks/contents.ts';
-import { claimRun, lostControl } from '../ownership/control-session.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import type { Scope } from '../scope.ts';
+import { claimOrEnd } from './clone-context.ts';
 import { gateScripts, openGate } from './open-gate.ts';
-import type { RehearsalPlan } from './plan.ts';
+import type { ProxyPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
 import type { CloneSetup } from './run-on-clone.ts';
 import { openSchemaReader } from './with-scope.ts';
 
+/** Makes a clone by the method that was chosen, and prepares it as --after-clone says. */
+export async function makeClone(
+  context: CloneContext,
+  { choice, afterClone }: Pick<RehearsalContext, 'choice' | 'afterClone'>,
+  scope: Scope,
+  proxy: ProxyPlan,
+): Promise<Clone> {
+  const clone = await choice.method.create(context, choice.assessment, scope);
+  if (afterClone.length === 0) return clone;
+  const gate = await openGate(context, clone, proxy);
+  const scripts = await gateScripts(afterClone, gate, context.target.database.name);
+  const touched = [...clone.touched, ...gate.allowed.map((what) => `${what} by --after-clone`)];
+  return prepareClone({ ...clone, touched }, scripts, context);
+}
+
 /** Makes a second clone by the same method. It belongs to a run of its own, since names and folders are those of a run. */
 export async function cloneAgain(setup: CloneSetup, prepared: RehearsalContext): Promise<CloneSetup> {
   const { plan, life, context: first } = setup;
-  const { scope, stop } = life;
-  const { choice, afterClone } = prepared;
-  const claim = await claimRun(first.target, scope, { audit: first.audit, signal: stop.signal });
-  claim.control.onLost((reason) => stop.now(lostControl(reason)));
+  const claim = await claimOrEnd(first.target, life, first.audit);
   const context: CloneContext = { ...first, ...claim, options: { ...first.options, keep: false } };
-  const made = await choice.method.create(context, choice.assessment, scope);
-  const clone = await withScripts(made, context, afterClone, plan);
-  return { ...setup, context, clone };
-}
-
-async function withScripts(
-  clone: Clone,
-  context: CloneContext,
-  afterClone: RehearsalContext['afterClone'],
-  { proxy }: RehearsalPlan,
-): Promise<Clone> {
-  if (afterClone.length === 0) return clone;
-  const gate = await openGate(context, clone, proxy);
-  return prepareClone(clone, await gateScripts(afterClone, gate, context.target.database.name), context);
+  return { ...setup, context, clone: await makeClone(context, prepared, life.scope, plan.proxy) };
 }
 
 /** Says whether a second clone has the schema that the run on the first one left; null if that is not known. */

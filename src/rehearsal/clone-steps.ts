@@ -1,5 +1,3 @@
-import { prepareClone } from '../clone/after-clone.ts';
-import type { Clone } from '../clone/method.ts';
 import { inPhase } from '../events.ts';
 import { measured } from '../measured.ts';
 import type { Caveat } from '../model/report.ts';
@@ -11,28 +9,10 @@ import { writtenUnchecked } from '../observe/orphans.ts';
 import { readTargetState } from '../proof/target-state.ts';
 import type { AfterCommand, BeforeCommand } from './extra-run.ts';
 import { readContentsBefore } from './further-runs.ts';
-import { actsUnseen, gateScripts, openGate } from './open-gate.ts';
-import type { RehearsalPlan } from './plan.ts';
+import { actsUnseen, openGate } from './open-gate.ts';
 import type { RehearsalContext } from './prepare.ts';
 import { type CloneRun, type CloneSetup, openSandboxFor, openWire } from './run-on-clone.ts';
 import { uninterrupted } from './target-steps.ts';
-import type { Lifetime } from './with-scope.ts';
-
-/** Makes the clone by the method that was chosen, and prepares it as --after-clone says. */
-export function makeClone(
-  { context, choice, afterClone }: Pick<RehearsalContext, 'context' | 'choice' | 'afterClone'>,
-  { scope }: Lifetime,
-  { proxy }: RehearsalPlan,
-): Promise<Clone> {
-  return inPhase(context.emit, 'clone', async () => {
-    const clone = await choice.method.create(context, choice.assessment, scope);
-    if (afterClone.length === 0) return clone;
-    const gate = await openGate(context, clone, proxy);
-    const scripts = await gateScripts(afterClone, gate, context.target.database.name);
-    const touched = [...clone.touched, ...gate.allowed.map((what) => `${what} by --after-clone`)];
-    return prepareClone({ ...clone, touched }, scripts, context);
-  });
-}
 
 /** Reads the clone as it is before the command, then the target, and opens the command's way to the clone. */
 export function readBefore(

@@ -8,11 +8,11 @@ import { withScope } from './with-scope.ts';
 
 export interface PlannedStatements {
   readonly target: TargetSection;
-  /** What was sent to find out the rest: it only reads. */
+  /** Statements that were sent to find out the rest: they only read. */
   readonly sent: readonly AuditEntry[];
-  /** What a run would send after that, to the target's server. */
+  /** Statements that a run would send after that, to the target's server. */
   readonly next: readonly string[];
-  /** What would keep the command from the target, besides the proxy. */
+  /** Means that would keep the command from the target, besides the proxy. */
   readonly isolation: CommandIsolation;
 }
 

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type Located, readDotenv } from '../database/locate.ts';
+import { readDotenv } from '../database/locate.ts';
 import { SafemigrateError } from '../errors.ts';
 import { type Emit, inPhase } from '../events.ts';
 import { embeddedBinaries, type ServerVersion } from '../local-server/binaries.ts';
@@ -19,19 +19,12 @@ import { type DumpFile, openDump } from './from-file/dump-file.ts';
 import { runDump } from './from-file/restore.ts';
 import type { RehearsalPlan } from './plan.ts';
 
-/** A target that was a file a moment ago, and what the command may know of databases beside it. */
-export interface FileTarget {
-  readonly located: Located;
-  /** With the URL variable and the PG* variables leading to it, whatever they held. */
-  readonly environment: Environment;
-  readonly caveats: readonly Caveat[];
-}
-
 const NEWEST = 18;
 const OLDEST = 14;
 
 /**
  * Restores the dump of `--dump` on a server of its own, which ends with the run.
+ * @returns an environment in which the URL variable and the PG* variables lead to it, whatever they held.
  * @throws SafemigrateError `USAGE` beside --url, `CONFIGURATION` for the file, `SERVER`, `CLONE` where it cannot be restored.
  */
 export async function restoreFile(
@@ -39,7 +32,7 @@ export async function restoreFile(
   { signal }: Stop,
   { target, emit }: Pick<RehearsalPlan, 'target' | 'emit'>,
   outside: Environment,
-): Promise<FileTarget> {
+) {
   const { url, urlEnv } = target;
   const from = target.from ?? '';
   if (url !== null) {
@@ -99,7 +92,7 @@ async function fittingVersion(dump: DumpFile): Promise<{ version: ServerVersion;
   throw first;
 }
 
-/** What the dump calls it, else what the file is called. */
+/** Takes the name that the dump gives the database, else that of the file. */
 function databaseName({ text }: DumpFile, from: string): string {
   const name =
     text.database ?? path.basename(from).replace(/\.(sql|dump|pgdump|backup|tar|dir|custom)$/i, '');
@@ -151,7 +144,7 @@ function leadingTo(settings: ConnectionSettings, urlEnv: string, outside: Enviro
 
 const DATABASE_URL = /^(?:jdbc:)?postgres(?:ql)?(?:\+\w+)?:\/\//i;
 
-/** They are not compared with a target, since there is none: the command would reach what they name. */
+/** Warns of database URLs in other variables. They are not compared with a target, since there is none: the command would reach what they name. */
 function warnOfOthers(environment: Environment, ours: string, emit: Emit): void {
   const variables = new Map([...readDotenv(environment), ...Object.entries(environment.env)]);
   const names = [...variables].filter(([name, value]) => name !== ours && DATABASE_URL.test(value ?? ''));

@@ -21,7 +21,7 @@ const EXTRA_RUNS: readonly ExtraRun[] = [
   PROPOSAL_UNDER_LOAD,
 ];
 
-/** Reads the contents that further runs need. */
+/** Reads the contents of the clone's tables by the further run that needs them; those that cannot be read are left out. */
 export async function readContentsBefore(setup: CloneSetup): Promise<ContentsBefore> {
   const contents = new Map<string, Contents>();
   const caveats: Caveat[] = [];

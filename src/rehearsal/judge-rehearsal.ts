@@ -145,20 +145,12 @@ function commandSection(
   return describeCommand(words, rewritten, result, { ...reach, isolation, leftRunning }, seen.statements);
 }
 
-/** What an apply or a swap needs to know of the rehearsal before it. */
-export interface Remembered {
-  readonly report: Report;
-  /** The target as it was before the rehearsal. */
-  readonly before: TargetState;
-  readonly identity: ReceiptIdentity;
-}
-
-/** Puts the report together, at the end of the run. */
+/** Puts the report together, at the end of the run, with what an apply or a swap needs to know of the rehearsal before it. */
 export function assembleReport(
   { run, before, identity, ...sections }: RehearsalSections,
   cleanup: Cleanup,
   startedAt: Date,
-): Remembered {
+) {
   const report: Report = {
     version: 1,
     run: {

@@ -19,7 +19,7 @@ import type { CloneSetup, LocatedCommand } from './run-on-clone.ts';
 const LEAST_CLIENTS = 4;
 const MOST_CLIENTS = 64;
 
-/** Where the load comes from. */
+/** Source of the load. */
 export type LoadSource =
   | { readonly kind: 'shapes'; readonly recorded: RecordedTraffic }
   | { readonly kind: 'pgbench'; readonly program: string; readonly scripts: readonly string[] }
@@ -39,7 +39,7 @@ export async function findSource(
   return { kind: 'shapes', recorded };
 }
 
-/** What is to be played, and how. */
+/** The load to play, and how. */
 export interface LoadToPlay {
   readonly load: LoadPlan;
   readonly source: LoadSource;
@@ -122,7 +122,7 @@ async function recordTraffic({ context }: CloneSetup, { windowMs }: LoadPlan): P
   );
 }
 
-/** What is played, in a sentence. */
+/** Describes the load in a sentence. */
 export function originOf(source: LoadSource, profile: Profile | null): string {
   if (source.kind === 'command') return source.shell;
   if (source.kind === 'pgbench') return `pgbench with ${source.scripts.join(', ')}`;
@@ -182,7 +182,7 @@ export function recordedTransactions(
   }));
 }
 
-/** What such a load cannot show. */
+/** Says what such a load cannot show. */
 export function caveatsOf(source: LoadSource): Caveat[] {
   if (source.kind !== 'shapes') return [];
   const { shapes, names, uncounted } = source.recorded;

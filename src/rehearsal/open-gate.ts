@@ -66,7 +66,7 @@ export async function openAccessGate(
   );
 }
 
-/** What the user keeps on another server is the user's matter. */
+/** Clones from which the command may reach other systems. A server that the user keeps elsewhere is the user's matter. */
 const UNSANDBOXED: readonly Clone['containment'][] = ['target-server', 'offline', 'own-server'];
 
 function namesIn({ target }: CloneContext, { database }: Clone): Names {

@@ -10,7 +10,7 @@ import type { Audit } from '../postgres/connection/audit.ts';
 import { fillIn, type PlanOf } from '../settings.ts';
 import { REHEARSAL_SETTINGS, type RehearseOptions } from './rehearsal-settings.ts';
 
-/** How a run talks to whoever started it. */
+/** The ways in which a run talks to whoever started it. */
 export interface RunPlan {
   readonly emit: Emit;
   /** Gets each statement that safemigrate itself sends. */

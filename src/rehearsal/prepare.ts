@@ -12,11 +12,8 @@ import type { Visit } from '../database/inspect.ts';
 import { locateTarget } from '../database/locate.ts';
 import { comparer } from '../database/same-target.ts';
 import { SafemigrateError } from '../errors.ts';
-import { inPhase } from '../events.ts';
 import type { DiskSpace } from '../model/hazard-facts.ts';
-import { claimRun, lostControl } from '../ownership/control-session.ts';
-import { visitOrReopen } from '../ownership/reopen.ts';
-import { newRunId, type RunId } from '../ownership/run-id.ts';
+import { newRunId } from '../ownership/run-id.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
 import type { Session } from '../postgres/connection/session.ts';
@@ -24,16 +21,17 @@ import { readTargetState, type TargetState } from '../proof/target-state.ts';
 import { requireListening } from '../proxy/proxy.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import { type FileTarget, restoreFile } from './from-file.ts';
+import { makeCloneContext, visitFirst } from './clone-context.ts';
+import { restoreFile } from './from-file.ts';
 import type { RehearsalPlan } from './plan.ts';
 import { type ProvenProfile, readProfile } from './profile/profile-file.ts';
-import { otherServers } from './rehearsal-server.ts';
-import { askTarget, type Given, type Questions, readGiven } from './requested-checks.ts';
+import { askTarget, type Questions, readGiven } from './requested-checks.ts';
 import type { LocatedCommand } from './run-on-clone.ts';
+import type { Lifetime } from './with-scope.ts';
 
 /** All that a rehearsal knows before the first statement that changes anything on the server. */
 export interface RehearsalContext {
-  /** What a clone method needs. */
+  /** Input of a clone method. */
   readonly context: CloneContext;
   /** The target's, with every host that the user named. */
   readonly settings: ConnectionSettings;
@@ -47,40 +45,23 @@ export interface RehearsalContext {
   /** To be run on the clone before it is read. */
   readonly afterClone: readonly Script[];
   readonly choice: Choice;
-  /** What the command's runs on the clone are kept in. */
+  /** Sandbox of the command's runs on the clone. */
   readonly sandbox: CommandSandbox;
   readonly stateBefore: TargetState;
   /** Where the target's files lie, before anything was made; null if that cannot be seen from here. */
   readonly diskSpace: DiskSpace | null;
 }
 
-/** What the options and files say, before any server was reached. */
-interface Request {
-  readonly place: FileTarget;
-  readonly given: Given;
-  readonly profile: ProvenProfile | null;
-  readonly afterClone: readonly Script[];
-  readonly run: RunId;
-  /** null unless it is required. */
-  readonly sandbox: CommandSandbox | null;
-}
-
 /** Connects, inspects, claims, finds the command's logins, chooses how to clone, and reads the target: in this order. */
 export async function prepare(scope: Scope, stop: Stop, plan: RehearsalPlan): Promise<RehearsalContext> {
-  const { emit } = plan;
   const request = await readRequest(scope, stop, plan);
-  const visit = await inPhase(emit, 'connect', () => connect(request, stop, plan));
-  return inPhase(emit, 'inspect', async () => {
-    try {
-      return await inspect(request, visit, { scope, stop }, plan);
-    } finally {
-      // It would be in the way of the clone.
-      await visit.session.close();
-    }
-  });
+  return visitFirst(request.run, request.place.located, stop, plan, (visit) =>
+    inspect(request, visit, { scope, stop }, plan),
+  );
 }
 
-async function readRequest(scope: Scope, stop: Stop, plan: RehearsalPlan): Promise<Request> {
+/** Reads what the options and files say, before any server is reached. */
+async function readRequest(scope: Scope, stop: Stop, plan: RehearsalPlan) {
   const { target, command, clone } = plan;
   refuseToOverwrite('--propose', plan.propose, plan);
   refuseToOverwrite('--script', plan.script, plan);
@@ -114,40 +95,20 @@ function refuseToOverwrite(option: string, given: string | null, { command }: Re
 async function profileOf({ profile, receipt, command }: RehearsalPlan): Promise<ProvenProfile | null> {
   const { file, maxAgeMs } = profile;
   if (file === null) return null;
-  return readProfile({ file: resolve(command.folder, file), key: receipt.key, maxAgeMs, now: new Date() });
-}
-
-function connect({ place, run }: Request, { signal }: Stop, { emit, audit }: RehearsalPlan): Promise<Visit> {
-  const { settings, source } = place.located;
-  return visitOrReopen(settings, source, { run, audit, signal }, (message) =>
-    emit({ type: 'notice', message }),
-  );
+  return readProfile(resolve(command.folder, file), receipt.key, maxAgeMs, new Date());
 }
 
 async function inspect(
-  { place, given, profile, afterClone, run, sandbox: required }: Request,
+  { place, given, profile, afterClone, run, sandbox: required }: Awaited<ReturnType<typeof readRequest>>,
   { target, session }: Visit,
-  { scope, stop }: { scope: Scope; stop: Stop },
+  life: Lifetime,
   plan: RehearsalPlan,
 ): Promise<RehearsalContext> {
-  const { emit, audit } = plan;
-  const { signal } = stop;
   const { located, environment } = place;
   // No session is at work on a server that was made for this run, and its disk says nothing.
   const isRestored = plan.target.from !== null;
-  const claim = await claimRun(target, scope, { run, audit, signal });
-  claim.control.onLost((reason) => stop.now(lostControl(reason)));
-  const context: CloneContext = {
-    target,
-    ...claim,
-    emit,
-    signal,
-    audit,
-    ...(await otherServers(plan.clone, target, run, environment, { scope, stop, audit })),
-    options: plan.clone,
-    fail: (reason: SafemigrateError) => stop.now(reason),
-  };
-  const compare = comparer(target.settings, signal);
+  const context = await makeCloneContext(target, environment, life, plan, run);
+  const compare = comparer(target.settings, context.signal);
   const { argv } = plan.command;
   const { databases } = plan.clone;
   const input = { argv, environment, target: target.settings, urlVariable: plan.target.urlEnv, databases };
@@ -164,7 +125,7 @@ async function inspect(
   };
   // At once: a sandbox is tried by starting processes, for 30 ms.
   const [sandbox, read] = await Promise.all([
-    required ?? sandboxByDefault(plan, [command, ...(down ? [down] : [])], target.settings, claim.control),
+    required ?? sandboxByDefault(plan, [command, ...(down ? [down] : [])], target.settings, context.control),
     readOnServer(),
   ]);
   return { context, settings: located.settings, command, down, profile, afterClone, sandbox, ...read };

@@ -1,14 +1,10 @@
+import { inPhase } from '../events.ts';
 import type { Report } from '../model/report.ts';
 import { accountedFor, untouched } from '../proof/lost-connection.ts';
-import { makeClone, readAfter, readBefore } from './clone-steps.ts';
+import { makeClone } from './clone-again.ts';
+import { readAfter, readBefore } from './clone-steps.ts';
 import { runFurther } from './further-runs.ts';
-import {
-  assembleReport,
-  judgeRehearsal,
-  type RehearsalSections,
-  type Remembered,
-  redactIfAsked,
-} from './judge-rehearsal.ts';
+import { assembleReport, judgeRehearsal, type RehearsalSections, redactIfAsked } from './judge-rehearsal.ts';
 import type { RehearsalPlan } from './plan.ts';
 import { prepare } from './prepare.ts';
 import { keepReceipt } from './receipts/receipt.ts';
@@ -42,13 +38,13 @@ export async function performRehearsal(plan: RehearsalPlan): Promise<Report> {
 }
 
 /**
- * As performRehearsal(); returns also what an apply or a swap needs to know of the rehearsal before it.
+ * Rehearses as performRehearsal() does, and returns also what an apply or a swap needs to know of the rehearsal before it.
  * @param openGuarded for a second run under load, guarded as the apply will be; null: no apply is to follow.
  */
 export async function rehearseAndRemember(
   plan: RehearsalPlan,
   openGuarded: OpenGuarded | null = null,
-): Promise<Remembered> {
+): Promise<ReturnType<typeof assembleReport>> {
   const startedAt = new Date();
   const { result, cleanup } = await withScope(plan, (scope, stop) =>
     rehearseWithin({ scope, stop }, plan, openGuarded),
@@ -65,7 +61,9 @@ async function rehearseWithin(
   const schema = await openSchemaReader(scope, plan);
   const prepared = await untouched(stop, () => prepare(scope, stop, plan), { connected: false });
   const { context, stateBefore } = prepared;
-  const clone = await untouched(stop, () => makeClone(prepared, life, plan));
+  const clone = await untouched(stop, () =>
+    inPhase(plan.emit, 'clone', () => makeClone(context, prepared, scope, plan.proxy)),
+  );
   const setup = { life, plan, context, clone, schema, sandbox: prepared.sandbox };
   const before = await untouched(stop, () => readBefore(setup, prepared));
   return accountedFor(stop, uninterrupted(context), stateBefore, async () => {

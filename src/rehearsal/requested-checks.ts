@@ -14,7 +14,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import type { ChecksPlan } from './plan.ts';
 import { REHEARSAL_SETTINGS } from './rehearsal-settings.ts';
 
-/** What is to be asked of the clone before the command and after it. */
+/** Questions to the clone before the command and after it. */
 export interface Questions {
   readonly queries: ApplicationQueries | null;
   readonly checks: readonly UserCheck[];
@@ -23,14 +23,12 @@ export interface Questions {
   readonly caveats: readonly Caveat[];
 }
 
-export interface Given {
-  /** Queries in the file; undefined if they come from pg_stat_statements. */
+/** `queries` is undefined if they come from pg_stat_statements. */
+export type Given = Omit<Questions, 'queries' | 'caveats'> & {
   readonly queries: ApplicationQueries | null | undefined;
-  readonly checks: readonly UserCheck[];
-  readonly production: ProductionSizes | null;
-}
+};
 
-/** What stands in options and files, read before anything is touched. @throws SafemigrateError `CONFIGURATION` */
+/** Reads the questions of options and files, before anything is touched. @throws SafemigrateError `CONFIGURATION` */
 export async function readGiven(
   { queries, check, checkEmpty }: ChecksPlan,
   folder: string,

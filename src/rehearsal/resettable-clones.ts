@@ -1,16 +1,15 @@
 import { readScripts } from '../clone/after-clone.ts';
 import { chooseMethod } from '../clone/choose.ts';
-import type { CloneContext } from '../clone/method.ts';
 import { inspectTarget } from '../database/inspect.ts';
 import { locateTarget } from '../database/locate.ts';
 import { SafemigrateError } from '../errors.ts';
-import { claimRun, lostControl } from '../ownership/control-session.ts';
+import { inPhase } from '../events.ts';
 import type { FolderEntry } from '../ownership/folder-records.ts';
 import { newRunId } from '../ownership/run-id.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
-import { makeClone } from './clone-steps.ts';
+import { makeClone } from './clone-again.ts';
+import { makeCloneContext } from './clone-context.ts';
 import type { RehearsalPlan } from './plan.ts';
-import { otherServers } from './rehearsal-server.ts';
 import { withScope } from './with-scope.ts';
 
 export interface ResettableClone {
@@ -25,25 +24,14 @@ export interface ResettableClone {
  * @throws SafemigrateError `CLONE` also if the files of the target cannot share blocks.
  */
 export async function makeResettableClones(plan: RehearsalPlan, count: number): Promise<ResettableClone[]> {
-  const { audit, clone: options, emit } = plan;
+  const { audit, clone: options } = plan;
   const { result } = await withScope(plan, async (scope, stop) => {
     const { signal } = stop;
     const environment = readEnvironment(plan.command.env, plan.command.folder);
     const afterClone = readScripts(options.afterClone, environment.folder);
     const located = locateTarget(plan.target, environment);
     const target = await inspectTarget(located.settings, located.source, { audit, signal });
-    const claim = await claimRun(target, scope, { audit, signal });
-    claim.control.onLost((reason) => stop.now(lostControl(reason)));
-    const context: CloneContext = {
-      target,
-      ...claim,
-      options,
-      emit,
-      signal,
-      audit,
-      ...(await otherServers(options, target, claim.run, environment, { scope, stop, audit })),
-      fail: (reason) => stop.now(reason),
-    };
+    const context = await makeCloneContext(target, environment, { scope, stop }, plan);
     const choice = await chooseMethod(context, 'cluster');
     if (choice.assessment.strategy === 'copy') throw unshared(choice.assessment.reason);
     // A ZFS clone of a clone could not outlive it: then each is made of the target.
@@ -51,7 +39,9 @@ export async function makeResettableClones(plan: RehearsalPlan, count: number): 
     const made: ResettableClone[] = [];
     while (made.length < count) {
       const own = made.length === 0 ? context : { ...context, run: newRunId() };
-      const clone = await makeClone({ context: own, choice, afterClone }, { scope, stop }, plan);
+      const clone = await inPhase(plan.emit, 'clone', () =>
+        makeClone(own, { choice, afterClone }, scope, plan.proxy),
+      );
       const entries = (await clone.keepResettable?.(each)) ?? [];
       const { user } = clone.connect;
       made.push(...entries.map((entry) => ({ entry, user, database: clone.database })));

@@ -6,10 +6,10 @@ import { refersTo } from '../hazards/policy.ts';
 import { measured } from '../measured.ts';
 import type { Caveat, FurtherRunSection, StatementSection, TargetConnection } from '../model/report.ts';
 import { type Contents, compareContents } from '../observe/checks/contents.ts';
-import { type Aim, aimAtAfter, aimAtBefore, type SchemaResult } from '../observe/checks/schema-again.ts';
+import { type Aim, aimAtAfter, aimAtBefore } from '../observe/checks/schema-again.ts';
 import { givenRelations } from '../observe/relation-names.ts';
 import { contentsOf, inCloneForContents } from './clone-again.ts';
-import type { ExtraResults, ExtraRun, FirstRun } from './extra-run.ts';
+import type { ExtraResults, ExtraRun } from './extra-run.ts';
 import {
   type CloneRun,
   type CloneSetup,
@@ -21,19 +21,18 @@ import {
 // The runs that follow the migration on its clone if the user asked for them: the command once more (--rerun), then the command that
 // undoes it (--down).
 
-/** One further run: its section, or the caveats that say why there is none. */
-interface Attempt extends Pick<ExtraResults, 'runs' | 'statements' | 'caveats'> {
-  readonly section: FurtherRunSection | null;
-}
-
 /** The command once more. */
 export const RERUN: ExtraRun = {
   path: 'rerun',
   isAsked: ({ checks }) => checks.rerun,
-  run: async (first) => {
-    const { section, ...found } = await rerunCommand(first);
-    return { sections: { rerun: section }, ...found };
-  },
+  run: ({ setup, prepared, ran, after }) =>
+    attemptRun(setup, 'rerun', prepared.command, async () => {
+      refuseIf(whyNot(setup, ran.result, []));
+      const contents = await contentsOf(setup);
+      const { schema } = after.observed;
+      const aim = await inCloneForContents(setup, (session) => aimAtAfter(session, setup.schema, schema));
+      return { contents, aim };
+    }),
 };
 
 /** The command that undoes the migration. What it has to restore is read before the migration. */
@@ -44,71 +43,47 @@ export const DOWN: ExtraRun = {
   run: async ({ setup, prepared, before, ran }, { runs }) => {
     const contents = before.contents.contents.get('down');
     if (!prepared.down || !contents) return {};
-    const obstacle = whyNot(
-      setup,
-      ran.result,
-      runs.flatMap(({ targetConnections }) => targetConnections),
-    );
-    const { section, ...found } = await runDown(setup, prepared.down, contents, obstacle);
-    return { sections: { down: section }, ...found };
+    const contacts = runs.flatMap(({ targetConnections }) => targetConnections);
+    return attemptRun(setup, 'down', prepared.down, async () => {
+      refuseIf(whyNot(setup, ran.result, contacts));
+      return { contents, aim: aimAtBefore(setup.schema) };
+    });
   },
 };
 
-/** What a further run should lead to. */
+/** The state that a further run should lead to. */
 interface Expected {
   readonly aim: Aim;
   readonly contents: Contents;
-}
-
-function rerunCommand({ setup, prepared, ran, after }: FirstRun): Promise<Attempt> {
-  const { schema } = after.observed;
-  return attemptRun(setup, 'rerun', prepared.command, async () => {
-    refuseIf(whyNot(setup, ran.result, []));
-    const contents = await contentsOf(setup);
-    const aim = await inCloneForContents(setup, (session) => aimAtAfter(session, setup.schema, schema));
-    return { contents, aim };
-  });
-}
-
-function runDown(
-  setup: CloneSetup,
-  down: LocatedCommand,
-  contents: Contents,
-  obstacle: string | null,
-): Promise<Attempt> {
-  return attemptRun(setup, 'down', down, async () => {
-    refuseIf(obstacle);
-    return { contents, aim: aimAtBefore(setup.schema) };
-  });
 }
 
 function refuseIf(reason: string | null): void {
   if (reason !== null) throw new Error(reason);
 }
 
-/** Runs a command through a proxy of its own, and compares what it left with what it should have left. */
-function attemptRun(
+/**
+ * Runs a command through a proxy of its own, and compares what it left with what it should have left. What it did counts, even if
+ * it cannot be compared.
+ */
+async function attemptRun(
   setup: CloneSetup,
   path: 'rerun' | 'down',
   command: LocatedCommand,
   expect: () => Promise<Expected>,
-): Promise<Attempt> {
-  const work = async (): Promise<Attempt> => {
-    const caveats: Caveat[] = [];
-    const began = await measured(caveats, path, async () => {
-      const expected = await expect();
-      return { expected, run: await runThroughWire(setup, command, await openWire(setup, command)) };
-    });
-    if (!began) return { section: null, runs: [], statements: [], caveats };
-    const { expected, run } = began;
+): Promise<Partial<ExtraResults>> {
+  const caveats: Caveat[] = [];
+  const runs: CloneRun[] = [];
+  let statements: StatementSection[] = [];
+  const compare = async (): Promise<FurtherRunSection> => {
+    const expected = await expect();
+    const run = await runThroughWire(setup, command, await openWire(setup, command));
+    runs.push(run);
     caveats.push(...run.caveats);
-    const statements = await measured(caveats, path, () => statementsOf(setup, run));
-    if (!statements) return { section: null, runs: [run], statements: [], caveats };
+    statements = await statementsOf(setup, run);
     const ignored = path === 'rerun' ? setup.plan.checks.rerunIgnore : [];
-    const compared = await measured(caveats, path, () => compareRun(setup, expected, ignored));
-    if (!compared) return { section: null, runs: [run], statements, caveats };
+    const compared = await compareRun(setup, expected, ignored);
     const words = commandWithoutSecrets(command.input.argv, command.logins.logins);
-    const section = sectionOf(run.result, {
+    return sectionOf(run.result, {
       // Of `sh -c` the script alone is what the user gave.
       command: path === 'down' ? (words.at(-1) ?? '') : words.join(' '),
       reachedClone: run.wire.reached(),
@@ -116,9 +91,11 @@ function attemptRun(
       statements,
       ...compared,
     });
-    return { section, runs: [run], statements, caveats };
   };
-  return inPhase(setup.context.emit, path, work, ({ section }) => section === null);
+  const read = () => measured(caveats, path, compare);
+  const section = await inPhase(setup.context.emit, path, read, (done) => done === null);
+  const sections = path === 'rerun' ? { rerun: section } : { down: section };
+  return { sections, runs, statements, caveats };
 }
 
 async function statementsOf(setup: CloneSetup, { wire }: CloneRun): Promise<StatementSection[]> {
@@ -139,7 +116,7 @@ async function compareRun(setup: CloneSetup, { aim, contents }: Expected, ignore
 
 const INTERRUPTED = 'the run was interrupted';
 
-/** Why no further run may follow. */
+/** Says why no further run may follow. */
 function whyNot(
   { plan }: CloneSetup,
   { exitCode }: CommandResult,
@@ -150,11 +127,10 @@ function whyNot(
   return exitCode === 0 ? null : 'the command did not succeed, so that nothing could follow it';
 }
 
-type Compared = SchemaResult & ReturnType<typeof compareContents>;
-
 function sectionOf(
   { exitCode, signal, timedOut, durationMs }: CommandResult,
-  seen: Compared & Pick<FurtherRunSection, 'command' | 'reachedClone' | 'refused' | 'statements'>,
+  seen: Awaited<ReturnType<typeof compareRun>> &
+    Pick<FurtherRunSection, 'command' | 'reachedClone' | 'refused' | 'statements'>,
 ): FurtherRunSection {
   const against = [
     ...seen.differences.filter(({ bookkeeping }) => !bookkeeping),

@@ -58,7 +58,7 @@ export interface CloneRun extends OpenWire, Contacts {
 
 /** The way of a command that is guarded as an apply is. */
 export interface GuardedWire extends OpenWire {
-  /** What the guardrails did; complete when the command has ended. */
+  /** Actions of the guardrails; complete when the command has ended. */
   happened(): DuringSection | null;
 }
 

@@ -37,15 +37,13 @@ import { type CloneRun, type CloneSetup, type OpenWire, openWire, runThroughWire
 export const LOAD: ExtraRun = {
   path: 'load',
   isAsked: ({ load }) => load !== null,
-  run: (first) => {
-    const work = async () => {
-      // Those of --load-command are among them.
-      const runs: CloneRun[] = [];
-      const caveats: Caveat[] = [];
-      const loaded = await measured(caveats, 'load', () => runAll(first, runs));
-      return { ...loaded, runs, caveats: [...caveats, ...(loaded?.caveats ?? [])] };
-    };
-    return inPhase(first.setup.context.emit, 'load', work, ({ sections }) => sections === undefined);
+  run: async (first) => {
+    // Those of --load-command are among them.
+    const runs: CloneRun[] = [];
+    const caveats: Caveat[] = [];
+    const read = () => measured(caveats, 'load', () => runAll(first, runs));
+    const loaded = await inPhase(first.setup.context.emit, 'load', read, (done) => done === null);
+    return { ...loaded, runs, caveats: [...caveats, ...(loaded?.caveats ?? [])] };
   },
 };
 
@@ -105,7 +103,7 @@ const RECOVERY_MS = 15_000;
 const AFTERWARDS_MS = 2000;
 const LOOK_EVERY_MS = 50;
 
-/** What one run of the command under load goes by. */
+/** Inputs of one run of the command under load. */
 export interface LoadedRunOptions {
   readonly load: LoadPlan;
   readonly source: LoadSource;

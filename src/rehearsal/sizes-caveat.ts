@@ -5,7 +5,7 @@ import type { RehearsalPlan } from './plan.ts';
 /** In CI, a database below this is taken for a small copy. */
 const SMALL_BYTES = 2 ** 30;
 
-/** Whether the environment is that of a CI job, as the variable CI says in all of them. */
+/** Tells whether the environment is that of a CI job, as the variable CI says in all of them. */
 export function inCi({ CI: value }: NodeJS.ProcessEnv): boolean {
   return value !== undefined && value !== '' && value !== '0' && value !== 'false';
 }

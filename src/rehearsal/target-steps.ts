@@ -13,7 +13,7 @@ import type { AfterCommand, ExtraResults, FirstRun } from './extra-run.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { CloneRun, CloneSetup } from './run-on-clone.ts';
 
-/** They run code that no statement shows, or make some. One that failed has no tag, and one that was not read may be any. */
+/** Statements that run code that no statement shows, or make some. One that failed has no tag, and one that was not read may be any. */
 const OF_CODE = /^(DO|CALL|(CREATE|ALTER) (FUNCTION|PROCEDURE|ROUTINE|AGGREGATE|EXTENSION|LANGUAGE))$/;
 
 function mayRunCode({ tag, note }: StatementSection): boolean {
@@ -49,7 +49,7 @@ function hasOpenSockets({ target }: CloneSetup['context'], sandbox: CommandSandb
   );
 }
 
-/** What was seen of the target's sessions, as far as the command can have to do with it. */
+/** Gathers the facts seen of the target's sessions, as far as the command can have to do with it. */
 function metOutside(
   runs: readonly CloneRun[],
   context: CloneSetup['context'],

@@ -8,13 +8,13 @@ import { type Cleanup, Scope } from '../scope.ts';
 import { Stop } from '../stop.ts';
 import type { RehearsalPlan, RunPlan } from './plan.ts';
 
-/** What a run acquires, and what ends it early. */
+/** The things that a run acquires, and what ends it early. */
 export interface Lifetime {
   readonly scope: Scope;
   readonly stop: Stop;
 }
 
-/** Whatever fails in consequence of a loss says less than the loss itself. */
+/** Tells a loss from other errors: a failure in consequence of a loss says less than the loss itself. */
 const isLoss = (error: unknown) => error instanceof SafemigrateError && error.code === 'LOST';
 
 /**

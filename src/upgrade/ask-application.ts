@@ -4,17 +4,12 @@ import type { StartedCopy } from '../clone/private-cluster.ts';
 import { measured } from '../measured.ts';
 import type { Caveat, SchemaChange } from '../model/report.ts';
 import type { ApplicationSection } from '../model/upgrade-model.ts';
-import { type ChecksBefore, runChecksAfter, runChecksBefore } from '../observe/checks/check-watch.ts';
-import type { Questions } from '../rehearsal/requested-checks.ts';
+import { runChecksAfter, runChecksBefore } from '../observe/checks/check-watch.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { PreparedUpgrade } from './prepare-upgrade.ts';
 
 /** Answers of the target's database on the old version. */
-export interface OldAnswers {
-  readonly checks: ChecksBefore;
-  readonly schema: SchemaWatch;
-  readonly questions: Questions;
-}
+export type OldAnswers = Awaited<ReturnType<typeof askOldVersion>>;
 
 type Place = Pick<StartedCopy, 'place' | 'original'>;
 
@@ -23,7 +18,7 @@ export async function askOldVersion(
   { context, questions }: PreparedUpgrade,
   { place, original }: Place,
   schema: SchemaWatch,
-): Promise<OldAnswers> {
+) {
   const { target, run } = context;
   await schema.before(targetThere(target, place, original.superuser).settings, { run });
   const login = { connect: loginThere(target.settings, place), sharesRoles: true };

@@ -1,20 +1,17 @@
 import { formatDuration } from '../format.ts';
-import type { ModeSection, UpgradeObstacle, UpgradeReport } from '../model/upgrade-model.ts';
+import type { ModeSection, UpgradeReport } from '../model/upgrade-model.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
-
-/** Findings that the verdict follows from. */
-export interface UpgradeFindings {
-  readonly check: Pick<NonNullable<UpgradeReport['check']>, 'passed'> | null;
-  readonly obstacles: readonly UpgradeObstacle[];
-  readonly modes: readonly ModeSection[];
-}
 
 /**
  * Recommends a mode and gives the verdict: the upgrade passes if it can be done, in the time that there is. Each error among the
  * obstacles has one reason, before all others.
  */
 export function judgeUpgrade(
-  { check, obstacles, modes }: UpgradeFindings,
+  {
+    check,
+    obstacles,
+    modes,
+  }: Pick<UpgradeReport, 'obstacles' | 'modes'> & { readonly check: { readonly passed: boolean } | null },
   { maxDowntimeMs }: Pick<UpgradePlan, 'maxDowntimeMs'>,
 ): Pick<UpgradeReport, 'recommendation' | 'verdict'> {
   const recommendation = recommend(modes, maxDowntimeMs);

@@ -9,18 +9,7 @@ import type { PreparedUpgrade } from './prepare-upgrade.ts';
 import { endOf, runSandboxed, runWell, untilAborted } from './sandboxed-programs.ts';
 
 /** An empty cluster of the new version, like the old one, that was started once and shut down. */
-export interface NewCluster {
-  readonly data: string;
-  /** For the command line of its server. */
-  readonly settings: Readonly<Record<string, string>>;
-  readonly initdbMs: number;
-  /** Message of initdb if it could not make a cluster like the old one: this one has its defaults, to see what is installed. */
-  readonly refusal: string | null;
-  readonly facts: NewFacts;
-  /** Libraries that the target preloads and this installation lacks. */
-  readonly missingLibraries: readonly string[];
-  readonly caveats: readonly Caveat[];
-}
+export type NewCluster = Awaited<ReturnType<typeof makeNewCluster>>;
 
 /** Both clusters, stopped, of which each mode gets a copy of its own. */
 export interface Clusters {
@@ -66,10 +55,12 @@ const EXTENSIONS = 'SELECT name::text, default_version AS value FROM pg_availabl
  * @throws SafemigrateError `CLONE` if this installation can make no cluster.
  */
 export async function makeNewCluster(
-  { context, newPrograms, copy: { folder } }: PreparedUpgrade,
+  prepared: PreparedUpgrade,
   old: OldCluster,
   libraries: readonly string[],
-): Promise<NewCluster> {
+) {
+  const { context, newPrograms, copy } = prepared;
+  const { folder } = copy;
   const data = path.join(folder, 'new');
   const words = [path.join(newPrograms.folder, 'initdb'), '-D', data];
   const initdb = await runSandboxed(old.sandbox, [...words, ...initdbOptions(old.facts, newPrograms.major)]);
@@ -89,23 +80,21 @@ export async function makeNewCluster(
   };
   // It starts with its own defaults first, since it may not know all settings of the old one.
   const bare = await serverSettings({ ...original, settings: new Map() }, { ...inPlace, ...shape });
-  const facts = await readNewFacts(context, old, {
-    folder: newPrograms.folder,
-    data,
-    settings: bare.fixed,
-    libraries,
-  });
+  const facts = await readNewFacts(prepared, old, { ...bare.fixed, data_directory: data }, libraries);
   const known = [...original.settings].filter(([name]) => name.includes('.') || facts.settings.has(name));
   const own = await serverSettings({ ...original, settings: new Map(known) }, { ...inPlace, ...shape });
   await addSettings(data, own.file + settingsText(own.fixed));
   return {
     data,
+    // For the command line of its server.
     settings: { ...own.fixed, data_directory: '' },
     initdbMs: initdb.durationMs,
+    // Message of initdb if it could not make a cluster like the old one: this one has its defaults, to see what is installed.
     refusal,
     facts,
+    // Those that the target preloads and this installation lacks.
     missingLibraries: own.missingLibraries,
-    caveats: own.caveats.map((caveat) => ({ ...caveat, path: 'modes' })),
+    caveats: own.caveats.map((caveat): Caveat => ({ ...caveat, path: 'modes' })),
   };
 }
 
@@ -131,27 +120,20 @@ function commonOptions({ superuser }: OldFacts): string[] {
   return ['-U', superuser, '--auth=trust', '--no-sync', '--no-instructions'];
 }
 
-/** An installation with an empty cluster of its own. */
-interface Installed {
-  readonly folder: string;
-  readonly data: string;
-  readonly settings: Readonly<Record<string, string>>;
-  readonly libraries: readonly string[];
-}
-
 interface Named {
   name: string;
   value: string;
 }
 
 async function readNewFacts(
-  context: PreparedUpgrade['context'],
+  { context, newPrograms }: PreparedUpgrade,
   { sandbox, copy, facts }: OldCluster,
-  { folder, data, settings, libraries }: Installed,
+  settings: Readonly<Record<string, string>>,
+  libraries: readonly string[],
 ): Promise<NewFacts> {
   const log = path.join(sandbox.folder, 'new.log');
-  const started = { ...settings, data_directory: data };
-  const server = await startCopied({ ...sandbox, programs: folder, data, log, settings: started });
+  const data = path.join(sandbox.folder, 'new');
+  const server = await startCopied({ ...sandbox, programs: newPrograms.folder, data, log, settings });
   const read = await withSession(
     serverIn(copy.place.socketFolder, facts.superuser, context).enter('postgres'),
     async (session) => ({

@@ -5,8 +5,8 @@ import { SafemigrateError } from '../errors.ts';
 import type { Caveat } from '../model/report.ts';
 import type { PostUpgradeCommand } from '../model/upgrade-model.ts';
 import type { CommandWatch, SeenStatements } from '../observe/command-watch.ts';
-import { allRelations, givenRelations, type RelationTree } from '../observe/relation-names.ts';
-import { compareRelations, type RelationsData, readRelations } from '../observe/relations.ts';
+import { allRelations, givenRelations } from '../observe/relation-names.ts';
+import { compareRelations, readRelations } from '../observe/relations.ts';
 import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { compareTarget } from '../proof/compare-target.ts';
@@ -18,15 +18,10 @@ import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { PreparedUpgrade } from './prepare-upgrade.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
 
-/** Result of the command; null if there is none. */
-export interface PostUpgradeRun {
-  readonly command: PostUpgradeCommand | null;
-  readonly caveats: readonly Caveat[];
-}
-
 /**
  * Runs the command that belongs to the upgrade on the upgraded server, through the proxy, as in a rehearsal.
  * @param context with the new version as the target's.
+ * @returns null as the command if there is none.
  * @throws SafemigrateError `TARGET_CHANGED` if the command connected to the target itself, or if it changed.
  */
 export async function runPostUpgrade(
@@ -36,7 +31,7 @@ export async function runPostUpgrade(
   clone: Clone,
   { command, sandbox, context: target }: PreparedUpgrade,
   schema: SchemaWatch,
-): Promise<PostUpgradeRun> {
+): Promise<{ command: PostUpgradeCommand | null; caveats: readonly Caveat[] }> {
   if (command === null) return { command: null, caveats: [] };
   const setup = { life, plan, context, clone, schema, sandbox };
   const before = await inClone({ clone, context }, readBefore);
@@ -58,12 +53,7 @@ function ofCommand(caveat: Caveat): Caveat {
   return { ...caveat, path: `command.${caveat.path}` };
 }
 
-interface BeforeCommand {
-  readonly tree: RelationTree;
-  readonly relations: RelationsData;
-}
-
-async function readBefore(session: Session): Promise<BeforeCommand> {
+async function readBefore(session: Session) {
   return { tree: await allRelations(session), relations: await readRelations(session) };
 }
 
@@ -71,7 +61,7 @@ async function readBefore(session: Session): Promise<BeforeCommand> {
 async function statementsOf(
   session: Session,
   wire: CommandWatch,
-  { tree, relations }: BeforeCommand,
+  { tree, relations }: Awaited<ReturnType<typeof readBefore>>,
 ): Promise<SeenStatements> {
   const locked = wire.lockedRelations();
   const now = await givenRelations(session, locked);

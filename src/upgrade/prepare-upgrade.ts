@@ -10,16 +10,12 @@ import { locateTarget } from '../database/locate.ts';
 import { comparer } from '../database/same-target.ts';
 import type { Target } from '../database/target.ts';
 import { SafemigrateError } from '../errors.ts';
-import { inPhase } from '../events.ts';
 import type { ClientPrograms } from '../local-server/client-programs.ts';
 import { UPGRADE_MODES } from '../model/upgrade-mode.ts';
-import { claimRun, lostControl } from '../ownership/control-session.ts';
-import { visitOrReopen } from '../ownership/reopen.ts';
 import { newRunId, type RunId } from '../ownership/run-id.ts';
 import { type Environment, readEnvironment } from '../postgres/connection/environment.ts';
-import type { Session } from '../postgres/connection/session.ts';
+import { makeCloneContext, visitFirst } from '../rehearsal/clone-context.ts';
 import { sandboxByDefault } from '../rehearsal/prepare.ts';
-import { otherServers } from '../rehearsal/rehearsal-server.ts';
 import { askTarget, type Given, type Questions, readGiven } from '../rehearsal/requested-checks.ts';
 import type { LocatedCommand } from '../rehearsal/run-on-clone.ts';
 import type { Lifetime } from '../rehearsal/with-scope.ts';
@@ -48,35 +44,24 @@ export interface PreparedUpgrade {
  * @throws SafemigrateError `REFUSED` if this is no upgrade; `SERVER` if programs are missing; `CLONE` if the cluster cannot be copied.
  */
 export async function prepareUpgrade(life: Lifetime, plan: UpgradePlan): Promise<PreparedUpgrade> {
-  const { emit, audit, target: named, command } = plan;
-  const run = newRunId();
+  const { target: named, command } = plan;
   const environment = readEnvironment(command.env, command.folder);
   if (command.argv.length > 0)
     resolveCommand(command.argv, { path: environment.env.PATH ?? '', folder: environment.folder });
   const given = await readGiven(plan.checks, command.folder, null);
-  const { settings, source } = locateTarget(named, environment);
-  const visit = await inPhase(emit, 'connect', () =>
-    visitOrReopen(settings, source, { run, audit, signal: life.stop.signal }, (message) =>
-      emit({ type: 'notice', message }),
-    ),
+  const run = newRunId();
+  return visitFirst(run, locateTarget(named, environment), life.stop, plan, (visit) =>
+    inspectForUpgrade(run, given, environment, visit, life, plan),
   );
-  return inPhase(emit, 'inspect', async () => {
-    try {
-      return await inspectForUpgrade({ run, given, environment }, visit, life, plan);
-    } finally {
-      await visit.session.close();
-    }
-  });
 }
 
-interface Asked {
-  readonly run: RunId;
-  readonly given: Given;
-  readonly environment: Environment;
-}
+/** All databases are copied with the cluster. */
+const DATABASES = 'SELECT datname::text AS name FROM pg_database ORDER BY 1';
 
 async function inspectForUpgrade(
-  { run, given, environment }: Asked,
+  run: RunId,
+  given: Given,
+  environment: Environment,
   { target, session }: Visit,
   life: Lifetime,
   plan: UpgradePlan,
@@ -84,7 +69,9 @@ async function inspectForUpgrade(
   const major = majorOf(target);
   refuseVersions(major, target, plan);
   const newPrograms = await findNewPrograms(plan.to, plan.newBin);
-  const context = await makeContext(run, target, session, life, plan);
+  const made = await makeCloneContext(target, environment, life, plan, run);
+  const databases = await session.query<{ name: string }>(DATABASES);
+  const context = { ...made, options: { ...made.options, databases: databases.map(({ name }) => name) } };
   const assessment = await cluster.assess(context);
   if (!assessment.possible) {
     const hint = `${assessment.enable === undefined ? '' : `What would help: ${assessment.enable}. `}The target was not touched.`;
@@ -130,35 +117,4 @@ function refuseVersions(major: number, { server }: Target, { to, modes }: Upgrad
     throw new SafemigrateError('CONFIGURATION', '--modes names no mode of pg_upgrade.', {
       hint: `They are ${UPGRADE_MODES.join(', ')}. The target was not touched.`,
     });
-}
-
-const DATABASES = 'SELECT datname::text AS name FROM pg_database ORDER BY 1';
-
-async function makeContext(
-  run: RunId,
-  target: Target,
-  session: Session,
-  { scope, stop }: Lifetime,
-  { emit, audit, clone }: UpgradePlan,
-): Promise<CloneContext> {
-  const { signal } = stop;
-  const claim = await claimRun(target, scope, { run, audit, signal });
-  claim.control.onLost((reason) => stop.now(lostControl(reason)));
-  const environment = readEnvironment(process.env, process.cwd());
-  const databases = await session.query<{ name: string }>(DATABASES);
-  return {
-    target,
-    ...claim,
-    emit,
-    signal,
-    audit,
-    ...(await otherServers({ rehearsalUrl: null, source: clone.source }, target, run, environment, {
-      scope,
-      stop,
-      audit,
-    })),
-    // Of the whole cluster.
-    options: { ...clone, databases: databases.map(({ name }) => name) },
-    fail: (reason: SafemigrateError) => stop.now(reason),
-  };
 }

@@ -25,7 +25,7 @@ type Programs = readonly [ClientProgram, ...ClientProgram[]];
 
 /** Finds the new installation, complete. @param folder of --new-bin. @throws SafemigrateError `SERVER` */
 export function findNewPrograms(major: number, folder: string | null): Promise<ClientPrograms> {
-  return findInstallation({ major, programs: NEW, option: '--new-bin' }, folder);
+  return findInstallation(major, NEW, '--new-bin', folder);
 }
 
 /**
@@ -38,27 +38,25 @@ export async function findOldPrograms(
   folder: string | null,
   running: string,
 ): Promise<ClientPrograms> {
-  const wanted = { major, programs: OLD, option: '--old-bin' };
   const complete = folder === null && (await missingIn(running, OLD)).length === 0;
-  return findInstallation(wanted, complete ? running : folder);
+  return findInstallation(major, OLD, '--old-bin', complete ? running : folder);
 }
 
-interface Wanted {
-  readonly major: number;
-  readonly programs: Programs;
-  readonly option: string;
-}
-
-async function findInstallation(wanted: Wanted, folder: string | null): Promise<ClientPrograms> {
-  const { major, programs, option } = wanted;
+async function findInstallation(
+  major: number,
+  programs: Programs,
+  option: string,
+  folder: string | null,
+): Promise<ClientPrograms> {
+  const incomplete = (reason: string) => lacking(major, option, reason);
   if (folder === null) {
     const found = await findClientPrograms({ programs, atLeast: major, atMost: major });
     if (!('reason' in found)) return found;
-    throw incomplete(wanted, `No folder with all of them was found (${listed(programs, { atMost: 20 })})`);
+    throw incomplete(`No folder with all of them was found (${listed(programs, { atMost: 20 })})`);
   }
   const place = await realpath(folder).catch(() => folder);
   const missing = await missingIn(place, programs);
-  if (missing.length > 0) throw incomplete(wanted, `${place} lacks ${listed(missing, { atMost: 20 })}`);
+  if (missing.length > 0) throw incomplete(`${place} lacks ${listed(missing, { atMost: 20 })}`);
   const found = await findClientPrograms({ programs, atLeast: 0 }, { PGBIN: place });
   if ('folder' in found && found.folder === place && found.major === major) return found;
   const other =
@@ -80,7 +78,7 @@ async function missingIn(folder: string, programs: Programs): Promise<string[]> 
   return found.flat();
 }
 
-function incomplete({ major, option }: Wanted, reason: string): SafemigrateError {
+function lacking(major: number, option: string, reason: string): SafemigrateError {
   return new SafemigrateError(
     'SERVER',
     `pg_upgrade needs more programs of PostgreSQL ${major} than this machine has. ${reason}.`,

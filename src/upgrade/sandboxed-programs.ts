@@ -11,13 +11,8 @@ export interface UpgradeSandbox extends WatchedFolder {
 export interface SandboxedRun {
   readonly exitCode: number | null;
   readonly durationMs: number;
-  readonly lines: readonly OutputLine[];
-}
-
-export interface OutputLine {
-  readonly text: string;
-  /** When it was complete, since the start. */
-  readonly atMs: number;
+  /** `atMs`: when the line was complete, since the start. */
+  readonly lines: readonly { readonly text: string; readonly atMs: number }[];
 }
 
 /**
@@ -37,7 +32,7 @@ export async function runSandboxed(
     throw new SafemigrateError('CLONE', `${argv[0]} could not be started: ${messageOf(cause)}.`, { cause });
   });
   const closed = once(program, 'close') as Promise<[number | null]>;
-  const lines: OutputLine[] = [];
+  const lines: SandboxedRun['lines'][number][] = [];
   const note = (text: string) => lines.push({ text, atMs: performance.now() - started });
   for (const stream of [program.stdout, program.stderr]) if (stream) createInterface(stream).on('line', note);
   const [exitCode] = await untilAborted(closed, signal);

@@ -11,7 +11,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import type { Lifetime } from '../rehearsal/with-scope.ts';
 import { askNewVersion, compareUpgradedSchema } from './ask-application.ts';
 import type { Clusters } from './new-cluster.ts';
-import { type RuleRows, readRowsAgain } from './obstacles/find-obstacles.ts';
+import { type RuleRows, readRuleRows } from './obstacles/find-obstacles.ts';
 import { serverIn } from './old-cluster.ts';
 import { runPostUpgrade } from './post-upgrade-command.ts';
 import type { PreparedUpgrade } from './prepare-upgrade.ts';
@@ -108,7 +108,7 @@ async function workOn(
   const { queries, checks, caveats: more } = await askNewVersion(context, own, answers);
   const server = serverIn(copy.place.socketFolder, copy.original.superuser, context);
   const versions = { from: prepared.oldPrograms.major, to: prepared.newPrograms.major };
-  const { rows, caveats: unread } = await readRowsAgain(server, facts, versions);
+  const { rows, caveats: unread } = await readRuleRows(server, facts, versions, true);
   return {
     phases: [...statistics, ...ran],
     command,

@@ -90,13 +90,6 @@ export class RunComparison {
   }
 }
 
-interface SentStatement {
-  readonly session: number;
-  readonly sql: string;
-  /** null if it could not be parsed. */
-  readonly parsed: Pick<ParsedStatement, 'node' | 'role'> | null;
-}
-
 /**
  * Tells at which point of its session each definition stands: by its own shape and that of the definition before it, both
  * without values. The end or the beginning of a transaction is a new start, since a command that is rerun skips what it has

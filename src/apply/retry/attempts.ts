@@ -27,24 +27,16 @@ export interface RetryOptions {
   readonly emit: Emit;
 }
 
-export interface AttemptsResult {
-  /** How the last attempt ended. */
-  readonly command: Command;
-  /** The target after all attempts. */
-  readonly after: InspectedOutcome;
-  readonly attempts: readonly Attempt[];
-  /** Why a command that failed was not run again; null without --retries. */
-  readonly notAgain: string | null;
-}
-
 /** Longer than the pauses of a single statement, since the whole command is rerun. */
 const PAUSES = { firstMs: 1_000, longestMs: 30_000 };
 
 /**
  * Runs the command, and reruns it with exponential backoff if it failed because of a lock and a rerun is safe
  * (retry-eligibility.ts).
+ * @returns the end of the last attempt and the target after all of them; `notAgain` is the reason why a command that failed was not
+ * run again, null without --retries.
  */
-export async function runAttempts(options: RetryOptions): Promise<AttemptsResult> {
+export async function runAttempts(options: RetryOptions) {
   const { retries, signal, proxy, emit } = options;
   const startedAtMs = performance.now();
   const leftMs = () =>
@@ -61,7 +53,7 @@ export async function runAttempts(options: RetryOptions): Promise<AttemptsResult
     const failure = failed ? failureOf(after.evidence, earlier) : null;
     const attempt = attemptOf({ startedAt, exitCode, signal: endedBy, durationMs, failure }, after, earlier);
     attempts.push(attempt);
-    const finish = (notAgain: string | null): AttemptsResult => ({ command, after, attempts, notAgain });
+    const finish = (notAgain: string | null) => ({ command, after, attempts, notAgain });
     if (!mayRerun) return finish(failed && retries > 0 ? usedUp(attempts.length, retries) : null);
     const pauseMs = backoffMs(attempts.length, PAUSES);
     const against =

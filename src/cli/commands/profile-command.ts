@@ -20,12 +20,12 @@ export async function profileCommand(flags: Record<string, unknown>, signal: Abo
   const { out, windowMs, receipt, audit, target = {} } = await gatherOptions(PROFILE_SETTINGS, flags);
   if (out !== undefined) checkWritable(out, 'profile', '--out');
   const located = locateTarget(target, readEnvironment(process.env, process.cwd()));
-  const profile = await takeProfile({
+  const profile = await takeProfile(
     located,
+    windowMs ?? DEFAULT_WINDOW_MS,
+    audit === undefined ? ignore : auditTo(audit),
     signal,
-    windowMs: windowMs ?? DEFAULT_WINDOW_MS,
-    audit: audit === undefined ? ignore : auditTo(audit),
-  });
+  );
   const text = sealedProfile(profile, receipt?.key);
   if (out === undefined) process.stdout.write(text);
   else write(out, text);

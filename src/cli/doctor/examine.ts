@@ -14,8 +14,8 @@ import type { Target } from '../../database/target.ts';
 import { claimRun } from '../../ownership/control-session.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import { readEnvironment } from '../../postgres/connection/environment.ts';
+import { otherServers } from '../../rehearsal/clone-context.ts';
 import { ignore, type RehearsalPlan } from '../../rehearsal/plan.ts';
-import { otherServers } from '../../rehearsal/rehearsal-server.ts';
 import { withScope } from '../../rehearsal/with-scope.ts';
 import { swapObstacles } from '../../swap/preflight.ts';
 
@@ -52,7 +52,7 @@ export async function diagnose(plan: RehearsalPlan): Promise<Diagnosis> {
     const context = {
       target,
       ...claim,
-      ...(await otherServers(clone, target, claim.run, environment, { scope, stop, audit })),
+      ...(await otherServers(clone, target, claim.run, environment, { scope, stop }, audit)),
       options: clone,
       emit: ignore,
       signal,

@@ -109,9 +109,9 @@ async function* restoredText(
   }
 }
 
-/** What the text of a dump tells, as pg_dump writes it; of other SQL it tells little, and nothing wrong. */
+/** Facts in the text of a dump, as pg_dump writes it; of other SQL it tells little, and nothing wrong. */
 export interface DumpText {
-  /** Of the server that was dumped, `15.4`; null where the text does not say. */
+  /** Version of the server that was dumped, `15.4`; null where the text does not say. */
   readonly version: string | null;
   /** Where it connects to by itself (pg_dump --create). */
   readonly database: string | null;
@@ -132,7 +132,7 @@ const END = '-- PostgreSQL database dump complete';
 const COPY = /^COPY .* FROM stdin;$/;
 const COPY_END = '\\.';
 const CONNECT = /^\\connect\s+(?:-\S+\s+)*(.+?)\s*$/;
-/** Of a dump that would make its own database: it goes into one that is there already. */
+/** Lines of a dump that would make its own database: it goes into one that is there already. */
 const ABOUT_DATABASES = /^(?:CREATE|DROP) DATABASE |^\\connect\s/;
 /** psql's guard against text that was smuggled into a dump; it means nothing to the server. */
 const GUARDS = /^\\(?:un)?restrict\s/;
@@ -153,14 +153,8 @@ const ROLES: readonly RegExp[] = [
 ];
 const NOT_ROLES = /^(public|current_user|current_role|session_user|default|none|pg_.*)$/;
 
-export interface DumpLine {
-  readonly text: string;
-  /** A row for COPY, or the end of these. */
-  readonly data: boolean;
-}
-
-/** Lines of text, with those marked that are rows. */
-export async function* withoutRows(lines: AsyncIterable<string>): AsyncGenerator<DumpLine> {
+/** Marks lines that are data: rows for COPY, and the end of these. */
+async function* markRows(lines: AsyncIterable<string>): AsyncGenerator<{ text: string; data: boolean }> {
   let copying = false;
   for await (const text of lines) {
     yield { text, data: copying };
@@ -176,7 +170,7 @@ export async function readDumpText(lines: AsyncIterable<string>): Promise<DumpTe
   };
   let [dump, amongRows] = [false, false];
   const roles = new Set<string>();
-  for await (const { text, data } of withoutRows(lines)) {
+  for await (const { text, data } of markRows(lines)) {
     amongRows = data ? text !== COPY_END : COPY.test(text);
     if (data) continue;
     if (text === BEGINNING) dump = true;
@@ -201,7 +195,7 @@ export async function* linesToRun(
   lines: AsyncIterable<string>,
   options: { readonly major: number; readonly byPsql: boolean },
 ): AsyncGenerator<string> {
-  for await (const { text, data } of withoutRows(lines)) {
+  for await (const { text, data } of markRows(lines)) {
     const dropped =
       !data &&
       (ABOUT_DATABASES.test(text) ||

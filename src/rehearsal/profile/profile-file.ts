@@ -17,14 +17,6 @@ export function sealedProfile(profile: UnsealedProfile, key: string | undefined)
   return `${JSON.stringify({ ...profile, seal: sealOf(profile, key) }, null, 1)}\n`;
 }
 
-/** What --profile names, and what it has to be. */
-export interface ProfileFile {
-  readonly file: string;
-  readonly key: string | null;
-  readonly maxAgeMs: number;
-  readonly now: Date;
-}
-
 /** A profile whose seal and age are proved. */
 export interface ProvenProfile {
   readonly profile: Profile;
@@ -32,7 +24,12 @@ export interface ProvenProfile {
 }
 
 /** Reads a profile, and proves its seal and its age. @throws SafemigrateError `CONFIGURATION` */
-export async function readProfile({ file, key, maxAgeMs, now }: ProfileFile): Promise<ProvenProfile> {
+export async function readProfile(
+  file: string,
+  key: string | null,
+  maxAgeMs: number,
+  now: Date,
+): Promise<ProvenProfile> {
   const profile = await provenProfile(textOfFile(file), file, key ?? undefined);
   const ageMs = now.getTime() - Date.parse(profile.takenAt);
   if (ageMs < -CLOCKS_DIFFER_MS)

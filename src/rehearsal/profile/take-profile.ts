@@ -18,21 +18,13 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import { literalFree } from '../../postgres/sql/literal-free.ts';
 
-export interface ProfileRequest {
-  readonly located: Located;
-  /** Time between the two readings of the statistics; 0: their average alone. */
-  readonly windowMs: number;
-  readonly audit: Audit;
-  readonly signal: AbortSignal;
-}
-
 /** A profile without a signature. */
 export type UnsealedProfile = Omit<Profile, 'seal'>;
 
 const STATEMENT_TIMEOUT_MS = 10_000;
 const LOCK_TIMEOUT_MS = 500;
 
-/** Those that decide how long DDL takes, who waits and which plan is made; no other, because a setting may hold a secret. */
+/** Settings that decide how long DDL takes, who waits and which plan is made; no other, because a setting may hold a secret. */
 const SETTINGS = [
   ...['autovacuum', 'block_size', 'checkpoint_timeout', 'deadlock_timeout', 'default_statistics_target'],
   ...['default_toast_compression', 'full_page_writes', 'hot_standby_feedback'],
@@ -54,14 +46,15 @@ const SETTINGS_SQL =
 /**
  * Reads a production database's sizes, rates and statements: catalogues and statistics alone, over read-only sessions, one after
  * the other, with short time limits. What the role may not read is listed in `unread`.
+ * @param windowMs time between the two readings of the statistics; 0: their average alone.
  * @throws SafemigrateError `CONNECTION`, `SERVER`, `INTERRUPTED`; DatabaseError if the sizes cannot be read
  */
-export async function takeProfile({
-  located,
-  windowMs,
-  audit,
-  signal,
-}: ProfileRequest): Promise<UnsealedProfile> {
+export async function takeProfile(
+  located: Located,
+  windowMs: number,
+  audit: Audit,
+  signal: AbortSignal,
+): Promise<UnsealedProfile> {
   const unread: Profile['unread'] = [];
   const { target, session: visit } = await visitTarget(located.settings, located.source, { audit, signal });
   const open = () =>

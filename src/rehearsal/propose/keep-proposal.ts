@@ -25,7 +25,7 @@ interface Proposal {
   readonly file: string;
   readonly parts: readonly ScriptPart[];
   readonly tolerated: readonly string[];
-  /** Those of the command that have a safer form; null: it is written as plain SQL. */
+  /** Migrations of the command that have a safer form; null: it is written as plain SQL. */
   readonly migrations: readonly ProposedMigration[] | null;
 }
 

@@ -69,12 +69,6 @@ export const PROPOSAL: ExtraRun = {
   },
 };
 
-/** A proposal; `statements` is the script if it is proved. */
-interface Made {
-  readonly section: ProposalSection;
-  readonly statements: readonly string[];
-}
-
 interface Request {
   readonly original: OriginalRun;
   /** Gets each run that was begun: what it did to the target counts, even if the rest fails. */
@@ -82,9 +76,14 @@ interface Request {
   readonly file: string;
 }
 
-async function makeProposal(setup: CloneSetup, prepared: RehearsalContext, request: Request): Promise<Made> {
+/** @returns the section, and the statements of the script if it is proved. */
+async function makeProposal(
+  setup: CloneSetup,
+  prepared: RehearsalContext,
+  request: Request,
+): Promise<{ section: ProposalSection; statements: readonly string[] }> {
   const { original, file } = request;
-  const without = (section: ProposalSection): Made => ({ section, statements: [] });
+  const without = (section: ProposalSection) => ({ section, statements: [] });
   if (original.exitCode !== 0) return without(refused(original, ['the command did not succeed']));
   if (setup.plan.proxy.observe !== 'exact')
     return without(
@@ -127,7 +126,7 @@ async function makeProposal(setup: CloneSetup, prepared: RehearsalContext, reque
 /** Safer forms that fail, and are left out before the rest is tried on another clone: each try costs a clone and a run. */
 const MOST_LEFT_OUT = 3;
 
-/** What blocks others, and is in the script as it was. */
+/** Lists the changes that block others, and stand in the script as they were. */
 function stayingIn(found: readonly Hazard[], all: boolean): ScriptChange[] {
   return found.flatMap(({ statement, code }) => {
     const words = reasonToStay(code, all);

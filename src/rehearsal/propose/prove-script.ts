@@ -25,7 +25,7 @@ import type { CloneRun, CloneSetup, OpenWire } from '../run-on-clone.ts';
 export interface Run extends Pick<AfterCommand, 'observed' | 'seen'> {
   readonly setup: CloneSetup;
   readonly exitCode: number | null;
-  /** What the tables held before it; null if that was not read. */
+  /** Contents of the tables before it; null if that was not read. */
   readonly before: Contents | null;
 }
 
@@ -140,7 +140,7 @@ function hazardReasons(now: readonly Hazard[], found: readonly Hazard[], taken: 
   ];
 }
 
-/** As a session of psql begins. */
+/** Gives a session the settings that one of psql begins with. */
 const OWN_SETTINGS = 'RESET ALL';
 
 /** A run of statements, with the one that failed and its message. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { report } from '../../model/report.ts';
 
-/** What a rehearsal proved, for an apply that comes later and elsewhere. Times are ISO 8601. */
+/** Proof of a rehearsal, for an apply that comes later and elsewhere. Times are ISO 8601. */
 const proved = z.object({
   run: z.string(),
   finishedAt: z.iso.datetime({ offset: true }),

@@ -16,7 +16,7 @@ import { sealObjection, sealOf } from './seal.ts';
 
 export type Receipt = z.infer<typeof receiptShape>;
 
-/** What tells a command and a server from others, beside what the report says. */
+/** Identity of a command and a server, beside what the report says. */
 export interface ReceiptIdentity {
   readonly command: string;
   readonly systemIdentifier: string | null;
@@ -65,7 +65,7 @@ export interface ReceiptRequest extends ReceiptIdentity {
   readonly maxAgeMs: number;
 }
 
-/** Why a receipt does not stand for a rehearsal of this command on this database, as far as is known without its schema. */
+/** Lists why a receipt does not stand for a rehearsal of this command on this database, as far as is known without its schema. */
 export function receiptObjections({ proved: its }: Receipt, asked: ReceiptRequest): string[] {
   const ageMs = asked.now.getTime() - Date.parse(its.finishedAt);
   const reasons: string[] = [];
@@ -96,7 +96,7 @@ export function schemaReason({ proved: { schema } }: Receipt, fingerprint: strin
   );
 }
 
-/** Of the words as reports show them: a password that was changed does not make another command. */
+/** Hashes a command's words as reports show them: a password that was changed does not make another command. */
 export function commandHash(shownWords: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(shownWords)).digest('hex');
 }

@@ -4,7 +4,7 @@ import { plainOf } from '../../postgres/sql/normalize.ts';
 import { likenessHash, shapeHash, shortHash } from '../../postgres/sql/statement-hashes.ts';
 import { statementWithoutSecrets } from '../../postgres/sql/statement-secrets.ts';
 
-/** What a rehearsal has shown of the command's statements, for telling whether the target is sent the same. */
+/** The command's statements as a rehearsal has shown them, for telling whether the target is sent the same. */
 export interface Rehearsed {
   /** In the order in which they began. */
   readonly statements: readonly RehearsedStatement[];
@@ -49,7 +49,7 @@ export function rehearsedOf(statements: readonly Seen[], databases: readonly str
   };
 }
 
-/** Of a statement without its comments and spacing. Its passwords do not count: a report does not have them. */
+/** Hashes a statement without its comments and spacing. Its passwords do not count: a report does not have them. */
 export function textHash(sql: string, databases: readonly string[] = []): string {
   return shortHash(`text ${ofDatabase(plainOf(statementWithoutSecrets(sql)), databases)}`);
 }

@@ -17,33 +17,17 @@ export interface RuleRows {
   readonly caveats: readonly Caveat[];
 }
 
-/** Runs the queries of the rules on the copy of the old cluster, in all databases that can be entered. */
+/**
+ * Runs the queries of the rules in all databases of a server that can be entered.
+ * @param again on the upgraded server: only those whose answer depends on its libraries.
+ */
 export async function readRuleRows(
   server: RunningServer,
   { databases }: OldFacts,
   versions: Pick<UpgradeFacts, 'from' | 'to'>,
+  again = false,
 ): Promise<RuleRows> {
-  return readRows(server, databases, rulesFor(versions));
-}
-
-/** Runs on the upgraded server those queries whose answer depends on its libraries. */
-export async function readRowsAgain(
-  server: RunningServer,
-  { databases }: OldFacts,
-  versions: Pick<UpgradeFacts, 'from' | 'to'>,
-): Promise<RuleRows> {
-  return readRows(
-    server,
-    databases,
-    rulesFor(versions).filter(({ query }) => query?.again),
-  );
-}
-
-async function readRows(
-  server: RunningServer,
-  databases: OldFacts['databases'],
-  rules: readonly ObstacleRule[],
-): Promise<RuleRows> {
+  const rules = rulesFor(versions).filter(({ query }) => !again || query?.again);
   const rows = new Map<string, Found[]>();
   const caveats: Caveat[] = [];
   const ask = async (session: Session, of: 'each database' | 'cluster') => {

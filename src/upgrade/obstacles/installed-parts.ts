@@ -195,14 +195,8 @@ function librariesMissing({ missingLibraries, rows, files, installed }: UpgradeF
   ];
 }
 
-interface LibraryUse {
-  readonly library: string;
-  /** Empty if the function belongs to none. */
-  readonly extension: string;
-  readonly place: string;
-}
-
-function libraryUse(object: string): LibraryUse {
+/** Parts of a row of LIBRARIES; the extension is empty if the function belongs to none. */
+function libraryUse(object: string) {
   const [library = '', extension = '', ...place] = object.split('|');
   return { library, extension, place: place.join('|') };
 }

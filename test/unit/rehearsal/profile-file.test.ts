@@ -12,12 +12,7 @@ const NOW = new Date(Date.parse(content.takenAt) + DAY_MS);
 function read(text: string, more: { key?: string; maxAgeMs?: number; now?: Date } = {}) {
   const file = path.join(temporaryFolder(), 'production.profile.json');
   writeFileSync(file, text);
-  return readProfile({
-    file,
-    key: more.key ?? null,
-    maxAgeMs: more.maxAgeMs ?? 30 * DAY_MS,
-    now: more.now ?? NOW,
-  });
+  return readProfile(file, more.key ?? null, more.maxAgeMs ?? 30 * DAY_MS, more.now ?? NOW);
 }
 
 describe('the file of a profile', () => {
