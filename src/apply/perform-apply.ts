@@ -8,7 +8,7 @@ import type { ApplyPlan } from './apply-plan.ts';
 import { type ApplyResult, objectionToApply, refusedApply, withApply } from './apply-section.ts';
 import { changesSince, compareWithRehearsal } from './compare-with-rehearsal.ts';
 import { enterTarget } from './enter-target.ts';
-import { guardedOnClone } from './guardrails/guarded-on-clone.ts';
+import { guardedOnClone } from './guardrails/guarded-proxy.ts';
 import { runOnTarget } from './run-on-target.ts';
 
 /** How often a target that keeps changing is rehearsed on. */

@@ -1,4 +1,4 @@
-import type { InspectedApply } from '../apply/interrupted-applies.ts';
+import type { InspectedApply } from '../apply/journal.ts';
 import { formatDuration, plural } from '../format.ts';
 import { visible } from '../report/visible.ts';
 

@@ -12,6 +12,7 @@ import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { formatUrl, parseSettings, VARIABLES } from '../postgres/connection/connection-url.ts';
 import { type Environment, readEnvironment } from '../postgres/connection/environment.ts';
+import { withSession } from '../postgres/session-helpers.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
@@ -117,12 +118,8 @@ async function makeDatabase(
 }
 
 async function execute(settings: ConnectionSettings, sql: string, signal: AbortSignal): Promise<void> {
-  const session = await openSession(settings, { purpose: 'restore', statementTimeoutMs: 0, signal });
-  try {
-    await session.query(sql);
-  } finally {
-    await session.close();
-  }
+  const session = openSession(settings, { purpose: 'restore', statementTimeoutMs: 0, signal });
+  await withSession(session, (opened) => opened.query(sql));
 }
 
 /** All connection variables point to the restored database. */

@@ -31,18 +31,19 @@ export type RehearsalSections = Omit<Report, 'version' | 'run' | 'cleanup' | 'ap
   readonly identity: ReceiptIdentity;
 };
 
-/** The findings after all runs. */
-interface AfterAll {
-  readonly target: TargetComparison;
-  readonly loss: DataLoss;
-  readonly uniqueBytes: Awaited<ReturnType<Clone['uniqueBytes']>>;
-}
-
 /** Makes the report's sections of what was found, and judges them. */
 export async function judgeRehearsal(
   { setup: { plan, context, clone }, prepared, ran, after }: FirstRun,
   further: ExtraResults,
-  { target: compared, loss, uniqueBytes }: AfterAll,
+  {
+    target: compared,
+    loss,
+    uniqueBytes,
+  }: {
+    target: TargetComparison;
+    loss: DataLoss;
+    uniqueBytes: Awaited<ReturnType<Clone['uniqueBytes']>>;
+  },
 ): Promise<RehearsalSections> {
   const { observed, seen, checked } = after;
   const { choice, questions, command } = prepared;

@@ -5,32 +5,26 @@ import { makeWorkFolder } from '../local-server/folder-cleaner.ts';
 const OWN_FILE = { flag: 'wx', mode: 0o600 } as const;
 
 /**
- * Writes a file that only its owner may read, whole or not at all. What a kill leaves, its guard or `clean` removes.
+ * Writes a file that only its owner may read, whole or not at all.
  * @param of what it belongs to, for people. @throws Error if there is one already
  */
-export async function writeFileWhole(file: string, text: string, of: string): Promise<void> {
-  const { folder, guard } = await makeWorkFolder(path.dirname(file), 'script', of);
-  try {
-    const draft = path.join(folder, 'draft');
+export function writeFileWhole(file: string, text: string, of: string): Promise<void> {
+  return throughDraft(file, of, async (draft) => {
     await writeFile(draft, text, OWN_FILE);
     await link(draft, file);
-  } finally {
-    await guard.dismiss();
-  }
+  });
 }
 
 /**
- * The same for a folder of files, by their paths in it.
+ * Writes a folder of files in the same way, by their paths in it.
  * @throws Error if there is one already, unless it is empty
  */
-export async function writeFolderWhole(
+export function writeFolderWhole(
   target: string,
   files: ReadonlyMap<string, string>,
   of: string,
 ): Promise<void> {
-  const { folder, guard } = await makeWorkFolder(path.dirname(target), 'script', of);
-  try {
-    const draft = path.join(folder, 'draft');
+  return throughDraft(target, of, async (draft) => {
     await mkdir(draft, { mode: 0o700 });
     for (const [name, text] of files) {
       const file = path.join(draft, name);
@@ -38,6 +32,18 @@ export async function writeFolderWhole(
       await writeFile(file, text, OWN_FILE);
     }
     await rename(draft, target);
+  });
+}
+
+/** Writes a draft beside the target, in a folder that its guard or `clean` removes if this process is killed. */
+async function throughDraft(
+  target: string,
+  of: string,
+  write: (draft: string) => Promise<void>,
+): Promise<void> {
+  const { folder, guard } = await makeWorkFolder(path.dirname(target), 'script', of);
+  try {
+    await write(path.join(folder, 'draft'));
   } finally {
     await guard.dismiss();
   }

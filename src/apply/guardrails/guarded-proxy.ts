@@ -1,3 +1,4 @@
+import { forOwnSessions } from '../../clone/own-sessions.ts';
 import type { CommandLogin } from '../../command/rewrite.ts';
 import type { Target } from '../../database/target.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
@@ -14,7 +15,9 @@ import { withSettings } from '../../postgres/protocol/startup-settings.ts';
 import { endsWithin } from '../../postgres/session-helpers.ts';
 import { shapeHash } from '../../postgres/sql/statement-hashes.ts';
 import type { Gate, Observed, Observer } from '../../proxy/observed.ts';
-import type { Rehearsed, RehearsedStatement } from '../../rehearsal/receipts/rehearsed.ts';
+import { ignore } from '../../rehearsal/plan.ts';
+import { type Rehearsed, type RehearsedStatement, rehearsedOf } from '../../rehearsal/receipts/rehearsed.ts';
+import { type OpenGuarded, openWay } from '../../rehearsal/run-on-clone.ts';
 import type { Scope } from '../../scope.ts';
 import type { Guardrails } from '../apply-settings.ts';
 import { InvalidIndexes } from '../retry/invalid-indexes.ts';
@@ -235,4 +238,43 @@ export class ProgressTracker {
       `statement ${index} of ${this.#of}, ${formatDuration(durationMs)} in the rehearsal: ${this.#events.named(sql)}`,
     );
   }
+}
+
+/**
+ * Makes what opens a command's way to a clone with the guardrails that its apply will have: its timeouts, retries of statements, and the
+ * checks of whom it blocks. The command is run once, whatever --retries says.
+ */
+export function guardedOnClone(guardrails: Guardrails): OpenGuarded {
+  return async (setup, { logins }, { statements, observer }) => {
+    const { plan, context, clone, life } = setup;
+    if (clone.isolation !== 'own-cluster')
+      throw new Error(
+        "guardrails are not tried on a clone in the target's server: they may end other sessions",
+      );
+    const { way, options } = await openWay(setup, logins);
+    const { target, run, audit } = context;
+    const { name } = target.database;
+    const wire = await startGuardedProxy(life.scope, {
+      target: {
+        ...target,
+        settings: forOwnSessions(clone, target),
+        database: { ...target.database, oid: clone.oid },
+      },
+      run,
+      audit,
+      guardrails,
+      observer,
+      redact: plan.redact,
+      listen: plan.proxy.listen,
+      env: null,
+      // The report says what they did, and nothing of it happens on the target.
+      emit: ignore,
+      logins: logins.logins,
+      rehearsed: rehearsedOf(statements, [name, clone.database]),
+      connect: clone.server.open,
+      onClone: options,
+      abort: (reason) => life.stop.now(reason),
+    });
+    return { ...way, wire, happened: () => wire.happened() };
+  };
 }

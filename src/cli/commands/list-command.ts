@@ -1,4 +1,4 @@
-import { type InspectedApply, inspectInterruptedApplies } from '../../apply/interrupted-applies.ts';
+import { type InspectedApply, inspectInterruptedApplies } from '../../apply/journal.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import { folderBytes, type RecordedFolder, recordedFolders } from '../../local-server/recorded-folders.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';

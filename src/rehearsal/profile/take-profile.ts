@@ -87,27 +87,24 @@ export async function takeProfile(
   );
   const traffic = first.traffic && second && trafficBetween(first.traffic, second);
   const { sizes, planner, freeBytes, statements, settings } = first;
+  const note = (what: string, reason: string) => unread.push({ what, reason });
   if (sizes.isLate)
-    unread.push({
-      what: 'relations[].sizeBytes',
-      reason: 'a relation was locked, so that sizes are those at the last VACUUM or ANALYZE',
-    });
+    note(
+      'relations[].sizeBytes',
+      'a relation was locked, so that sizes are those at the last VACUUM or ANALYZE',
+    );
   if (planner && planner.hidden > 0)
-    unread.push({
-      what: 'relations[].planner',
-      reason: `the statistics of ${plural(planner.hidden, 'table')} are hidden from the role: pg_read_all_data would show them`,
-    });
+    note(
+      'relations[].planner',
+      `the statistics of ${plural(planner.hidden, 'table')} are hidden from the role: pg_read_all_data would show them`,
+    );
   if (freeBytes === null)
-    unread.push({
-      what: 'freeBytes',
-      reason:
-        "it is visible only on the server's own machine, to a member of pg_read_all_settings and pg_read_server_files",
-    });
+    note(
+      'freeBytes',
+      "it is visible only on the server's own machine, to a member of pg_read_all_settings and pg_read_server_files",
+    );
   if (traffic && traffic.standbys === null)
-    unread.push({
-      what: 'traffic.standbys',
-      reason: 'the role cannot see them: GRANT pg_read_all_stats to it',
-    });
+    note('traffic.standbys', 'the role cannot see them: GRANT pg_read_all_stats to it');
   return {
     profile: 1,
     takenAt: new Date().toISOString(),

@@ -29,7 +29,7 @@ import { type CloneRun, type CloneSetup, openWire } from '../run-on-clone.ts';
 import { measureUnderLoad } from '../run-under-load.ts';
 import { openSchemaReader } from '../with-scope.ts';
 import { keepProposal, proposedMigrations, withFileNames } from './keep-proposal.ts';
-import { hazardFactsOf, prove, type Run, runScript, type ScriptRun } from './prove-script.ts';
+import { hazardFactsOf, prove, type Run, runScript } from './prove-script.ts';
 
 // The safer form (--propose), in the order of its steps:
 //
@@ -147,7 +147,7 @@ async function tryScript(
   prepared: RehearsalContext,
   { original, runs, file }: Request,
   { script: { parts, changes }, found }: { script: WrittenScript; found: readonly Hazard[] },
-): Promise<{ section: ProposalSection; failure: ScriptRun['failure'] }> {
+): Promise<{ section: ProposalSection; failure: Awaited<ReturnType<typeof runScript>>['failure'] }> {
   const watch = new CloneWatch(second.clone, { ...second.context, schema: second.schema });
   const { context, clone, plan } = second;
   const gate = await watch.before((session) => openGate(context, clone, plan.proxy, session));

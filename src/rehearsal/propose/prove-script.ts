@@ -17,7 +17,7 @@ import { NO_CONTACTS } from '../../proof/new-sessions.ts';
 import { isScripted } from '../../propose/scripted-hazards.ts';
 import { contentsOf } from '../clone-again.ts';
 import type { AfterCommand } from '../extra-run.ts';
-import type { CloneRun, CloneSetup, OpenWire } from '../run-on-clone.ts';
+import type { CloneSetup, OpenWire } from '../run-on-clone.ts';
 
 // Whether the script does what the command did, without the hazards that it is to take away.
 
@@ -27,12 +27,6 @@ export interface Run extends Pick<AfterCommand, 'observed' | 'seen'> {
   readonly exitCode: number | null;
   /** Contents of the tables before it; null if that was not read. */
   readonly before: Contents | null;
-}
-
-export interface Proof extends Pick<ContentsComparison, 'tablesCompared' | 'tablesSkipped'> {
-  /** Why it is none; empty if it is one. */
-  readonly reasons: readonly string[];
-  readonly tolerated: readonly string[];
 }
 
 const ALL = { all: true } as const;
@@ -68,14 +62,18 @@ export function hazardFactsOf(
   return { ...sized.judged, traffic: null };
 }
 
-/** Compares what both left. @param taken the hazards that the script is to take away */
+/**
+ * Compares what both left.
+ * @param taken the hazards that the script is to take away.
+ * @returns the reasons why it is no proof, none if it is one.
+ */
 export async function prove(
   original: Run,
   safer: Run,
   found: readonly Hazard[],
   taken: readonly Hazard[],
   profile: Profile | null,
-): Promise<Proof> {
+) {
   const rows = await compareRows(original, safer);
   const counts = rows.dataDifferences.filter(({ bookkeeping }) => !bookkeeping);
   const { reasons, tolerated } = await tolerable(original, safer, counts);
@@ -143,24 +141,20 @@ function hazardReasons(now: readonly Hazard[], found: readonly Hazard[], taken: 
 /** Gives a session the settings that one of psql begins with. */
 const OWN_SETTINGS = 'RESET ALL';
 
-/** A run of statements, with the one that failed and its message. */
-export interface ScriptRun extends CloneRun {
-  readonly failure: { readonly at: number; readonly message: string } | null;
-}
-
 /** Runs statements in one session through the proxy, which it closes, as a command is run; the first failure ends it. */
 export async function runScript(
   { life: { stop }, context }: CloneSetup,
   statements: readonly string[],
   open: OpenWire,
-): Promise<ScriptRun> {
+) {
   const { wire, accessGate } = open;
   const [route] = wire.routes;
   if (!route) throw new Error('there is no route into the clone');
   const { run, audit } = context;
   const session = await openSession(route.entry, { run, audit, purpose: 'proposal', signal: stop.signal });
   const startedMs = performance.now();
-  let failure: ScriptRun['failure'] = null;
+  // The statement that failed, and its message.
+  let failure: { readonly at: number; readonly message: string } | null = null;
   let at = 0;
   try {
     await session.query(OWN_SETTINGS);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { EndedTransaction } from '../../../src/load/traffic-log.ts';
 import type { Observed, Statement } from '../../../src/proxy/observed.ts';
-import { transactionsInto } from '../../../src/rehearsal/load-command.ts';
+import { transactionsInto } from '../../../src/rehearsal/load-traffic.ts';
 
 const statement = (id: number, transaction: number): Statement => ({
   id,
