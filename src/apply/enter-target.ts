@@ -1,32 +1,22 @@
 import { resolveCommand } from '../command/resolve.ts';
-import { type CommandInput, findLogins, type Logins } from '../command/rewrite.ts';
+import { findLogins } from '../command/rewrite.ts';
 import { inspectTarget } from '../database/inspect.ts';
 import { locateTarget } from '../database/locate.ts';
 import { comparer } from '../database/same-target.ts';
-import type { Target } from '../database/target.ts';
 import { inPhase } from '../events.ts';
 import { lostControl } from '../ownership/control-session.ts';
-import type { RunId } from '../ownership/run-id.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
-import type { Session } from '../postgres/connection/session.ts';
 import { claimOrEnd } from '../rehearsal/clone-context.ts';
 import type { RehearsalPlan } from '../rehearsal/plan.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 
-/** The target of an apply, with a session in it. */
-export interface EnteredTarget {
-  readonly target: Target;
-  readonly run: RunId;
-  readonly logins: Logins;
-  readonly input: CommandInput;
-  /** A session in the target. If it is lost, the run ends. */
-  readonly inside: Session;
-}
+/** The target of an apply, with a session `inside`. If that is lost, the run ends. */
+export type EnteredTarget = Awaited<ReturnType<typeof enterTarget>>;
 
 /** Connects to the target. @throws SafemigrateError what a rehearsal throws if it cannot connect. */
-export async function enterTarget(scope: Scope, stop: Stop, plan: RehearsalPlan): Promise<EnteredTarget> {
+export async function enterTarget(scope: Scope, stop: Stop, plan: RehearsalPlan) {
   const { command, emit, audit } = plan;
   const { signal } = stop;
   const environment = readEnvironment(command.env, command.folder);
