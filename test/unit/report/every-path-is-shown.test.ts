@@ -89,30 +89,37 @@ function parentsOf(
   return (Array.isArray(child) ? child : [child]).flatMap((each) => parentsOf(each, rest));
 }
 
-describe.each(['text', 'html', 'markdown'] as const)('the report as %s', (format) => {
-  const render = RENDERERS[format];
-  const before = BASES.map(render);
-  const areShown = (rows: readonly ReportRow[]) =>
-    BASES.some((base, at) =>
-      Array.from({ length: MOST_CHOICES }).some((_, choice) => {
-        const changed = renderedOtherwise(base, rows, choice, render);
-        return changed !== undefined && changed !== before[at];
-      }),
-    );
-  const entries = [...Object.keys({ ...NOT_SHOWN.all, ...NOT_SHOWN[format] }), ...TO_SHOW[format]];
-  const covers = (entry: string, path: string) => path === entry || path.startsWith(`${entry}.`);
-  const isExcused = ({ path }: ReportRow) => entries.some((entry) => covers(entry, path));
+/** Each path is tried in all reports. */
+const TIMEOUT_MS = 300_000;
 
-  test(`every path of the report is shown as ${format}, or is in NOT_SHOWN with a reason`, () => {
-    const missing = VALUES.filter((row) => !isExcused(row) && !areShown([row])).map(({ path }) => path);
-    expect(missing).toEqual([]);
-  });
+describe.each(['text', 'html', 'markdown'] as const)(
+  'the report as %s',
+  { timeout: TIMEOUT_MS },
+  (format) => {
+    const render = RENDERERS[format];
+    const before = BASES.map(render);
+    const areShown = (rows: readonly ReportRow[]) =>
+      BASES.some((base, at) =>
+        Array.from({ length: MOST_CHOICES }).some((_, choice) => {
+          const changed = renderedOtherwise(base, rows, choice, render);
+          return changed !== undefined && changed !== before[at];
+        }),
+      );
+    const entries = [...Object.keys({ ...NOT_SHOWN.all, ...NOT_SHOWN[format] }), ...TO_SHOW[format]];
+    const covers = (entry: string, path: string) => path === entry || path.startsWith(`${entry}.`);
+    const isExcused = ({ path }: ReportRow) => entries.some((entry) => covers(entry, path));
 
-  test(`what NOT_SHOWN and TO_SHOW name is not shown as ${format}`, () => {
-    const excused = VALUES.filter(isExcused);
-    // All at once, since each by itself takes long.
-    const shown = areShown(excused) ? excused.filter((row) => areShown([row])).map(({ path }) => path) : [];
-    expect(shown).toEqual([]);
-    expect(entries.filter((entry) => !VALUES.some(({ path }) => covers(entry, path)))).toEqual([]);
-  });
-});
+    test(`every path of the report is shown as ${format}, or is in NOT_SHOWN with a reason`, () => {
+      const missing = VALUES.filter((row) => !isExcused(row) && !areShown([row])).map(({ path }) => path);
+      expect(missing).toEqual([]);
+    });
+
+    test(`what NOT_SHOWN and TO_SHOW name is not shown as ${format}`, () => {
+      const excused = VALUES.filter(isExcused);
+      // All at once, since each by itself takes long.
+      const shown = areShown(excused) ? excused.filter((row) => areShown([row])).map(({ path }) => path) : [];
+      expect(shown).toEqual([]);
+      expect(entries.filter((entry) => !VALUES.some(({ path }) => covers(entry, path)))).toEqual([]);
+    });
+  },
+);
