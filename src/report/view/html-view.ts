@@ -1,10 +1,10 @@
 import { formatCount } from '../../format.ts';
 import { cutText, Html, html } from '../html/escape-html.ts';
-import { bar, facts } from '../html/parts-html.ts';
 import {
   type Block,
   type Cell,
   cellParts,
+  type Fact,
   type Item,
   type ItemMark,
   type Note,
@@ -59,7 +59,7 @@ function blockHtml(block: Block): Html {
     case 'items':
       return itemsHtml(block.items);
     case 'facts':
-      return facts(block.facts.map(([label, value]) => [label, phraseHtml(value)] as const));
+      return factsHtml(block.facts);
     case 'table':
       return viewTable(block);
     case 'script':
@@ -77,6 +77,13 @@ function scriptHtml(sql: string): Html {
   return lines <= OPEN_LINES
     ? script
     : html`<details><summary>${formatCount(lines)} lines of SQL</summary>${script}</details>`;
+}
+
+/** Labels and their values in two columns; a value without a label belongs to the one before it. */
+function factsHtml(facts: readonly Fact[]): Html {
+  const row = ([label, value]: Fact) =>
+    html`${label !== '' && html`<dt>${label}</dt>`}<dd>${phraseHtml(value)}</dd>`;
+  return html`<dl class="facts">${facts.map(row)}</dl>`;
 }
 
 function itemsHtml(items: readonly Item[]): Html {
@@ -114,11 +121,13 @@ function viewTable({ columns, rows }: Table): Html {
   return html`<div class="wide"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>${moreHtml(rows.length)}`;
 }
 
+/** Length of the longest bar. */
+const BAR_REM = 6;
 const NUMERIC = html` class="num"`;
 
 function cellHtml(cell: Cell): Html {
   const { text, bars } = cellParts(cell);
-  return html`${bars.map(({ share, before }) => html`${bar(share, 1, before ? 'before' : '')} `)}${phraseHtml(text)}`;
+  return html`${bars.map(({ share, before }) => html`<span class="bar ${before ? 'before' : ''}" style="width:${(share * BAR_REM).toFixed(2)}rem"></span> `)}${phraseHtml(text)}`;
 }
 
 function moreHtml(count: number): Html | undefined {
@@ -127,7 +136,7 @@ function moreHtml(count: number): Html | undefined {
     : html`<p class="dim">and ${formatCount(count - LISTED)} more, see the JSON report</p>`;
 }
 
-export function phraseHtml(phrase: Phrase): Html {
+function phraseHtml(phrase: Phrase): Html {
   return new Html(
     phraseParts(phrase)
       .map((part) => partHtml(part).text)

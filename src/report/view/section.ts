@@ -71,71 +71,61 @@ interface Placed {
   readonly shownIn?: readonly Medium[];
 }
 
-export interface ItemList extends Placed {
-  readonly kind: 'items';
-  readonly items: readonly Item[];
-  /** As many are listed at a terminal. */
-  readonly listed?: number;
-  /** The items, in "and 3 more broken". */
-  readonly more?: string;
-}
-
 /** A label, its value, and where it is shown if not everywhere. Of facts in a row, the first shows a label that they share. */
 export type Fact = readonly [label: string, value: Phrase, shownIn?: readonly Medium[] | undefined];
 /** null: there is no such fact. */
 export type PerhapsFact = Fact | readonly [label: string, value: null | undefined, ...rest: unknown[]];
-
-export interface FactList extends Placed {
-  readonly kind: 'facts';
-  readonly facts: readonly Fact[];
-}
-
-export interface Table extends Placed {
-  readonly kind: 'table';
-  readonly columns: readonly Column[];
-  readonly rows: readonly (readonly Cell[])[];
-  readonly listed?: number;
-  /** The rows, in "and 3 more changes". */
-  readonly more?: string;
-}
 
 export interface Column {
   readonly title: string;
   readonly align?: 'left' | 'right';
 }
 
-/** Bars are drawn where that is possible: `share` is the value's part of the largest one. */
-export type Cell = Phrase | { readonly text: Phrase; readonly bars: readonly Bar[] };
+/**
+ * Text of a cell, and bars that are drawn beside it where that is possible: `share` is the value's part of the largest one. Bars of values to
+ * compare with (`before`) are paler.
+ */
+export type Cell =
+  | Phrase
+  | {
+      readonly text: Phrase;
+      readonly bars: readonly { readonly share: number; readonly before?: boolean }[];
+    };
 
-interface Bar {
-  readonly share: number;
-  /** Paler, for a value to compare with. */
-  readonly before?: boolean;
-}
+export type Block = Placed &
+  (
+    | {
+        readonly kind: 'items';
+        readonly items: readonly Item[];
+        /** As many are listed at a terminal. */
+        readonly listed?: number;
+        /** The items, in "and 3 more broken". */
+        readonly more?: string;
+      }
+    | { readonly kind: 'facts'; readonly facts: readonly Fact[] }
+    | {
+        readonly kind: 'table';
+        readonly columns: readonly Column[];
+        readonly rows: readonly (readonly Cell[])[];
+        readonly listed?: number;
+        /** The rows, in "and 3 more changes". */
+        readonly more?: string;
+      }
+    /** SQL of several lines. */
+    | { readonly kind: 'script'; readonly sql: string; readonly listed?: number }
+    | { readonly kind: 'paragraph'; readonly text: Phrase }
+    /** Content that only a page can show: a figure, or a table that can be sorted. */
+    | { readonly kind: 'drawing'; readonly draw: () => Html }
+  );
 
-/** SQL of several lines. */
-export interface ScriptBlock extends Placed {
-  readonly kind: 'script';
-  readonly sql: string;
-  readonly listed?: number;
-}
+export type ItemList = Extract<Block, { kind: 'items' }>;
+export type FactList = Extract<Block, { kind: 'facts' }>;
+export type Table = Extract<Block, { kind: 'table' }>;
+export type Paragraph = Extract<Block, { kind: 'paragraph' }>;
 
-export interface Paragraph extends Placed {
-  readonly kind: 'paragraph';
-  readonly text: Phrase;
-}
-
-/** Content that only a page can show: a figure, or a table that can be sorted. */
-export interface Drawing extends Placed {
-  readonly kind: 'drawing';
-  readonly draw: () => Html;
-}
-
-export function drawing(draw: () => Html): Drawing {
+export function drawing(draw: () => Html): Block {
   return { kind: 'drawing', draw, shownIn: ['html'] };
 }
-
-export type Block = ItemList | FactList | Table | ScriptBlock | Paragraph | Drawing;
 
 /** A section of a report as data. Renderers know the kinds of blocks, and no section. */
 export interface Section extends Placed {
@@ -220,22 +210,11 @@ function isEmpty(block: Block): boolean {
   }
 }
 
-/** A phrase as text that is still to be escaped. */
-export function plainPhrase(phrase: Phrase): string {
-  const textOf = (part: PhrasePart) => {
-    if (typeof part === 'string') return part;
-    if ('mark' in part) return '→';
-    if ('statement' in part) return `statement ${part.statement}`;
-    return 'code' in part ? part.code : part.text;
-  };
-  return phraseParts(phrase).map(textOf).join('');
-}
-
 export function phraseParts(phrase: Phrase): readonly PhrasePart[] {
   return typeof phrase === 'string' ? [phrase] : phrase;
 }
 
 /** Splits what a cell shows from the bars beside it. */
-export function cellParts(cell: Cell): { readonly text: Phrase; readonly bars: readonly Bar[] } {
+export function cellParts(cell: Cell): Exclude<Cell, Phrase> {
   return typeof cell === 'object' && 'bars' in cell ? cell : { text: cell, bars: [] };
 }

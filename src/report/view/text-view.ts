@@ -1,7 +1,6 @@
 import { formatCount } from '../../format.ts';
-import { andMore, fact, heading, MESSAGE_COLUMNS, messageText } from '../text/parts-text.ts';
 import { flow, layoutTable, marks, plainTextOf, type Span, type TextStyle, tone } from '../text-layout.ts';
-import { visible } from '../visible.ts';
+import { oneLine, visible } from '../visible.ts';
 import { cutToWidth, displayWidth } from '../width.ts';
 import {
   type Block,
@@ -20,6 +19,8 @@ import {
 const LISTED = 8;
 const LISTED_SQL = 20;
 const SQL_COLUMNS = 160;
+/** Longer messages are cut; the JSON report has them in full. */
+const MESSAGE_COLUMNS = 600;
 /** Part of a line that may stand before the last column of a table, which is wrapped within itself. */
 const MOST_BEFORE = 0.7;
 
@@ -42,9 +43,8 @@ function sectionLines(section: Section, style: TextStyle): string[] {
 function titleLines({ title, summary, outcome }: Section, style: TextStyle): string[] {
   const spans = summary === undefined ? [] : spansOf(summary, style);
   if (outcome === undefined) {
-    return spans.length === 0
-      ? heading(style, title)
-      : flow(style, [tone('strong', title.toUpperCase()), '  ', ...spans], 2, ['']);
+    const beside = spans.length === 0 ? [] : ['  ', ...spans];
+    return flow(style, [tone('strong', title.toUpperCase()), ...beside], 2, ['']);
   }
   const { pass, fail } = marks(style);
   const words = title.toUpperCase();
@@ -177,4 +177,21 @@ function spanOf(part: PhrasePart, style: TextStyle): Span {
   // A line end in a name is shown as such.
   if (part.as === 'name') return tone('strong', cutToWidth(part.code, MESSAGE_COLUMNS, marks(style).more));
   return shown(part.code.trim(), SQL_COLUMNS);
+}
+
+/** `  Label    text, wrapped below itself`. */
+function fact(style: TextStyle, label: string, spans: Span[]): string[] {
+  return flow(style, spans, 11, [tone('dim', `  ${label.padEnd(8)} `)]);
+}
+
+/** Puts a message from outside on one line and cuts it. */
+function messageText(style: TextStyle, text: string): string {
+  return cutToWidth(oneLine(text), MESSAGE_COLUMNS, marks(style).more);
+}
+
+/** The last line of a list that was cut; nothing if the list is complete. */
+function andMore(style: TextStyle, missing: number, of = ''): string[] {
+  if (missing <= 0) return [];
+  const words = `${marks(style).more} and ${formatCount(missing)} more${of}, see the JSON report`;
+  return flow(style, [tone('dim', words)], 4, ['  ']);
 }
