@@ -1,5 +1,6 @@
 import { inCi } from '../rehearsal/sizes-caveat.ts';
 import type { TextStyle } from '../report/text-layout.ts';
+import { visible } from '../report/visible.ts';
 
 export interface StyleInput {
   /** The properties of an output stream: only a terminal has `isTTY` and `columns`. */
@@ -41,4 +42,19 @@ function forced(value: string | undefined): boolean | undefined {
 /** The conventions of NO_COLOR and FORCE_COLOR: an empty value is none. */
 function isSet(value: string | undefined): boolean {
   return value !== undefined && value !== '';
+}
+
+/** Columns aligned by their widest cell, two spaces apart; the text ends in a newline. */
+export function textTable(head: string[], rows: string[][]): string {
+  const lines = [head, ...rows.map((row) => row.map(visible))];
+  const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  return lines
+    .map(
+      (line) =>
+        `${line
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('');
 }

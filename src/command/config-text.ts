@@ -7,8 +7,7 @@ import {
 } from '../postgres/connection/connection-text.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
-import { addressEdits, replaced, tlsEdits } from './config-edits.ts';
-import { type Pair, type ReadFile, readPairs } from './config-pairs.ts';
+import { addressEdits, type Pair, type ReadFile, readPairs, replaced, tlsEdits } from './config-pairs.ts';
 import type { Edit } from './mention.ts';
 import { type ConnectionPart, DEFAULT_PORT } from './split-variables.ts';
 import { INSIDE, rewriteText } from './url-mentions.ts';

@@ -1,6 +1,8 @@
 import { readDotenv } from '../database/locate.ts';
 import type { Compare } from '../database/same-target.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import { writeConnectionText } from '../postgres/connection/connection-text.ts';
+import { connectionValues, formatUrl } from '../postgres/connection/connection-url.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
 import {
   type ConfigCopy,
@@ -11,8 +13,6 @@ import {
 } from './config-files.ts';
 import { type Child, effective, labelOf, type Mention, type Undecided, type Variables } from './mention.ts';
 import { findPgVariables, type PgVariables, setPgLogin, setPgVariables } from './pg-variables.ts';
-import { fillPlaceholders, hasPlaceholders, urlOfEntry } from './placeholders.ts';
-import type { Route } from './route.ts';
 import { findSplitVariables } from './split-variables.ts';
 import { findUrls, isSameServer } from './url-mentions.ts';
 
@@ -201,4 +201,63 @@ function definedOnly(env: Environment['env']): Record<string, string> {
   return Object.fromEntries(
     Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined),
   );
+}
+
+/** Not every driver knows sslmode, and none is needed for a proxy that speaks without TLS. */
+export function urlOfEntry(entry: ConnectionSettings): string {
+  return formatUrl(withoutMode(entry));
+}
+
+const PLACEHOLDER = /\{safemigrate:(url|jdbc-url|host|port|user|password|database)\}/g;
+
+/** Tells whether an argument or a variable contains one. */
+export function hasPlaceholders(argv: readonly string[], variables: Variables): boolean {
+  const texts = [...argv, ...Object.values(effective(variables))];
+  return namesConfigFile(texts) || texts.some((text) => text.search(PLACEHOLDER) >= 0);
+}
+
+/** Replaces the user's placeholders, in arguments and variables, by the clone's connection. */
+export function fillPlaceholders(child: Child, variables: Variables, entry: ConnectionSettings): void {
+  const values = placeholderValues(entry);
+  const fill = (text: string) => text.replace(PLACEHOLDER, (_all, name: keyof typeof values) => values[name]);
+  for (const [index, argument] of child.argv.entries()) child.argv[index] = fill(argument);
+  for (const [name, value] of Object.entries({ ...effective(variables), ...child.env })) {
+    const filled = fill(value);
+    if (filled !== value) child.env[name] = filled;
+  }
+}
+
+function placeholderValues(entry: ConnectionSettings) {
+  const [first] = entry.hosts;
+  const jdbc = writeConnectionText({
+    form: 'jdbc',
+    scheme: 'jdbc:postgresql',
+    values: connectionValues(withoutMode(entry)),
+  });
+  return {
+    url: urlOfEntry(entry),
+    'jdbc-url': jdbc,
+    host: first?.host ?? '',
+    port: String(first?.port ?? ''),
+    user: entry.user,
+    password: entry.password ?? '',
+    database: entry.database,
+  };
+}
+
+function withoutMode(entry: ConnectionSettings): ConnectionSettings {
+  return entry.sslmode === 'disable' ? { ...entry, sslmode: 'prefer' } : entry;
+}
+
+/**
+ * A way into the clone for one login of the command (a migration user and an application user are two routes). The command connects to
+ * `entry`, which is forwarded to `upstream`. Without a proxy in between, both are the clone itself.
+ */
+export interface Route {
+  /** The user with which the command logs in; it is not rewritten. */
+  readonly user: string;
+  /** The database's name as the command knows it. */
+  readonly database: string;
+  readonly upstream: ConnectionSettings;
+  readonly entry: ConnectionSettings;
 }

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Server } from 'node:net';
-import { type CommandLogin, planRoutes } from '../command/rewrite.ts';
-import type { Route } from '../command/route.ts';
+import { type CommandLogin, planRoutes, type Route } from '../command/rewrite.ts';
 import type { Emit } from '../events.ts';
 import type { Caveat, DataSection, StatementSection, TransactionSection } from '../model/report.ts';
 import type { StatementFacts } from '../model/statement-actions.ts';

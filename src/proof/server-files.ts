@@ -1,6 +1,6 @@
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { postmasterOf } from '../command/server-process.ts';
+import { postmasterOf } from '../command/process-sockets.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
 /** The configuration files of a server on this machine: path → what changes if it is written. */

@@ -2,8 +2,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { listSockets, nameOfProgram, socketInodes, socketsOf } from '../command/process-sockets.ts';
 import type { ProcessFamily } from '../command/process-tree.ts';
-import { listeningUnixSockets } from '../command/sandbox/unix-sockets.ts';
-import { unixPeers } from '../command/unix-peers.ts';
+import { listeningUnixSockets, unixPeers } from '../command/sandbox/unix-sockets.ts';
 import { ownPorts } from '../postgres/connection/own-backends.ts';
 import type { Session } from '../postgres/connection/session.ts';
 

@@ -1,6 +1,6 @@
 import { once, setMaxListeners } from 'node:events';
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net';
-import type { Route } from '../command/route.ts';
+import type { Route } from '../command/rewrite.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { PieceReader } from '../postgres/protocol/frame-reader.ts';

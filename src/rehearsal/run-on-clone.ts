@@ -2,12 +2,16 @@ import type { ExternalAccessGate } from '../boundary/external-access-gate.ts';
 import type { RehearsalGate } from '../boundary/rehearsal-gate.ts';
 import type { Clone, CloneContext } from '../clone/method.ts';
 import { placeConfigCopies } from '../command/config-files.ts';
-import { type CommandInput, type Logins, type Rewritten, rewriteCommand } from '../command/rewrite.ts';
-import type { Route } from '../command/route.ts';
+import {
+  type CommandInput,
+  type Logins,
+  type Rewritten,
+  type Route,
+  rewriteCommand,
+} from '../command/rewrite.ts';
 import { type CommandResult, hasTerminal, type RunOptions } from '../command/run-command.ts';
 import type { CommandSandbox } from '../command/sandbox/command-sandbox.ts';
-import { keptEnvironment } from '../command/sandbox/restricted-words.ts';
-import { coverWords, restoringWords } from '../command/sandbox/sandbox-words.ts';
+import { coverWords, keptEnvironment, restoringWords } from '../command/sandbox/sandbox-words.ts';
 import { type OpenSandbox, openSandbox } from '../command/sandbox/sandboxed-command.ts';
 import { restrictedWords } from '../command/sandbox/try-sandbox.ts';
 import { inPhase } from '../events.ts';

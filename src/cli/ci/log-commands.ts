@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import type { Report } from '../../model/report.ts';
+import type { Location } from '../../report/sarif.ts';
+import { visible } from '../../report/visible.ts';
 
 /** What GitHub's runner takes for a command: a line that begins with `::`, or has `##[` anywhere. */
 const COMMAND = /^\s*::|##\[/m;
@@ -11,4 +14,33 @@ export function withoutCommands(text: string, env: NodeJS.ProcessEnv = process.e
   if (env.GITHUB_ACTIONS !== 'true' || !COMMAND.test(text)) return text;
   const word = randomUUID();
   return `::stop-commands::${word}\n${text}${text.endsWith('\n') ? '' : '\n'}::${word}::\n`;
+}
+
+/** GitHub shows at most ten of each kind for a step. */
+const EACH = 10;
+
+/**
+ * Writes workflow commands, which GitHub Actions shows beside the run: the verdict's reasons, and the hazards at the lines of
+ * their statements, if these were found.
+ */
+export function annotations({ verdict, hazards }: Report, locations: ReadonlyMap<number, Location>): string {
+  const reasons = verdict.reasons.slice(0, EACH).map((reason) => command('error', 'safemigrate', reason));
+  const found = hazards
+    .filter(({ allowed, severity }) => !allowed && severity !== 'notice')
+    .slice(0, 2 * EACH)
+    .map(({ code, severity, relation, statement, message, evidence }) => {
+      const title = relation === null ? code : `${code} on ${relation}`;
+      const at = statement === null ? undefined : locations.get(statement);
+      return command(severity, title, `${message}. ${evidence}`, at);
+    });
+  return [...reasons, ...found].join('');
+}
+
+/** Escapes line breaks and percent signs, as the runner requires; it takes nothing else in a text for a command. */
+function command(kind: string, title: string, text: string, at?: Location): string {
+  const value = (part: string) =>
+    visible(part).replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
+  const property = (part: string) => value(part).replaceAll(':', '%3A').replaceAll(',', '%2C');
+  const place = at === undefined ? '' : `file=${property(at.file)},line=${at.line},`;
+  return `::${kind} ${place}title=${property(title)}::${value(text)}\n`;
 }

@@ -2,8 +2,7 @@ import { SafemigrateError } from '../../errors.ts';
 import { KNOWN_HAZARDS } from '../../hazards/catalogue.ts';
 import type { HazardTexts } from '../../hazards/hazard-definition.ts';
 import { flow, type TextStyle, tone } from '../../report/text-layout.ts';
-import { styleOf } from '../style.ts';
-import { textTable } from '../text-table.ts';
+import { styleOf, textTable } from '../style.ts';
 
 /** Prints the record of one hazard, or the list of all. @throws SafemigrateError `USAGE` for a code that there is not. */
 export function explainCommand(code: string | undefined): number {

@@ -1,5 +1,5 @@
 import { type InspectedApply, inspectInterruptedApplies } from '../../apply/journal.ts';
-import { formatBytes, formatDuration } from '../../format.ts';
+import { formatBytes, formatDuration, plural } from '../../format.ts';
 import { folderBytes, type RecordedFolder, recordedFolders } from '../../local-server/recorded-folders.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import { type ExternalClone, externalClones } from '../../ownership/external-clones.ts';
@@ -7,10 +7,10 @@ import { type OwnedDatabase, ownedDatabases } from '../../ownership/owned.ts';
 import { whoMayWait } from '../../ownership/reopen.ts';
 import { startOf } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
-import { interruptedAppliesText } from '../interrupted-applies-text.ts';
+import { visible } from '../../report/visible.ts';
 import { LIST_SETTINGS } from '../options/subcommand-table.ts';
 import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';
-import { textTable } from '../text-table.ts';
+import { textTable } from '../style.ts';
 
 /**
  * Shows what safemigrate made on this machine, and if a target is named, on its server. Changes nothing. The machine's part is
@@ -196,4 +196,50 @@ function timeLeft(keepUntil: string | undefined): string {
   return leftMs > 0
     ? `, to be kept for another ${formatDuration(leftMs)}`
     : ' whose time is over: `safemigrate clean --originals` drops it';
+}
+
+const LISTED = 5;
+const COLUMNS = 100;
+
+/** Describes the applies that are running or were killed, and what their targets have. */
+export function interruptedAppliesText(applies: readonly InspectedApply[]): string {
+  if (applies.length === 0) return '';
+  return `Applies:\n${applies.map(one).join('')}`;
+}
+
+function one({ head, state, schema, committed, open }: InspectedApply): string {
+  const ago = formatDuration(Math.max(0, Date.now() - Date.parse(head.startedAt)));
+  const { database, host, port } = head.target;
+  const what = `${head.run} to ${database} on ${host}:${port}, started ${ago} ago`;
+  if (schema === null) return `  ${what}: running\n`;
+  const doubt = state === 'unknown' ? ' (or is running where this machine cannot check)' : '';
+  return [
+    `  ${what}: was killed${doubt}. A person must check the target.\n`,
+    `    ${stateOf(schema)}\n`,
+    ...texts('committed', committed),
+    ...texts('in transactions that had not ended: rolled back, or committed by the last one', open),
+  ].join('');
+}
+
+function stateOf(schema: NonNullable<InspectedApply['schema']>): string {
+  switch (schema) {
+    case 'as before':
+      return 'The schema is as it was before the command.';
+    case 'as rehearsed':
+      return 'The schema is the result of the rehearsal.';
+    case 'otherwise':
+      return 'The schema is neither the one before the command nor the result of the rehearsal.';
+    default:
+      return `The schema was not read: ${schema.unread}.`;
+  }
+}
+
+function texts(title: string, list: readonly string[]): string[] {
+  if (list.length === 0) return [];
+  const more = list.length > LISTED ? [`      and ${list.length - LISTED} before them\n`] : [];
+  return [
+    `    ${plural(list.length, 'statement')} ${title}:\n`,
+    ...more,
+    ...list.slice(-LISTED).map((sql) => `      ${visible(sql.replace(/\s+/g, ' ')).slice(0, COLUMNS)}\n`),
+  ];
 }

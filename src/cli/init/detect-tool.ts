@@ -33,3 +33,65 @@ function fromTop(name: string, tool: FoundTool, home: string): DetectedTool {
   const evidence = home === '' ? tool.evidence : `${tool.evidence}, in ${home}`;
   return { name, evidence, command: entered, urlEnv, needsUrl, isLibrary, folder };
 }
+
+/** A service that a wrapper around a migration command asks for secrets. */
+interface OutsideService {
+  /** Its words in a script. */
+  readonly called: RegExp;
+  /** Its addresses where they are the same for everybody. */
+  readonly places?: readonly string[];
+  /** The words to advise where they are not. */
+  readonly advice?: string;
+}
+
+const SERVICES: readonly OutsideService[] = [
+  { called: /\bdoppler\s+run\b/, places: ['api.doppler.com:443'] },
+  { called: /\binfisical\s+run\b/, places: ['app.infisical.com:443'] },
+  {
+    called: /\bop\s+(run|inject|read)\b/,
+    advice: "1Password: your account's host, as my.1password.com:443",
+  },
+  {
+    called: /\bvault\s+(kv|read|agent)\b/,
+    advice: 'Vault: host and port of VAULT_ADDR, as vault.example:8200',
+  },
+  {
+    called: /\baws\s+(secretsmanager|ssm|rds)\b|\baws-vault\s+exec\b|\bchamber\s+exec\b/,
+    advice: 'AWS: the host of its service in your region, as secretsmanager.eu-central-1.amazonaws.com:443',
+  },
+  {
+    called: /\bgcloud\s+(secrets|sql|auth)\b/,
+    places: ['secretmanager.googleapis.com:443', 'oauth2.googleapis.com:443'],
+  },
+];
+
+/** Finds what the project's command reaches besides the database, as far as its scripts show that, for the sandbox to let through. */
+export function outsideServices(
+  { command }: Pick<DetectedTool, 'command'>,
+  project: ProjectFiles,
+): { readonly places: readonly string[]; readonly notes: readonly string[] } {
+  const texts = [command, ...migrationScripts(project)].join('\n');
+  const found = SERVICES.filter(({ called }) => called.test(texts));
+  const notes = found.flatMap(({ advice }) =>
+    advice === undefined ? [] : [`Add to permit in the configuration, for ${advice}.`],
+  );
+  return { places: found.flatMap(({ places = [] }) => places), notes };
+}
+
+/** Scripts of package.json and of the files that wrap a migration; all of them, since one calls another. */
+function migrationScripts(project: ProjectFiles): string[] {
+  return [
+    ...packageScripts(project.text('package.json')),
+    project.text('migrate.sh'),
+    project.text('Makefile'),
+  ];
+}
+
+function packageScripts(text: string): string[] {
+  try {
+    const { scripts = {} } = JSON.parse(text || '{}') as { scripts?: Record<string, unknown> };
+    return Object.values(scripts).map(String);
+  } catch {
+    return [];
+  }
+}

@@ -1,6 +1,5 @@
-import type { DetectedTool } from './detect-tool.ts';
+import { type DetectedTool, outsideServices } from './detect-tool.ts';
 import { managerOf } from './node-tools.ts';
-import { outsideServices } from './outside-services.ts';
 import type { ProjectFiles } from './project-files.ts';
 
 /** A file to write, from the top of the project. */

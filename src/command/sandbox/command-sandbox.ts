@@ -2,10 +2,8 @@ import { SafemigrateError } from '../../errors.ts';
 import type { CommandIsolation } from '../../model/report.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { socketInodes } from '../process-sockets.ts';
-import { postmasterOf } from '../server-process.ts';
+import { postmasterOf, socketInodes } from '../process-sockets.ts';
 import { type AllowedPlaces, allowedPlaceText } from './allowed-places.ts';
-import type { SandboxMode } from './sandbox-mode.ts';
 import { coverWords } from './sandbox-words.ts';
 import { refuseTarget } from './target-addresses.ts';
 import { type Sandboxing, type SandboxWay, sandboxWords, trialFailure, trySandbox } from './try-sandbox.ts';
@@ -142,3 +140,6 @@ export function describeIsolation(sandbox: CommandSandbox): CommandIsolation {
     }
   }
 }
+
+/** `auto`: the strictest way that works here. `required`: the whole sandbox, or no run. `off`: the command is watched. */
+export type SandboxMode = 'auto' | 'required' | 'off';

@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net';
-import { A_RECORD, type NameQuestion } from './name-messages.ts';
+import { A_RECORD, type NameQuestion } from './name-server.ts';
 
 // Inside the sandbox nothing outside can be reached. What the command tries to reach is recorded here: a name gets an address of the
 // loopback device, at which the usual ports listen for as long as somebody may connect, and so do the ports of this machine. A
@@ -105,7 +105,7 @@ export class RefusedPlaces {
     socket.unref();
     socket.on('error', () => socket.destroy());
     record({ type: 'connected', host, port });
-    const { closeWithWords } = await import('./close-with-words.ts');
+    const { closeWithWords } = await import('./first-bytes.ts');
     closeWithWords(socket, { host, port }, () => record({ type: 'spoke-postgres', host, port }));
   }
 }

@@ -4,8 +4,14 @@ import { promisify } from 'node:util';
 import { messageOf } from '../../errors.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 import type { AllowedPlaces } from './allowed-places.ts';
-import { landlockWords, type Restriction, sandboxExecWords } from './restricted-words.ts';
-import { bubblewrapWords, type SandboxParts, unshareWords } from './sandbox-words.ts';
+import {
+  bubblewrapWords,
+  landlockWords,
+  type Restriction,
+  type SandboxParts,
+  sandboxExecWords,
+  unshareWords,
+} from './sandbox-words.ts';
 import { pathsToCover, socketPathsOf } from './unix-sockets.ts';
 
 const execute = promisify(execFile);

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { findLogins, planRoutes, rewriteCommand } from '../../../src/command/rewrite.ts';
-import type { Route } from '../../../src/command/route.ts';
+import { findLogins, planRoutes, type Route, rewriteCommand } from '../../../src/command/rewrite.ts';
 import { type Compare, compareByText } from '../../../src/database/same-target.ts';
 import type { ConnectionSettings } from '../../../src/postgres/connection/connection-settings.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseUnixPeers } from '../../../src/command/unix-peers.ts';
+import { parseUnixPeers } from '../../../src/command/sandbox/unix-sockets.ts';
 
 test('each end of a Unix socket gets the inode of the other, and the path that it connected to', () => {
   const text = `u_str ESTAB 0      0                  * 4786760            * 0

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { keptEnvironment } from '../../../src/command/sandbox/restricted-words.ts';
+import { keptEnvironment } from '../../../src/command/sandbox/sandbox-words.ts';
 import { leadsToClone } from '../../../src/command/sandbox/unnamed-target.ts';
 import { isolationText, watchedWords } from '../../../src/report/isolation-phrases.ts';
 import { sampleReports } from '../../helpers/reports.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nameAnswer, readNameQuestion } from '../../../../src/command/sandbox/name-messages.ts';
+import { nameAnswer, readNameQuestion } from '../../../../src/command/sandbox/name-server.ts';
 
 const A = 1;
 const AAAA = 28;
