@@ -4,10 +4,11 @@ import type { Audit } from '../postgres/connection/audit.ts';
 import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 
 /**
- * Makes an audit that writes one JSON object a line, without passwords. It opens the file at once, so that a wrong path is found before
+ * Makes an audit that writes one JSON object a line, without passwords; without a file, nothing. It opens the file at once, so that a wrong path is found before
  * anything is sent. @throws SafemigrateError `CONFIGURATION` if the file cannot be written
  */
-export function auditTo(file: string): Audit {
+export function auditTo(file: string | undefined): Audit {
+  if (file === undefined) return () => {};
   const append = (text: string) => {
     try {
       appendFileSync(file, text, { mode: 0o600 });

@@ -42,7 +42,7 @@ export async function confirmApply(
 ): Promise<boolean> {
   if (yes) return true;
   display.finish();
-  const style = styleOf({ stream: process.stderr, env: process.env });
+  const style = styleOf(process.stderr);
   process.stderr.write(
     withoutCommands(`\n${await render(await forReader(report, 'text', redact), 'text', style)}`),
   );

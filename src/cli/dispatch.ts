@@ -1,4 +1,6 @@
+import type { ManualOrder } from '../apply/guardrails/control.ts';
 import { SafemigrateError } from '../errors.ts';
+import type { RunMode } from '../settings.ts';
 import { EXIT, exitCodeOfError } from './exit-codes.ts';
 import { printError, printUnforeseen } from './print.ts';
 import { type ParsedArguments, readWords } from './program.ts';
@@ -10,7 +12,7 @@ export async function dispatch(words: SplitArguments): Promise<number> {
   const signals = new SignalWatch();
   try {
     const asked = readWords(words.own, words.command !== undefined);
-    return asked === 'shown' ? 0 : await run(asked, words, signals);
+    return asked === 'shown' ? 0 : await COMMANDS[asked.action](asked, signals, words.command ?? []);
   } catch (error) {
     if (!(error instanceof SafemigrateError)) {
       printUnforeseen(error);
@@ -23,76 +25,58 @@ export async function dispatch(words: SplitArguments): Promise<number> {
   }
 }
 
-async function run(asked: ParsedArguments, words: SplitArguments, signals: SignalWatch): Promise<number> {
-  switch (asked.action) {
-    case 'rehearse':
-    case 'apply':
-    case 'swap': {
-      if (words.command === undefined || words.command.length === 0) throw noCommand(asked.action);
-      const { rehearseCommand } = await import('./commands/run-command-line.ts');
-      return rehearseCommand(asked.action, asked.values, words.command, signals);
-    }
-    case 'init': {
-      const { initCommand } = await import('./commands/init-command.ts');
-      return initCommand(asked.values);
-    }
-    case 'doctor': {
-      const { doctorCommand } = await import('./commands/doctor-command.ts');
-      return doctorCommand(asked.values, signals.abort);
-    }
-    case 'list': {
-      const { listCommand } = await import('./commands/list-command.ts');
-      return listCommand(asked.values, signals.abort);
-    }
-    case 'clean': {
-      const { cleanCommand } = await import('./commands/clean-command.ts');
-      return cleanCommand(asked.values, signals.abort);
-    }
-    case 'clone': {
-      const { cloneCommand } = await import('./commands/clone-command.ts');
-      return cloneCommand(asked.values, signals.abort);
-    }
-    case 'reset': {
-      const { resetCommand } = await import('./commands/clone-command.ts');
-      return resetCommand(asked.subject, signals.abort);
-    }
-    case 'rollback': {
-      const { rollbackCommand } = await import('./commands/rollback-command.ts');
-      return rollbackCommand(asked.values, asked.subject, signals.abort);
-    }
-    case 'pause':
-    case 'resume':
-    case 'abort': {
-      const { orderCommand } = await import('./commands/orders.ts');
-      return orderCommand(asked.action, asked.subject);
-    }
-    case 'show': {
-      const { showCommand } = await import('./commands/show-command.ts');
-      return showCommand(asked.values, asked.subject);
-    }
-    case 'comment': {
-      const { commentCommand } = await import('./commands/comment-command.ts');
-      return commentCommand(asked.subject, asked.values);
-    }
-    case 'completion': {
-      const { completionCommand } = await import('./commands/completion-command.ts');
-      return completionCommand(asked.subject);
-    }
-    case 'profile': {
-      const { profileCommand } = await import('./commands/profile-command.ts');
-      return profileCommand(asked.values, signals.abort);
-    }
-    case 'upgrade': {
-      const { upgradeCommand } = await import('./commands/upgrade-command.ts');
-      return upgradeCommand(asked.values, words.command ?? [], signals);
-    }
-    case 'explain': {
-      const { explainCommand } = await import('./commands/explain-command.ts');
-      return explainCommand(asked.subject);
-    }
-    case 'demo': {
-      const { demoCommand } = await import('./commands/demo-command.ts');
-      return demoCommand(asked.values, signals);
-    }
-  }
+type Run = (
+  asked: Pick<ParsedArguments, 'values' | 'subject'>,
+  signals: SignalWatch,
+  command: readonly string[],
+) => number | Promise<number>;
+
+/** Runs a mode: every one begins with a rehearsal of the command. */
+function inMode(mode: RunMode): Run {
+  return async ({ values }, signals, command) => {
+    if (command.length === 0) throw noCommand(mode);
+    const { rehearseCommand } = await import('./commands/run-command-line.ts');
+    return rehearseCommand(mode, values, command, signals);
+  };
 }
+
+/** Makes the order to a running apply. */
+function toApply(order: ManualOrder): Run {
+  return async ({ subject }) => (await import('./commands/orders.ts')).orderCommand(order, subject);
+}
+
+/** The function of each word on the command line. Its code is loaded when it is asked for. */
+const COMMANDS: Readonly<Record<ParsedArguments['action'], Run>> = {
+  rehearse: inMode('rehearse'),
+  apply: inMode('apply'),
+  swap: inMode('swap'),
+  init: async ({ values }) => (await import('./commands/init-command.ts')).initCommand(values),
+  doctor: async ({ values }, { abort }) =>
+    (await import('./commands/doctor-command.ts')).doctorCommand(values, abort),
+  list: async ({ values }, { abort }) =>
+    (await import('./commands/list-command.ts')).listCommand(values, abort),
+  clean: async ({ values }, { abort }) =>
+    (await import('./commands/clean-command.ts')).cleanCommand(values, abort),
+  clone: async ({ values }, { abort }) =>
+    (await import('./commands/clone-command.ts')).cloneCommand(values, abort),
+  reset: async ({ subject }, { abort }) =>
+    (await import('./commands/clone-command.ts')).resetCommand(subject, abort),
+  rollback: async ({ values, subject }, { abort }) =>
+    (await import('./commands/rollback-command.ts')).rollbackCommand(values, subject, abort),
+  pause: toApply('pause'),
+  resume: toApply('resume'),
+  abort: toApply('abort'),
+  show: async ({ values, subject }) =>
+    (await import('./commands/show-command.ts')).showCommand(values, subject),
+  comment: async ({ values, subject }) =>
+    (await import('./commands/comment-command.ts')).commentCommand(subject, values),
+  completion: async ({ subject }) =>
+    (await import('./commands/completion-command.ts')).completionCommand(subject),
+  profile: async ({ values }, { abort }) =>
+    (await import('./commands/profile-command.ts')).profileCommand(values, abort),
+  upgrade: async ({ values }, signals, command) =>
+    (await import('./commands/upgrade-command.ts')).upgradeCommand(values, command, signals),
+  explain: async ({ subject }) => (await import('./commands/explain-command.ts')).explainCommand(subject),
+  demo: async ({ values }, signals) =>
+    (await import('./commands/demo-command.ts')).demoCommand(values, signals),
+};

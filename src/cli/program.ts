@@ -2,11 +2,29 @@ import { Command, CommanderError, Option } from 'commander';
 import { SafemigrateError } from '../errors.ts';
 import { toolVersion } from '../package.ts';
 import { describeSetting, GROUPS, type Group, type RunMode, type SettingTree } from '../settings.ts';
-import { COMMAND_USAGE, DESCRIPTION, NOTES, USAGE } from './help-text.ts';
 import { attributeOf, type Flag, flagsIn, sharing, unknownFlagHint } from './options/flags.ts';
 import { MODE_SETTINGS } from './options/run-table.ts';
 import { type SubcommandName, subcommands } from './options/subcommand-table.ts';
 import { strayWords } from './split-arguments.ts';
+
+// The parts of `--help` that the table of options does not give, in lines of 78 columns.
+
+const COMMAND_USAGE = '[options] -- <command> [args...]';
+const USAGE = `[apply | swap] ${COMMAND_USAGE}\n       safemigrate <subcommand> [options]`;
+
+const DESCRIPTION = `Rehearses a PostgreSQL migration command on a full-size clone of the target,
+and reports what it would do. Only "apply" and "swap" change the target.
+
+Examples:
+  safemigrate -- npx prisma migrate deploy         rehearse, change nothing
+  safemigrate apply -- npx prisma migrate deploy   rehearse, ask, then run it
+  safemigrate swap -- npx prisma migrate deploy    migrate a clone, swap it in`;
+
+const NOTES = `
+All options: safemigrate --help all; of a subcommand: safemigrate apply --help.
+Without --url the target is $DATABASE_URL, else the PG* variables, else ./.env.
+Exit codes: 0 passed, 1 did not pass, 2 wrong usage, 3 could not rehearse,
+4 apply or swap refused or undone, 5 target changed: look at it, 128+n signal`;
 
 /** Columns for the names in a list below the options. */
 const TERM_WIDTH = 28;

@@ -1,9 +1,9 @@
-import type { Emit, Phase, RunEvent } from '../events.ts';
+import type { Phase, RunEvent } from '../events.ts';
 import { formatBytes, formatCount, formatDuration } from '../format.ts';
 import { visible } from '../report/visible.ts';
 import { cutToWidth } from '../report/width.ts';
 import { withoutCommands } from './ci/log-commands.ts';
-import type { TerminalStyle } from './style.ts';
+import { styleOf, type TerminalStyle } from './style.ts';
 
 /**
  * Turns a run's events into lines on a stream.
@@ -12,11 +12,7 @@ import type { TerminalStyle } from './style.ts';
  * erased before anything else is written. While the command runs there is none: the terminal is the command's.
  * Elsewhere, and for good, stay one line for each phase that took noticeably long, and every notice.
  */
-export interface ProgressDisplay {
-  readonly emit: Emit;
-  /** Erases the live line; call it before anything else writes to the terminal, and at the end of the run. */
-  finish(): void;
-}
+export type ProgressDisplay = ReturnType<typeof progress>;
 
 const NOTICEABLE_MS = 500;
 const REDRAW_MS = 100;
@@ -57,9 +53,9 @@ interface Running {
 }
 
 export function progress(
-  stream: { write(text: string): unknown; readonly columns?: number },
-  style: TerminalStyle,
-): ProgressDisplay {
+  stream: Parameters<typeof styleOf>[0] & { write(text: string): unknown },
+  style = styleOf(stream),
+) {
   const running: Running[] = [];
   let timer: NodeJS.Timeout | undefined;
   let drawn = false;
@@ -112,6 +108,7 @@ export function progress(
     watch();
   }
 
+  /** Erases the live line; call it before anything else writes to the terminal, and at the end of the run. */
   function finish(): void {
     running.length = 0;
     watch();

@@ -103,7 +103,7 @@ export async function writeReport(report: Report, options: PublishOptions, termi
       appendFileSync(summary, await renderPlain(await forFormat('markdown'), 'markdown', locations)),
     );
   if (options.format) {
-    const style = styleOf({ stream: process.stdout, env });
+    const style = styleOf(process.stdout, env);
     const rendered = await render(await forFormat(options.format), options.format, {
       ...style,
       verbose: options.verbose ?? false,
@@ -111,7 +111,7 @@ export async function writeReport(report: Report, options: PublishOptions, termi
     // Only a person reads text; other formats are for programs, byte by byte.
     process.stdout.write(options.format === 'text' ? withoutCommands(rendered) : rendered);
   } else {
-    const style = styleOf({ stream: terminal, env });
+    const style = styleOf(terminal, env);
     const text = await render(await forFormat('text'), 'text', {
       ...style,
       verbose: options.verbose ?? false,

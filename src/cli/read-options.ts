@@ -5,13 +5,7 @@ import { nameHost } from '../postgres/connection/connection-failures.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
 import { REHEARSAL_SETTINGS } from '../rehearsal/rehearsal-settings.ts';
 import { type OptionsOf, type RunMode, type SettingTree, settingsIn } from '../settings.ts';
-import {
-  type ConfigOptions,
-  configProgram,
-  configSource,
-  environmentSource,
-  flagSource,
-} from './options/config.ts';
+import { configProgram, configSource, environmentSource, flagSource } from './options/config.ts';
 import { readValues } from './options/read-values.ts';
 import { MODE_SETTINGS, RUN_SETTINGS, type RunValues } from './options/run-table.ts';
 import { subcommands } from './options/subcommand-table.ts';
@@ -23,12 +17,12 @@ import { subcommands } from './options/subcommand-table.ts';
 export async function gatherOptions<T extends SettingTree>(
   tree: T,
   flags: Record<string, unknown>,
-  options: ConfigOptions = { executes: false },
+  executes = false,
 ): Promise<OptionsOf<T>> {
   const folder = process.cwd();
-  const config = await configSource(folder, options);
+  const config = await configSource(folder, executes);
   const program =
-    options.executes || !settingsIn(tree).includes(REHEARSAL_SETTINGS.target.urlEnv)
+    executes || !settingsIn(tree).includes(REHEARSAL_SETTINGS.target.urlEnv)
       ? undefined
       : configProgram(folder);
   if (program !== undefined)
@@ -45,7 +39,7 @@ export async function gatherOptions<T extends SettingTree>(
 
 /** Reads the options of a run. @throws SafemigrateError `CONFIGURATION` */
 export function gatherRunOptions(flags: Record<string, unknown>, mode: RunMode): Promise<RunValues> {
-  return gatherOptions(MODE_SETTINGS[mode], flags, { executes: true });
+  return gatherOptions(MODE_SETTINGS[mode], flags, true);
 }
 
 /** Names the server that a subcommand works on, and the setting that it comes from. */

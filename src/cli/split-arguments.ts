@@ -1,15 +1,13 @@
 import { SafemigrateError } from '../errors.ts';
 import type { RunMode } from '../settings.ts';
 
-export interface SplitArguments {
-  /** The words before the first `--`. */
-  readonly own: string[];
-  /** The words after it, whatever they are; undefined if there is no `--`. */
-  readonly command: string[] | undefined;
-}
+export type SplitArguments = ReturnType<typeof splitWords>;
 
-/** Splits argv before a parser sees it: `safemigrate -- clean` runs a program named clean. */
-export function splitWords(argv: readonly string[]): SplitArguments {
+/**
+ * Splits argv before a parser sees it: `safemigrate -- clean` runs a program named clean.
+ * @returns the words before the first `--`, and those after it, whatever they are: undefined if there is no `--`.
+ */
+export function splitWords(argv: readonly string[]): { own: string[]; command: string[] | undefined } {
   const dashes = argv.indexOf('--');
   if (dashes === -1) return { own: [...argv], command: undefined };
   return { own: argv.slice(0, dashes), command: argv.slice(dashes + 1) };

@@ -2,12 +2,6 @@ import { inCi } from '../rehearsal/sizes-caveat.ts';
 import type { TextStyle } from '../report/text-layout.ts';
 import { visible } from '../report/visible.ts';
 
-export interface StyleInput {
-  /** The properties of an output stream: only a terminal has `isTTY` and `columns`. */
-  readonly stream: { readonly isTTY?: boolean; readonly columns?: number };
-  readonly env: Readonly<Record<string, string | undefined>>;
-}
-
 export interface TerminalStyle extends TextStyle {
   /** Lines may be rewritten in place: a person is watching a real terminal. */
   readonly interactive: boolean;
@@ -18,8 +12,14 @@ const DEFAULT_COLUMNS = 80;
 const MAX_COLUMNS = 100;
 const MIN_COLUMNS = 20;
 
-/** Decides how to write to this stream: FORCE_COLOR outranks NO_COLOR, and both outrank the kind of the terminal. */
-export function styleOf({ stream, env }: StyleInput): TerminalStyle {
+/**
+ * Decides how to write to this stream: FORCE_COLOR outranks NO_COLOR, and both outrank the kind of the terminal.
+ * @param stream only a terminal has `isTTY` and `columns`.
+ */
+export function styleOf(
+  stream: { readonly isTTY?: boolean; readonly columns?: number },
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): TerminalStyle {
   const terminal = stream.isTTY === true && env.TERM !== 'dumb';
   return {
     columns: columnsOf(stream.columns),

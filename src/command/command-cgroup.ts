@@ -4,15 +4,10 @@ import path from 'node:path';
 import { codeOf } from '../errors.ts';
 
 /**
- * A control group (cgroup v2) of one run of the command: whatever its processes fork belongs to it, however they do that. It is made
- * below our own, so that the limits of that hold; root may do so, and users to whom theirs is delegated.
+ * A control group (cgroup v2) of one run of the command: everything that its processes fork belongs to it, however they do that. It is
+ * made below our own, so that the limits of that hold; root may do so, and users to whom theirs is delegated.
  */
-export interface CommandCgroup {
-  /** Ids of the processes in it. */
-  pids(): number[];
-  /** Removes it; processes that still live go to our own. */
-  dissolve(): void;
-}
+export type CommandCgroup = ReturnType<typeof cgroupIn>;
 
 const PREFIX = 'safemigrate-command-';
 /** A name with the id of the process that made it. */
@@ -79,9 +74,11 @@ function enterNewBelow(parent: string): string | undefined {
   }
 }
 
-function cgroupIn(folder: string, parent: string): CommandCgroup {
+function cgroupIn(folder: string, parent: string) {
   return {
+    /** Ids of the processes in it. */
     pids: () => pidsBelow(folder),
+    /** Removes it; processes that still live go to our own. */
     dissolve() {
       // Processes that fork while they are moved leave children behind: these are moved in a further round.
       for (let round = 0; round < 5 && !removeIfEmpty(folder); round++) moveAll(pidsBelow(folder), parent);
@@ -137,7 +134,7 @@ function ownCgroup(): string | undefined {
   return path.join(mount.folder, path.relative(mount.root, own));
 }
 
-/** Where cgroup v2 is mounted, and which of its groups is seen there; beside those of v1 in a folder of its own. */
+/** The place at which cgroup v2 is mounted, and the group that is seen there; beside those of v1 in a folder of its own. */
 function unifiedMount(): { folder: string; root: string } | undefined {
   if (process.platform !== 'linux') return undefined;
   const line = /^\d+ \d+ \S+ (\S+) (\S+) .* - cgroup2 /m.exec(readFileSync('/proc/self/mountinfo', 'utf8'));

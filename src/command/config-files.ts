@@ -20,13 +20,7 @@ export interface ConfigFile {
 }
 
 /** The copy's text, in which the clone stands for the target. */
-export interface ConfigCopy extends Pick<ConfigFile, 'name' | 'path' | 'text'> {}
-
-interface Found {
-  readonly files: readonly ConfigFile[];
-  readonly mentions: readonly Mention[];
-  readonly undecided: readonly Undecided[];
-}
+export type ConfigCopy = ConfigFile;
 
 /** Tells whether an argument or a variable asks for a copy of a file. */
 export function namesConfigFile(texts: readonly string[]): boolean {
@@ -42,7 +36,7 @@ export async function findConfigFiles(
   variables: Variables,
   environment: Environment,
   { target, compare }: { readonly target: ConnectionSettings; readonly compare: Compare },
-): Promise<Found> {
+) {
   const texts = [...argv, ...Object.values(effective(variables))];
   const names = new Set(
     texts.flatMap((text) => [...text.matchAll(PLACEHOLDER)].map(([, name = '']) => name)),
@@ -75,7 +69,7 @@ async function mentionsIn(
   environment: Environment,
   target: ConnectionSettings,
   compare: Compare,
-): Promise<Pick<Found, 'mentions' | 'undecided'>> {
+) {
   const mentions: Mention[] = [];
   const undecided: Undecided[] = [];
   for (const connection of findInFile(text, file, environment, target)) {

@@ -14,7 +14,7 @@ export interface Pair {
   readonly start: number;
   readonly end: number;
   readonly quoted: boolean;
-  /** Where the whole pair begins and ends. */
+  /** Start and end of the whole pair. */
   readonly from: number;
   readonly to: number;
   /** Pairs of one block have the same. */

@@ -8,10 +8,7 @@ interface Part {
 }
 
 /** User and password that accompany a JDBC URL, which rarely contains them. */
-export interface JdbcLogin {
-  readonly user: Part | undefined;
-  readonly password: Part | undefined;
-}
+export type JdbcLogin = ReturnType<typeof loginOfArgument>;
 
 type Variables = Readonly<Record<string, string>>;
 
@@ -56,7 +53,7 @@ function prefixOf(name: string, values: Variables): string | undefined {
 }
 
 /** Finds the login of a JDBC URL in an argument: other options, or the tool's own variables. */
-export function loginOfArgument(argv: readonly string[], values: Variables): JdbcLogin {
+export function loginOfArgument(argv: readonly string[], values: Variables) {
   const tool = TOOLS.find(({ word }) => argv.some((argument) => word.test(argument)));
   const inVariables = (parts: readonly string[], own: string) =>
     tool && (variable(tool.prefix, parts, values) ?? absent(tool.prefix + own));

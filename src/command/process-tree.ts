@@ -20,13 +20,6 @@ const PARENT = 1;
 const GROUP = 2;
 const START_TIME = 19;
 
-/** Further marks by which the processes of a command are recognised, besides their parents. */
-interface Recognition {
-  readonly cgroup?: CommandCgroup | undefined;
-  /** A secret in the environment that only the command was given. */
-  readonly marker?: string | undefined;
-}
-
 /**
  * A process and all that descends from it. It remembers the processes it has seen, since children of a process that has ended get
  * another parent. If the root leads a process group of its own, they are found by that, too; those that have left it as a daemon does,
@@ -34,14 +27,17 @@ interface Recognition {
  */
 export class ProcessFamily {
   readonly root: number;
-  readonly #recognition: Recognition;
+  readonly #cgroup: CommandCgroup | undefined;
+  readonly #marker: string | undefined;
   readonly #known = new Map<string, Process>();
   #since: bigint | undefined;
   #strangers: readonly number[] = [];
 
-  constructor(root: number, recognition: Recognition = {}) {
+  /** @param marker a secret in the environment that only the command was given. */
+  constructor(root: number, cgroup?: CommandCgroup, marker?: string) {
     this.root = root;
-    this.#recognition = recognition;
+    this.#cgroup = cgroup;
+    this.#marker = marker;
   }
 
   /** Lists the ids of its members that are alive now. */
@@ -78,7 +74,7 @@ export class ProcessFamily {
   }
 
   async #living(): Promise<Process[]> {
-    const { cgroup, marker } = this.#recognition;
+    const [cgroup, marker] = [this.#cgroup, this.#marker];
     const all = await listProcesses();
     const pids = new Set(cgroup?.pids());
     for (const process of all) {

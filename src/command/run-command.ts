@@ -35,15 +35,13 @@ export interface RunOptions {
 }
 
 /** @throws Error if the command cannot be started. */
-export type StartCommand = (command: Pick<RunOptions, 'argv' | 'env' | 'folder'>) => Promise<StartedCommand>;
-
-interface StartedCommand {
+export type StartCommand = (command: Pick<RunOptions, 'argv' | 'env' | 'folder'>) => Promise<{
   /** The process, or the one that it runs under. */
   readonly pid: number;
   readonly ended: Promise<Pick<CommandResult, 'exitCode' | 'signal'>>;
   /** Its processes belong to it. */
   readonly cgroup?: CommandCgroup | undefined;
-}
+}>;
 
 export interface CommandResult {
   /** null if a signal ended it. */
@@ -81,12 +79,12 @@ export async function runCommand(options: RunOptions): Promise<CommandResult> {
 }
 
 async function whileItRuns(
-  { pid, ended, cgroup }: StartedCommand,
+  { pid, ended, cgroup }: Awaited<ReturnType<StartCommand>>,
   startedAt: number,
   options: RunOptions,
 ): Promise<CommandResult> {
   const { terminal, interrupts, signal, graceMs = DEFAULT_GRACE_MS, marker } = options;
-  const family = new ProcessFamily(pid, { cgroup, marker });
+  const family = new ProcessFamily(pid, cgroup, marker);
   options.onStart?.(family);
 
   let timedOut = false;
@@ -139,7 +137,7 @@ async function leftBy(family: ProcessFamily): Promise<CommandResult['leftRunning
   return Promise.all(pids.map(async (pid) => ({ pid, command: await nameOfProgram(pid) })));
 }
 
-async function started({ argv, env, folder }: RunOptions, start: StartCommand): Promise<StartedCommand> {
+async function started({ argv, env, folder }: RunOptions, start: StartCommand) {
   try {
     return await start({ argv, env, folder });
   } catch (error) {

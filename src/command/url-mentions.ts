@@ -11,11 +11,6 @@ import type { Environment } from '../postgres/connection/environment.ts';
 import { type JdbcLogin, loginOfArgument, loginOfVariable } from './jdbc-login.ts';
 import { type Child, effective, labelOf, type Mention, type Undecided, type Variables } from './mention.ts';
 
-interface Found {
-  readonly mentions: readonly Mention[];
-  readonly undecided: readonly Undecided[];
-}
-
 /** A value that is a single connection, perhaps after `--flag=`. */
 const WHOLE = /^(\s*(?:-{1,2}[\w.-]*=|[\w.]+=(?=(?:jdbc:)?[a-z+\d]+:\/\/))?)([\s\S]*)$/i;
 /** A URL inside other text, such as a shell's command or JSON. */
@@ -29,7 +24,7 @@ export function findUrls(
   variables: Variables,
   environment: Environment,
   defaultUser: string,
-): Found {
+) {
   const mentions: Mention[] = [];
   const undecided: Undecided[] = [];
   const look = (text: string, label: string, apart: JdbcLogin, place: Place) => {

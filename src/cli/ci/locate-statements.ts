@@ -12,10 +12,10 @@ const ENDINGS = /\.(sql|psql|ddl|js|cjs|mjs|ts|cts|mts|py|rb|go|java|kt|php|xml|
 /** Paths of migrations, as most tools have them. */
 const LIKELY = /migrat|\.(?:sql|psql|ddl)$/i;
 const MAX_FILES = 5_000;
-/** Of a folder that is not git's. */
+/** Limit for a folder that is not git's. */
 const MAX_ENTRIES = 50_000;
 const MAX_BYTES = 1024 * 1024;
-/** Of all files together. */
+/** Limit for all files together. */
 const MAX_BYTES_READ = 64 * 1024 * 1024;
 const GIT_MS = 5_000;
 const MAX_LIST_BYTES = 64 * 1024 * 1024;

@@ -3,7 +3,7 @@ import type { Report } from '../../model/report.ts';
 import type { Location } from '../../report/sarif.ts';
 import { visible } from '../../report/visible.ts';
 
-/** What GitHub's runner takes for a command: a line that begins with `::`, or has `##[` anywhere. */
+/** A command to GitHub's runner: a line that begins with `::`, or has `##[` anywhere. */
 const COMMAND = /^\s*::|##\[/m;
 
 /**

@@ -12,11 +12,6 @@ export interface NotePlace {
   readonly updateMethod: 'PATCH' | 'PUT';
 }
 
-interface Note {
-  readonly id: number;
-  readonly body: string | null;
-}
-
 const PER_PAGE = 100;
 /** Our note is looked for on this many pages; people do not read further either. */
 const PAGES = 20;
@@ -41,7 +36,10 @@ export async function publishNote(place: NotePlace, mark: string, text: string):
 
 async function findNote(place: NotePlace, mark: string): Promise<number | undefined> {
   for (let page = 1; page <= PAGES; page++) {
-    const notes = (await send(place, 'GET', place.listUrl(page))) as readonly Note[];
+    const notes = (await send(place, 'GET', place.listUrl(page))) as readonly {
+      readonly id: number;
+      readonly body: string | null;
+    }[];
     const own = notes.find(({ body }) => body?.startsWith(mark));
     if (own) return own.id;
     if (notes.length < PER_PAGE) return undefined;

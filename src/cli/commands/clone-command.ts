@@ -3,7 +3,7 @@ import { formatDuration, plural } from '../../format.ts';
 import { resetClone } from '../../local-server/first-state.ts';
 import { CLONE_PORT, type FolderEntry, readEntries } from '../../ownership/folder-records.ts';
 import { parseRunId } from '../../ownership/run-id.ts';
-import { ignore, makeRehearsalPlan } from '../../rehearsal/plan.ts';
+import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
 import { makeResettableClones, type ResettableClone } from '../../rehearsal/resettable-clones.ts';
 import { auditTo } from '../audit-file.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -11,7 +11,6 @@ import { KEPT_CLONE_SETTINGS } from '../options/subcommand-table.ts';
 import { visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { gatherOptions } from '../read-options.ts';
-import { styleOf } from '../style.ts';
 
 const MOST = 100;
 
@@ -28,11 +27,11 @@ export async function cloneCommand(flags: Record<string, unknown>, signal: Abort
   if (count < 1 || count > MOST)
     throw new SafemigrateError('USAGE', `--count is ${count}, and can be 1 to ${MOST}.`);
   const started = performance.now();
-  const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
+  const display = progress(process.stderr);
   const plan = makeRehearsalPlan({
     target,
     clone: { ...clone, ttlMs: keepForMs ?? KEPT_CLONE_SETTINGS.keepForMs.default },
-    audit: audit === undefined ? ignore : auditTo(audit),
+    audit: auditTo(audit),
     command: [],
     emit: display.emit,
     signal,

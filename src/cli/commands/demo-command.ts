@@ -31,7 +31,7 @@ const MIGRATE = fileURLToPath(builtFile('cli/demo/migrate.js'));
 export async function demoCommand(flags: Record<string, unknown>, signals: SignalWatch): Promise<number> {
   const options = await gatherOptions(DEMO_SETTINGS, flags);
   for (const file of options.report ?? []) checkWritable(file);
-  const style = styleOf({ stream: process.stderr, env: process.env });
+  const style = styleOf(process.stderr);
   const scope = new Scope();
   try {
     say('Starting a PostgreSQL 18 of its own, with a small shop in it …');
@@ -88,7 +88,7 @@ async function rehearsal(
 ): Promise<Report> {
   const asked = propose === undefined ? '' : `--propose ${SAFER} `;
   say(`$ ${[`safemigrate ${asked}-- node migrate.js`, ...words].join(' ')}\n`);
-  const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
+  const display = progress(process.stderr);
   try {
     return await rehearse({
       command: [process.execPath, path.basename(MIGRATE), ...words],

@@ -2,7 +2,7 @@ import type { MethodId } from '../../clone/clone-settings.ts';
 import type { Assessment } from '../../clone/method.ts';
 import type { Privilege } from '../../database/privileges.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
-import { ignore, makeRehearsalPlan } from '../../rehearsal/plan.ts';
+import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
 import { restrictionText } from '../../report/isolation-phrases.ts';
 import { flow, type Span, type TextStyle, tone } from '../../report/text-layout.ts';
 import { auditTo } from '../audit-file.ts';
@@ -18,12 +18,12 @@ export async function doctorCommand(flags: Record<string, unknown>, signal: Abor
   const diagnosis = await diagnose(
     makeRehearsalPlan({
       ...settings,
-      audit: audit === undefined ? ignore : auditTo(audit),
+      audit: auditTo(audit),
       command: [],
       signal,
     }),
   );
-  const style = styleOf({ stream: process.stdout, env: process.env });
+  const style = styleOf(process.stdout);
   process.stdout.write(format === 'json' ? asJson(diagnosis) : asText(diagnosis, style));
   return diagnosis.taken === null ? EXIT.cannotRehearse : EXIT.passed;
 }

@@ -6,7 +6,7 @@ import { styleOf, textTable } from '../style.ts';
 
 /** Prints the record of one hazard, or the list of all. @throws SafemigrateError `USAGE` for a code that there is not. */
 export function explainCommand(code: string | undefined): number {
-  const style = styleOf({ stream: process.stdout, env: process.env });
+  const style = styleOf(process.stdout);
   process.stdout.write(code === undefined ? listOfHazards() : explanation(recordOf(code), style));
   return 0;
 }

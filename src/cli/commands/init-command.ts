@@ -54,7 +54,7 @@ function presentConfig(project: ProjectFiles): string | undefined {
   return CONFIGS.find((each) => project.exists(each)) ?? (isInPackage ? 'package.json' : undefined);
 }
 
-/** What to type, in a project that may have safemigrate among its packages and the URL in its .env. */
+/** The words to type, in a project that may have safemigrate among its packages and the URL in its .env. */
 function firstRehearsal(tool: DetectedTool, project: ProjectFiles): string[] {
   const variable = tool.needsUrl ? 'DATABASE_URL' : tool.urlEnv;
   const isKnown = new RegExp(`^\\s*(export\\s+)?${variable}\\s*=`, 'm').test(project.text('.env'));

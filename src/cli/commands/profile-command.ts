@@ -3,7 +3,6 @@ import { locateTarget } from '../../database/locate.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import { formatBytes, formatDuration, plural } from '../../format.ts';
 import { readEnvironment } from '../../postgres/connection/environment.ts';
-import { ignore } from '../../rehearsal/plan.ts';
 import { sealedProfile } from '../../rehearsal/profile/profile-file.ts';
 import { takeProfile, type UnsealedProfile } from '../../rehearsal/profile/take-profile.ts';
 import { auditTo } from '../audit-file.ts';
@@ -20,12 +19,7 @@ export async function profileCommand(flags: Record<string, unknown>, signal: Abo
   const { out, windowMs, receipt, audit, target = {} } = await gatherOptions(PROFILE_SETTINGS, flags);
   if (out !== undefined) checkWritable(out, 'profile', '--out');
   const located = locateTarget(target, readEnvironment(process.env, process.cwd()));
-  const profile = await takeProfile(
-    located,
-    windowMs ?? DEFAULT_WINDOW_MS,
-    audit === undefined ? ignore : auditTo(audit),
-    signal,
-  );
+  const profile = await takeProfile(located, windowMs ?? DEFAULT_WINDOW_MS, auditTo(audit), signal);
   const text = sealedProfile(profile, receipt?.key);
   if (out === undefined) process.stdout.write(text);
   else write(out, text);

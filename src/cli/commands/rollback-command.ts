@@ -1,5 +1,4 @@
 import { formatDuration } from '../../format.ts';
-import { ignore } from '../../rehearsal/plan.ts';
 import { performRollback } from '../../swap/perform-rollback.ts';
 import { makeRollbackPlan } from '../../swap/swap-plan.ts';
 import { auditTo } from '../audit-file.ts';
@@ -9,7 +8,6 @@ import { ROLLBACK_COMMAND_SETTINGS } from '../options/subcommand-table.ts';
 import { visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { gatherOptions } from '../read-options.ts';
-import { styleOf } from '../style.ts';
 
 /** Swaps the kept original back. @returns 0 if it did, 4 if it was refused or undone. */
 export async function rollbackCommand(
@@ -18,13 +16,13 @@ export async function rollbackCommand(
   signal: AbortSignal,
 ): Promise<number> {
   const { yes = false, audit, ...options } = await gatherOptions(ROLLBACK_COMMAND_SETTINGS, flags);
-  const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
+  const display = progress(process.stderr);
   try {
     const { outcome, original, reasons, stallMs, target } = await performRollback(
       makeRollbackPlan({
         ...options,
         run,
-        audit: audit === undefined ? ignore : auditTo(audit),
+        audit: auditTo(audit),
         emit: display.emit,
         signal,
         confirm: (name, kept) =>

@@ -1,6 +1,6 @@
 import type { Report } from '../../model/report.ts';
 import { describeStatements, type PlannedStatements } from '../../rehearsal/describe-plan.ts';
-import { ignore, makeRehearsalPlan } from '../../rehearsal/plan.ts';
+import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
 import type { RehearseOptions } from '../../rehearsal/rehearsal-settings.ts';
 import { performRehearsal } from '../../rehearsal/rehearse.ts';
 import { isolationText } from '../../report/isolation-phrases.ts';
@@ -14,7 +14,6 @@ import { type ProgressDisplay, progress } from '../progress.ts';
 import { checkWritable, publish } from '../publish.ts';
 import { gatherRunOptions } from '../read-options.ts';
 import type { SignalWatch } from '../signals.ts';
-import { styleOf } from '../style.ts';
 
 /** Rehearses, and does what the mode says after it. @returns the exit code. @throws SafemigrateError if there is nothing to report on */
 export async function rehearseCommand(
@@ -25,10 +24,10 @@ export async function rehearseCommand(
 ): Promise<number> {
   const values = await gatherRunOptions(flags, mode);
   for (const file of values.report ?? []) checkWritable(file);
-  const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
+  const display = progress(process.stderr);
   const options = {
     ...values,
-    audit: values.audit === undefined ? ignore : auditTo(values.audit),
+    audit: auditTo(values.audit),
     command,
     commandStdout: values.format ? ('stderr' as const) : ('inherit' as const),
     emit: display.emit,
@@ -101,7 +100,7 @@ function planText({ target, sent, next, isolation }: PlannedStatements, mode: Ru
   ].join('');
 }
 
-/** What each mode does to the target once the rehearsal has passed, for its plan. */
+/** Effect of each mode on the target once the rehearsal has passed, for its plan. */
 const AFTER_REHEARSAL: Readonly<Record<RunMode, string>> = {
   rehearse: '',
   apply: '\nIf the rehearsal passes, the command runs on the target itself, with guardrails.\n',

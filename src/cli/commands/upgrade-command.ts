@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { messageOf } from '../../errors.ts';
 import type { UpgradeReport } from '../../model/upgrade-model.ts';
-import { ignore } from '../../rehearsal/plan.ts';
 import { formatOfFile, type UpgradeFormat } from '../../report/formats.ts';
 import { renderUpgrade } from '../../report/render.ts';
 import type { OptionsOf } from '../../settings.ts';
@@ -26,12 +25,12 @@ export async function upgradeCommand(
 ): Promise<number> {
   const values = await gatherOptions(UPGRADE_COMMAND_SETTINGS, flags);
   for (const file of values.report ?? []) checkWritable(file);
-  const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
+  const display = progress(process.stderr);
   try {
     const report = await rehearseUpgrade(
       makeUpgradePlan({
         ...values,
-        audit: values.audit === undefined ? ignore : auditTo(values.audit),
+        audit: auditTo(values.audit),
         command,
         commandStdout: values.format ? 'stderr' : 'inherit',
         emit: display.emit,
@@ -63,10 +62,10 @@ async function publishUpgrade(
       problems.push(`The report could not be written to ${file}: ${messageOf(error)}.`);
     }
   if (format === undefined) {
-    const style = styleOf({ stream: process.stderr, env: process.env });
+    const style = styleOf(process.stderr);
     process.stderr.write(withoutCommands(`\n${await renderUpgrade(report, 'text', style)}`));
   } else {
-    const style = styleOf({ stream: process.stdout, env: process.env });
+    const style = styleOf(process.stdout);
     const text = await renderUpgrade(report, format, style);
     process.stdout.write(format === 'text' ? withoutCommands(text) : text);
   }

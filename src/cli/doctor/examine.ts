@@ -2,11 +2,9 @@ import { userInfo } from 'node:os';
 import { assessMethods, type Considered } from '../../clone/choose.ts';
 import type { MethodId } from '../../clone/clone-settings.ts';
 import { examineCopyOnWrite } from '../../clone/cluster/cow-facts.ts';
-import type { CowFinding } from '../../clone/cluster/cow-rules.ts';
-import { type Difference, readDifferences } from '../../clone/differences.ts';
-import type { Assessment } from '../../clone/method.ts';
+import { readDifferences } from '../../clone/differences.ts';
 import { fileSystemAdvice, inspectFileSystems } from '../../clone/template/filesystem.ts';
-import { type Sandboxing, trySandbox } from '../../command/sandbox/try-sandbox.ts';
+import { trySandbox } from '../../command/sandbox/try-sandbox.ts';
 import { inspectTarget } from '../../database/inspect.ts';
 import { locateTarget } from '../../database/locate.ts';
 import { type Privilege, readPrivileges } from '../../database/privileges.ts';
@@ -19,29 +17,10 @@ import { ignore, type RehearsalPlan } from '../../rehearsal/plan.ts';
 import { withScope } from '../../rehearsal/with-scope.ts';
 import { swapObstacles } from '../../swap/preflight.ts';
 
-export interface Diagnosis {
-  readonly target: Target;
-  /** Every way to clone; what a run would take stands first, if there is one. */
-  readonly methods: readonly { readonly id: MethodId; readonly assessment: Assessment }[];
-  /** The way that a run with the same options would take. */
-  readonly taken: MethodId | null;
-  readonly privileges: readonly Privilege[];
-  /** If no way works: the one for which rights alone are missing, as far as that can be known without them. */
-  readonly recommended: MethodId | null;
-  /** Rights to functions are a database's own: these count. */
-  readonly maintenanceDatabase: string;
-  readonly differences: readonly Difference[];
-  readonly advice: readonly string[];
-  /** Settings of the server and its file system that do not suit copy-on-write. */
-  readonly copyOnWrite: readonly CowFinding[];
-  /** What keeps a command from the target here, by default. */
-  readonly sandbox: Sandboxing;
-  /** What stands against `safemigrate swap`. */
-  readonly swapObstacles: Awaited<ReturnType<typeof swapObstacles>>;
-}
+export type Diagnosis = Awaited<ReturnType<typeof diagnose>>;
 
 /** Finds out what works for this target, what does not, and what would help. Changes nothing. */
-export async function diagnose(plan: RehearsalPlan): Promise<Diagnosis> {
+export async function diagnose(plan: RehearsalPlan) {
   const { audit, clone } = plan;
   const { result } = await withScope(plan, async (scope, stop) => {
     const { signal } = stop;
@@ -66,10 +45,13 @@ export async function diagnose(plan: RehearsalPlan): Promise<Diagnosis> {
       const privileges = await readPrivileges(claim.control, target);
       return {
         target,
+        // The way for which rights alone are missing, if none works, as far as that can be known without them.
         recommended: first?.assessment.possible ? null : recommend(considered, privileges, target),
+        // A run would take the first one, if it works.
         methods: considered.map(({ method: { id }, assessment }) => ({ id, assessment })),
         taken: first?.assessment.possible ? first.method.id : null,
         privileges,
+        // Rights to functions are a database's own: those in this one count.
         maintenanceDatabase: claim.control.database,
         differences: await readDifferences(inTarget, target.server.versionNum),
         sandbox: await trySandbox(target.settings),

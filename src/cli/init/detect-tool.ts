@@ -34,17 +34,15 @@ function fromTop(name: string, tool: FoundTool, home: string): DetectedTool {
   return { name, evidence, command: entered, urlEnv, needsUrl, isLibrary, folder };
 }
 
-/** A service that a wrapper around a migration command asks for secrets. */
-interface OutsideService {
-  /** Its words in a script. */
+/**
+ * Services that a wrapper around a migration command asks for secrets, by their words in a script: with their addresses, if these
+ * are the same for all users, or else the words to advise.
+ */
+const SERVICES: readonly {
   readonly called: RegExp;
-  /** Its addresses where they are the same for everybody. */
   readonly places?: readonly string[];
-  /** The words to advise where they are not. */
   readonly advice?: string;
-}
-
-const SERVICES: readonly OutsideService[] = [
+}[] = [
   { called: /\bdoppler\s+run\b/, places: ['api.doppler.com:443'] },
   { called: /\binfisical\s+run\b/, places: ['app.infisical.com:443'] },
   {

@@ -8,20 +8,20 @@ export interface InitFile {
   readonly text: string;
 }
 
-export interface InitPlan {
-  /** The configuration, and the job of the CI service that the project uses. */
-  readonly files: readonly InitFile[];
-  /** What the user has to add, and what was not written and why. */
-  readonly notes: readonly string[];
-}
-
 const CONFIG = 'safemigrate.config.json';
 const GITHUB_JOB = '.github/workflows/safemigrate.yml';
 const GITLAB_PIPELINE = '.gitlab-ci.yml';
 const GITLAB_JOB = '.gitlab/safemigrate.yml';
 const LIBRARY_NOTE = 'its command is not in its files: replace `your-program migrate` by it';
 
-export function planInit(tool: DetectedTool, project: ProjectFiles): InitPlan {
+/**
+ * Plans the configuration, and the job of the CI service that the project uses.
+ * @returns the files to write, and notes: additions that are left to the user, and files that cannot be written, with the reason.
+ */
+export function planInit(
+  tool: DetectedTool,
+  project: ProjectFiles,
+): { readonly files: readonly InitFile[]; readonly notes: readonly string[] } {
   const { places, notes: services } = outsideServices(tool, project);
   const config = { file: CONFIG, text: configText(tool, places) };
   const library = tool.isLibrary ? [`The project's own program runs ${tool.name}; ${LIBRARY_NOTE}.`] : [];

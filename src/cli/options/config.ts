@@ -29,20 +29,13 @@ export function environmentSource(tree: SettingTree, env: NodeJS.ProcessEnv): Op
   };
 }
 
-export interface ConfigOptions {
-  /** Whether a configuration that is a program may be executed. */
-  readonly executes: boolean;
-}
-
 /**
  * Reads the config file of the folder, if there is one: `safemigrate.config.{js,mjs,json}` or the key `safemigrate` of
  * package.json. One that would have to be executed, and must not be, is passed over.
+ * @param executes a configuration that is a program may be executed.
  * @throws SafemigrateError `CONFIGURATION` for two of them, or an unreadable one.
  */
-export async function configSource(
-  folder: string,
-  { executes }: ConfigOptions,
-): Promise<OptionSource | undefined> {
+export async function configSource(folder: string, executes: boolean): Promise<OptionSource | undefined> {
   const found = FILES.filter((name) => existsSync(join(folder, name)));
   const inPackage = readPackageKey(folder);
   const places = [...found, ...(inPackage === undefined ? [] : ['package.json'])];

@@ -19,14 +19,14 @@ export interface SandboxPlan {
 /** Barrier between the command and the target, besides the proxy. */
 export type CommandSandbox = (
   | { readonly kind: 'sandboxed'; readonly by: SandboxWay; readonly settings: ConnectionSettings }
-  | (Extract<Sandboxing, { kind: 'restricted' }> & Covered)
-  | ({ readonly kind: 'watched'; readonly reason: string | null } & Covered)
+  | ((
+      | Extract<Sandboxing, { kind: 'restricted' }>
+      | { readonly kind: 'watched'; readonly reason: string | null }
+    ) & {
+      /** The target's Unix sockets that are hidden from the command. */
+      readonly covered: readonly string[];
+    })
 ) & { readonly allow: AllowedPlaces };
-
-interface Covered {
-  /** The target's Unix sockets that are hidden from the command. */
-  readonly covered: readonly string[];
-}
 
 /** The command is on its own. */
 export const UNWATCHED = {
@@ -36,13 +36,11 @@ export const UNWATCHED = {
   allow: { relays: [], sockets: [] },
 } as const satisfies CommandSandbox;
 
-interface Asked {
-  readonly plan: SandboxPlan;
-  readonly settings: ConnectionSettings;
-}
-
 /** @throws SafemigrateError `SANDBOX` if the command cannot be sandboxed; `CONFIGURATION` if the target is allowed. */
-export async function requireSandbox({ plan: { allow }, settings }: Asked): Promise<CommandSandbox> {
+export async function requireSandbox({
+  plan: { allow },
+  settings,
+}: Pick<Parameters<typeof chooseSandbox>[0], 'plan' | 'settings'>): Promise<CommandSandbox> {
   await refuseTarget(allow, settings);
   const found = await trySandbox(settings, allow);
   if (found.kind === 'sandboxed') return { ...found, allow, settings };
@@ -62,7 +60,9 @@ export async function chooseSandbox({
   mayBeWatched,
   needsSockets,
   control,
-}: Asked & {
+}: {
+  readonly plan: SandboxPlan;
+  readonly settings: ConnectionSettings;
   readonly mayBeWatched: (reason: string) => void;
   readonly needsSockets: boolean;
   readonly control: Session;

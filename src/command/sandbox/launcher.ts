@@ -13,7 +13,7 @@ import {
 // that safemigrate itself accepts what the command connects to; nothing is copied from one socket to another. Then it runs the
 // command, and ends with it. If safemigrate dies, everything in the sandbox ends. Meanwhile it records what the command tries to reach.
 
-/** Where to listen inside; port 0 is any free one. */
+/** Address to listen on inside; port 0 is any free one. */
 export interface InsideAddress {
   readonly host: string;
   readonly port: number;

@@ -80,7 +80,7 @@ const RESPONSE_TO_QUERY = 0x8080;
 const RECURSION_DESIRED = 0x0100;
 const NO_SUCH_NAME = 3;
 const INTERNET = 1;
-/** Where the question's name begins, as a compressed name. */
+/** The beginning of the question's name, as a compressed name. */
 const NAME_OF_QUESTION = 0xc00c;
 const LONGEST_LABEL = 63;
 

@@ -36,15 +36,12 @@ const MOST_NAMED_PORTS = 100;
 const LISTEN_MS = 5_000;
 const LOOPBACK_ADDRESS = '127.0.0.1';
 
-interface OpenName {
-  readonly address: string;
-  servers: Server[];
-  timer?: NodeJS.Timeout;
-}
-
 export class RefusedPlaces {
   readonly #options: RefusingOptions;
-  readonly #names = new Map<string, OpenName>();
+  readonly #names = new Map<
+    string,
+    { readonly address: string; servers: Server[]; timer?: NodeJS.Timeout }
+  >();
   #ports: readonly number[];
 
   constructor(options: RefusingOptions) {

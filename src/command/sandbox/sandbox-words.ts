@@ -7,14 +7,6 @@ import { NAME_SERVER } from './name-server.ts';
 // The words of the two ways to a sandbox: a private network with a loopback device of its own, private process ids, and covered
 // Unix sockets. The files, the user, the terminal and the working folder stay as they are outside.
 
-/** Parts of the sandbox. */
-export interface SandboxParts {
-  /** Folders and sockets that are covered. */
-  readonly covered: readonly string[];
-  /** The contents of /etc/hosts inside; null: unchanged. */
-  readonly hosts: string | null;
-}
-
 /** Rights with which root could take the covers away or reach into the machine; the rest of them stays. */
 const DROPPED = ['sys_admin', 'sys_module', 'sys_rawio', 'sys_ptrace'];
 
@@ -64,8 +56,13 @@ END
 $resolv
 END2`;
 
-/** @returns the words before the program, or undefined if bubblewrap is not installed. */
-export function bubblewrapWords({ covered, hosts }: SandboxParts): string[] | undefined {
+/**
+ * Writes the words of bubblewrap.
+ * @param covered folders and sockets that are covered.
+ * @param hosts the contents of /etc/hosts inside; null: unchanged.
+ * @returns the words before the program, or undefined if bubblewrap is not installed.
+ */
+export function bubblewrapWords(covered: readonly string[], hosts: string | null): string[] | undefined {
   const program = systemProgram('bwrap');
   const resolvConf = resolvConfFile();
   if (program === undefined) return undefined;
@@ -107,7 +104,7 @@ shift
 exec "$@"`;
 
 /** @returns the words before the program, or undefined if util-linux lacks what they need. */
-export function unshareWords({ covered, hosts }: SandboxParts): string[] | undefined {
+export function unshareWords(covered: readonly string[], hosts: string | null): string[] | undefined {
   const [unshare, setpriv] = [systemProgram('unshare'), systemProgram('setpriv')];
   if (unshare === undefined || setpriv === undefined) return undefined;
   const asRoot = process.getuid?.() === 0;

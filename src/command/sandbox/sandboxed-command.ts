@@ -21,24 +21,20 @@ import { systemProgram } from './sandbox-words.ts';
 import { targetAddresses } from './target-addresses.ts';
 
 /** A sandbox that waits for its command. */
-export interface OpenSandbox {
-  /** Listens at a port of 127.0.0.1 inside the sandbox: what the command connects to arrives here. */
-  readonly listener: Server;
-  readonly start: StartCommand;
-  readonly attempts: Attempts;
-}
+export type OpenSandbox = Awaited<ReturnType<typeof openSandbox>>;
 
 type Ended = Extract<LauncherMessage, { type: 'ended' }>;
 
 /**
  * Makes the sandbox for one run of the command. The scope ends it with everything that still runs in it; so does our own end.
+ * @returns its listener, at a port of 127.0.0.1 inside the sandbox: what the command connects to arrives there.
  * @throws SafemigrateError `SANDBOX`
  */
 export async function openSandbox(
   scope: Scope,
   sandbox: Extract<CommandSandbox, { kind: 'sandboxed' }>,
   io: { readonly stdout: 'inherit' | 'stderr'; readonly terminal: boolean },
-): Promise<OpenSandbox> {
+) {
   const { settings, allow } = sandbox;
   const [inside, words] = await Promise.all([planInside(allow, settings), wordsOf(sandbox)]);
   const launcher = await scope.own(
@@ -81,7 +77,8 @@ export async function openSandbox(
     async () => open,
     async () => open.forEach((server) => void server.close()),
   );
-  return { listener, start: (order) => startCommand(launcher, order), attempts };
+  const start: StartCommand = (order) => startCommand(launcher, order);
+  return { listener, start, attempts };
 }
 
 function portOf(listener: Server): number {

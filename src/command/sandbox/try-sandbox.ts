@@ -8,7 +8,6 @@ import {
   bubblewrapWords,
   landlockWords,
   type Restriction,
-  type SandboxParts,
   sandboxExecWords,
   unshareWords,
 } from './sandbox-words.ts';
@@ -41,9 +40,9 @@ const NOTHING_ALLOWED: AllowedPlaces = { relays: [], sockets: [] };
 export async function trySandbox(settings: ConnectionSettings, allow = NOTHING_ALLOWED): Promise<Sandboxing> {
   const failures: string[] = [];
   if (process.platform === 'linux') {
-    const parts = await partsOf({ allow, settings });
+    const parts = await partsOf(allow, settings);
     for (const by of ['bubblewrap', 'unshare'] as const) {
-      const words = SANDBOXES[by](parts);
+      const words = SANDBOXES[by](...parts);
       const failure =
         words === undefined ? 'it is not installed' : await trialFailure([...words, '/bin/sh', '-c', ':']);
       if (failure === null) return { kind: 'sandboxed', by };
@@ -88,7 +87,7 @@ export async function sandboxWords(
   allow: AllowedPlaces,
   settings: ConnectionSettings,
 ): Promise<readonly string[] | string> {
-  return SANDBOXES[by](await partsOf({ allow, settings })) ?? `${by} is no longer installed`;
+  return SANDBOXES[by](...(await partsOf(allow, settings))) ?? `${by} is no longer installed`;
 }
 
 /** The words before a program that let it connect over TCP to these ports alone. @throws Error */
@@ -98,19 +97,15 @@ export function restrictedWords(by: Restriction, ports: readonly number[]): read
   return words;
 }
 
-async function partsOf({
-  allow,
-  settings,
-}: {
-  readonly allow: AllowedPlaces;
-  readonly settings: ConnectionSettings;
-}): Promise<SandboxParts> {
+/** Collects the arguments of both writers of words. */
+async function partsOf(
+  allow: AllowedPlaces,
+  settings: ConnectionSettings,
+): Promise<Parameters<typeof bubblewrapWords>> {
   const names = allow.relays.filter(({ host, inside }) => host !== inside && host !== 'localhost');
   const lines = names.map(({ host, inside }) => `${inside} ${host}`);
-  return {
-    covered: await pathsToCover(allow.sockets, socketPathsOf(settings)),
-    hosts: names.length === 0 ? null : [...new Set(lines), hostsWithout(names)].join('\n'),
-  };
+  const hosts = names.length === 0 ? null : [...new Set(lines), hostsWithout(names)].join('\n');
+  return [await pathsToCover(allow.sockets, socketPathsOf(settings)), hosts];
 }
 
 /** Reads /etc/hosts without some names: a name has all the addresses that lines give it. */

@@ -5,24 +5,18 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 
-/** A Unix socket that somebody listens on, in this network namespace. */
-export interface ListeningSocket {
-  readonly path: string;
-  readonly inode: string;
-}
-
 const FLAGS = 3;
 const INODE = 6;
 /** The kernel's SO_ACCEPTCON. */
 const LISTENING = 0x10000;
 
-/** Lists the Unix sockets in the file system that somebody listens on. */
-export async function listeningUnixSockets(): Promise<ListeningSocket[]> {
+/** Lists the Unix sockets in the file system that a process of this network namespace listens on. */
+export async function listeningUnixSockets() {
   return parseUnixSockets(await readFile('/proc/net/unix', 'utf8').catch(() => ''));
 }
 
 /** Lines of /proc/net/unix: `Num RefCount Protocol Flags Type St Inode Path`. */
-export function parseUnixSockets(text: string): ListeningSocket[] {
+export function parseUnixSockets(text: string): { readonly path: string; readonly inode: string }[] {
   return text.split('\n').flatMap((line) => {
     const fields = line.split(/ +/);
     const at = line.indexOf(' /');

@@ -11,7 +11,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 const write = (name: string, content: string) => writeFileSync(path.join(folder, name), content);
-const values = async (executes = true) => (await configSource(folder, { executes }))?.values;
+const values = async (executes = true) => (await configSource(folder, executes))?.values;
 
 test('no configuration is none', async () => {
   write('package.json', '{"name": "shop"}');
@@ -27,7 +27,7 @@ test.each([
   write(name, content);
   if (name.endsWith('.js')) write('package.json', '{"type": "module"}');
   expect(await values()).toEqual({ wait: 5 });
-  expect((await configSource(folder, { executes: true }))?.nameOf('wait')).toBe(`${name}: wait`);
+  expect((await configSource(folder, true))?.nameOf('wait')).toBe(`${name}: wait`);
 });
 
 test('two configurations are refused, both are named', async () => {

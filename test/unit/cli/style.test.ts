@@ -6,7 +6,7 @@ const file = {};
 const env = { TERM: 'xterm-256color', LANG: 'en_GB.UTF-8' };
 
 test('a terminal gets colour, its own width and live lines', () => {
-  expect(styleOf({ stream: terminal, env })).toEqual({
+  expect(styleOf(terminal, env)).toEqual({
     columns: 92,
     colour: true,
     unicode: true,
@@ -15,7 +15,7 @@ test('a terminal gets colour, its own width and live lines', () => {
 });
 
 test('a file or a pipe gets plain text of 80 columns', () => {
-  expect(styleOf({ stream: file, env })).toEqual({
+  expect(styleOf(file, env)).toEqual({
     columns: 80,
     colour: false,
     unicode: true,
@@ -32,7 +32,7 @@ test.each([
   [240, 100],
 ])('a terminal of %s columns is written to with %i', (columns, expected) => {
   const stream = columns === undefined ? { isTTY: true } : { isTTY: true, columns };
-  expect(styleOf({ stream, env }).columns).toBe(expected);
+  expect(styleOf(stream, env).columns).toBe(expected);
 });
 
 test.each([
@@ -46,7 +46,7 @@ test.each([
   ['a pipe with FORCE_COLOR=false', file, { FORCE_COLOR: 'false' }, false],
   ['a pipe with an empty FORCE_COLOR', file, { FORCE_COLOR: '' }, false],
 ])('colour on %s', (_, stream, more, expected) => {
-  expect(styleOf({ stream, env: { ...env, ...more } }).colour).toBe(expected);
+  expect(styleOf(stream, { ...env, ...more }).colour).toBe(expected);
 });
 
 test.each([
@@ -57,7 +57,7 @@ test.each([
   [{ LANG: 'en_GB.UTF-8', LC_ALL: '' }, true],
   [{}, false],
 ])('marks beyond ASCII with %j: %s', (locale, expected) => {
-  expect(styleOf({ stream: terminal, env: locale }).unicode).toBe(expected);
+  expect(styleOf(terminal, locale).unicode).toBe(expected);
 });
 
 test.each([
@@ -66,5 +66,5 @@ test.each([
   [{ TERM: 'dumb' }, false],
   [{ NO_COLOR: '1' }, true],
 ])('live lines on a terminal with %j: %s', (more, expected) => {
-  expect(styleOf({ stream: terminal, env: { ...env, ...more } }).interactive).toBe(expected);
+  expect(styleOf(terminal, { ...env, ...more }).interactive).toBe(expected);
 });
