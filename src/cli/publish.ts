@@ -14,7 +14,7 @@ import { visibleLines } from './print.ts';
 import { styleOf } from './style.ts';
 
 /** `redact` undefined: formats for others are redacted, and in CI all of them. */
-export type PublishOptions = Pick<RunValues, 'report' | 'format' | 'verbose' | 'redact' | 'clone'>;
+type PublishOptions = Pick<RunValues, 'report' | 'format' | 'verbose' | 'redact' | 'clone'>;
 
 /**
  * Checks that the report can be written, before anything is touched: a run without its report would be useless.

@@ -204,20 +204,20 @@ function definedOnly(env: Environment['env']): Record<string, string> {
 }
 
 /** Not every driver knows sslmode, and none is needed for a proxy that speaks without TLS. */
-export function urlOfEntry(entry: ConnectionSettings): string {
+function urlOfEntry(entry: ConnectionSettings): string {
   return formatUrl(withoutMode(entry));
 }
 
 const PLACEHOLDER = /\{safemigrate:(url|jdbc-url|host|port|user|password|database)\}/g;
 
 /** Tells whether an argument or a variable contains one. */
-export function hasPlaceholders(argv: readonly string[], variables: Variables): boolean {
+function hasPlaceholders(argv: readonly string[], variables: Variables): boolean {
   const texts = [...argv, ...Object.values(effective(variables))];
   return namesConfigFile(texts) || texts.some((text) => text.search(PLACEHOLDER) >= 0);
 }
 
 /** Replaces the user's placeholders, in arguments and variables, by the clone's connection. */
-export function fillPlaceholders(child: Child, variables: Variables, entry: ConnectionSettings): void {
+function fillPlaceholders(child: Child, variables: Variables, entry: ConnectionSettings): void {
   const values = placeholderValues(entry);
   const fill = (text: string) => text.replace(PLACEHOLDER, (_all, name: keyof typeof values) => values[name]);
   for (const [index, argument] of child.argv.entries()) child.argv[index] = fill(argument);

@@ -176,7 +176,7 @@ const ORIGINALS =
   'Originals are closed to everybody, which pg_upgrade refuses: drop them before it, with `safemigrate clean --originals --older-than 0s`.\n';
 
 /** Describes a database in a phrase that also says what `clean` would do with it. */
-export function whatItIs(database: OwnedDatabase): string {
+function whatItIs(database: OwnedDatabase): string {
   const { ownershipStatus, owning, role, mark, doubt } = database;
   if (ownershipStatus === 'foreign') return `not provably ours: ${doubt}`;
   if (ownershipStatus === 'closed')
@@ -202,7 +202,7 @@ const LISTED = 5;
 const COLUMNS = 100;
 
 /** Describes the applies that are running or were killed, and what their targets have. */
-export function interruptedAppliesText(applies: readonly InspectedApply[]): string {
+function interruptedAppliesText(applies: readonly InspectedApply[]): string {
   if (applies.length === 0) return '';
   return `Applies:\n${applies.map(one).join('')}`;
 }

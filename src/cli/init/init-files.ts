@@ -2,12 +2,6 @@ import { type DetectedTool, outsideServices } from './detect-tool.ts';
 import { managerOf } from './node-tools.ts';
 import type { ProjectFiles } from './project-files.ts';
 
-/** A file to write, from the top of the project. */
-export interface InitFile {
-  readonly file: string;
-  readonly text: string;
-}
-
 const CONFIG = 'safemigrate.config.json';
 const GITHUB_JOB = '.github/workflows/safemigrate.yml';
 const GITLAB_PIPELINE = '.gitlab-ci.yml';
@@ -16,12 +10,15 @@ const LIBRARY_NOTE = 'its command is not in its files: replace `your-program mig
 
 /**
  * Plans the configuration, and the job of the CI service that the project uses.
- * @returns the files to write, and notes: additions that are left to the user, and files that cannot be written, with the reason.
+ * @returns the files to write, from the top of the project, and notes: additions that are left to the user, and files that cannot be written, with the reason.
  */
 export function planInit(
   tool: DetectedTool,
   project: ProjectFiles,
-): { readonly files: readonly InitFile[]; readonly notes: readonly string[] } {
+): {
+  readonly files: readonly { readonly file: string; readonly text: string }[];
+  readonly notes: readonly string[];
+} {
   const { places, notes: services } = outsideServices(tool, project);
   const config = { file: CONFIG, text: configText(tool, places) };
   const library = tool.isLibrary ? [`The project's own program runs ${tool.name}; ${LIBRARY_NOTE}.`] : [];

@@ -53,7 +53,7 @@ export function readValues<T extends SettingTree>(
       }
     }
   }
-  if (mistakes.length > 0) throw wrongOptions('CONFIGURATION', mistakes);
+  if (mistakes.length > 0) throw wrongOptions(mistakes);
   return asTree(found) as OptionsOf<T>;
 }
 
@@ -89,13 +89,13 @@ function isMeant(unwanted: string, value: string): boolean {
   return unwanted.endsWith('*') ? value.startsWith(unwanted.slice(0, -1)) : value === unwanted;
 }
 
-export function wrongOptions(code: 'CONFIGURATION' | 'USAGE', mistakes: readonly string[]): SafemigrateError {
+function wrongOptions(mistakes: readonly string[]): SafemigrateError {
   const [only = ''] = mistakes;
   const message =
     mistakes.length === 1
       ? only
       : `${mistakes.length} options are wrong:\n${mistakes.map((mistake) => `  ${mistake}`).join('\n')}`;
-  return new SafemigrateError(code, message, {
+  return new SafemigrateError('CONFIGURATION', message, {
     hint: 'Nothing was touched. All options: safemigrate --help all',
   });
 }

@@ -195,7 +195,7 @@ export const UPGRADE_COMMAND_SETTINGS = {
 };
 
 /** Everything but a run, in the order of the help. */
-export const SUBCOMMANDS = {
+const SUBCOMMANDS = {
   apply: {
     options: MODE_SETTINGS.apply,
     summary: 'rehearse, ask, then run the command on the target',

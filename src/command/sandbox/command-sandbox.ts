@@ -10,7 +10,8 @@ import { type Sandboxing, type SandboxWay, sandboxWords, trialFailure, trySandbo
 import { listeningUnixSockets, realSocket, socketPathsOf } from './unix-sockets.ts';
 
 export interface SandboxPlan {
-  readonly mode: SandboxMode;
+  /** `auto`: the strictest way that works here. `required`: the whole sandbox, or no run. `off`: the command is watched. */
+  readonly mode: 'auto' | 'required' | 'off';
   readonly allow: AllowedPlaces;
   /** Why the command can only be watched, whatever works here; null: it can be sandboxed. */
   readonly onlyWatched: string | null;
@@ -140,6 +141,3 @@ export function describeIsolation(sandbox: CommandSandbox): CommandIsolation {
     }
   }
 }
-
-/** `auto`: the strictest way that works here. `required`: the whole sandbox, or no run. `off`: the command is watched. */
-export type SandboxMode = 'auto' | 'required' | 'off';

@@ -11,8 +11,8 @@ const LONGEST_STARTUP = 10_000;
 const PROTOCOL_3 = STARTUP.version3 >>> 16;
 
 /** Requests for encryption: the client waits for one byte, and sends its start-up packet then. */
-export const ENCRYPTION_REQUESTS: readonly number[] = [STARTUP.ssl, STARTUP.gssapi];
-export const ENCRYPTION_REQUEST_BYTES = 8;
+const ENCRYPTION_REQUESTS: readonly number[] = [STARTUP.ssl, STARTUP.gssapi];
+const ENCRYPTION_REQUEST_BYTES = 8;
 
 /** Recognises the protocol of PostgreSQL, in clear or in TLS without a request before it, by what a client sends first. */
 export function readFirstBytes(bytes: Buffer): FirstBytes {

@@ -5,7 +5,7 @@ import { readFirstBytes } from './first-bytes.ts';
 import { isTargetAddress } from './target-addresses.ts';
 
 /** Why an allowed place was not reached all the same. */
-export type RelayRefusal = 'target' | 'postgres';
+type RelayRefusal = 'target' | 'postgres';
 
 /** A first message of a client that is longer than this is none that a server takes. */
 const MOST_HELD_BYTES = 128 * 1024;

@@ -8,7 +8,7 @@ const DNS_PORT = 53;
 const LENGTH_BYTES = 2;
 
 /** Answers a question, in the form that `nameAnswer()` takes. */
-export type AnswerName = (question: NameQuestion) => Promise<string | null | undefined>;
+type AnswerName = (question: NameQuestion) => Promise<string | null | undefined>;
 
 /**
  * Answers questions for names at port 53, over UDP and TCP. It keeps no process alive. Without the right to listen there it does

@@ -177,10 +177,7 @@ const USUAL_PORTS = [
 const MOST_OWN_PORTS = 200;
 
 /** Decides what listens in the sandbox, besides the command: relays and the proxy, and else what records attempts. */
-export async function planInside(
-  { relays }: AllowedPlaces,
-  { hosts }: ConnectionSettings,
-): Promise<InsidePlan> {
+async function planInside({ relays }: AllowedPlaces, { hosts }: ConnectionSettings): Promise<InsidePlan> {
   const addresses = [ANY_PORT, ...relays.map(({ inside, port }) => ({ host: inside, port }))];
   const isTaken = ({ address, port }: RefusedPlace) =>
     addresses.some((each) => each.host === address && each.port === port);
