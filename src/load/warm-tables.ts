@@ -1,5 +1,5 @@
-import { sqlstateOf } from '../errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { ifAnswered } from '../postgres/session-helpers.ts';
 
 /** Limit for all tables together: production would not have more in memory as a whole, and reading it takes longer than it helps. */
 const WARM_BYTES = 1024 ** 3;
@@ -21,11 +21,7 @@ export async function warmTables(session: Session, names: readonly string[]): Pr
     bytes += table.bytes;
     if (bytes > WARM_BYTES) return;
     // No index knows the places of rows, so that this reads the table itself.
-    await session.query(`SELECT pg_catalog.max(ctid) FROM ONLY ${table.name}`).catch(unlessRefused);
+    // A table that the server does not read in time stays cold: the run under load is useful all the same.
+    await ifAnswered(() => session.query(`SELECT pg_catalog.max(ctid) FROM ONLY ${table.name}`));
   }
-}
-
-/** Leaves a table cold if the server refuses to read it, or not in time: the run under load is useful all the same. */
-function unlessRefused(error: unknown): void {
-  if (sqlstateOf(error) === undefined) throw error;
 }

@@ -1,15 +1,15 @@
-import { sqlstateOf } from '../errors.ts';
 import { formatDuration } from '../format.ts';
 import { IS_TABLE } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { ifAnswered } from '../postgres/session-helpers.ts';
 import { displayName, identifier, nameParts } from '../postgres/sql/quote.ts';
 import type { ColumnContent } from './lost-data.ts';
 
-/** The target must not feel it: larger tables are estimated from the statistics of their columns. */
-const COUNT_UP_TO_ROWS = 100_000;
-const COUNT_UP_TO_BYTES = 100 * 1024 * 1024;
+/** The target must not feel it: larger tables are estimated from the statistics of their columns, or compared by a sample. */
+const SMALL_ROWS = 100_000;
+const SMALL_BYTES = 100 * 1024 * 1024;
 /** Limit for tables that were never analysed, so that their number of rows is not known. */
-const COUNT_UNKNOWN_UP_TO_BYTES = 8 * 1024 * 1024;
+const SMALL_UNKNOWN_BYTES = 8 * 1024 * 1024;
 const COUNT_BUDGET_MS = 3000;
 
 // Statistics of a partitioned table's columns are marked as inherited; rows and pages are those of its partitions.
@@ -64,7 +64,10 @@ export async function contentOf(
   for (const row of rows) {
     if (contents.has(row.object)) continue;
     const ofTable = rows.filter(({ schema, name }) => schema === row.schema && name === row.name);
-    const mayCount = ofTable.every(isSmall) && performance.now() < deadline;
+    const isSmall = ofTable.every(
+      ({ rows, bytes, readable }) => readable && bytes !== null && isSmallTable(rows, bytes),
+    );
+    const mayCount = isSmall && performance.now() < deadline;
     const counted = mayCount ? await count(session, ofTable, casts, touched) : undefined;
     for (const [index, column] of ofTable.entries())
       contents.set(column.object, counted?.[index] ?? estimated(column));
@@ -72,11 +75,9 @@ export async function contentOf(
   return contents;
 }
 
-function isSmall({ rows, bytes, readable }: ContentRow): boolean {
-  if (!readable || bytes === null) return false;
-  return rows === null
-    ? bytes <= COUNT_UNKNOWN_UP_TO_BYTES
-    : rows <= COUNT_UP_TO_ROWS && bytes <= COUNT_UP_TO_BYTES;
+/** @param rows null if the table was never analysed. */
+export function isSmallTable(rows: number | null, bytes: number): boolean {
+  return rows === null ? bytes <= SMALL_UNKNOWN_BYTES : rows <= SMALL_ROWS && bytes <= SMALL_BYTES;
 }
 
 function estimated({ rows, nullShare }: ContentRow): ColumnContent {
@@ -103,24 +104,22 @@ async function count(
     const [name, cast] = [identifier(column), casts.get(object)];
     return cast === undefined ? 'NULL' : `count(*) FILTER (WHERE ${name} IS DISTINCT FROM ${name}${cast})`;
   });
-  try {
-    const [counted] = await session.query<{ rows: number; values: number[]; changed: (number | null)[] }>(
+  const found = await ifAnswered(() =>
+    session.query<{ rows: number; values: number[]; changed: (number | null)[] }>(
       `SELECT count(*)::float8 AS rows, ARRAY[${counts}] AS values, ARRAY[${changed.join(', ')}]::float8[] AS changed
          FROM ${identifier(table.schema)}.${identifier(table.name)}`,
-    );
-    return counted?.values.map((rowsWithValue, index) => ({
-      rows: counted.rows,
-      rowsWithValue,
-      rowsChanged: counted.changed[index] ?? null,
-      exact: true,
-    }));
-  } catch (error) {
-    if (sqlstateOf(error) === undefined) throw error;
-    return undefined;
-  } finally {
+    ),
+  ).finally(() => {
     const took = formatDuration(performance.now() - started);
     touched.push(`counted the rows of ${displayName(table.schema, table.name)} in ${took}`);
-  }
+  });
+  const [counted] = found ?? [];
+  return counted?.values.map((rowsWithValue, index) => ({
+    rows: counted.rows,
+    rowsWithValue,
+    rowsChanged: counted.changed[index] ?? null,
+    exact: true,
+  }));
 }
 
 /** A column that exists again under the name of a dropped one, in a table with a primary key that the column is no part of. */
@@ -167,14 +166,11 @@ export async function copiedColumns(
 /** Folds the rows in any order; null if it took too long, or the table was locked or has another key. */
 async function digestOf(session: Session, { schema, table, column, key }: Again): Promise<string | null> {
   const row = [...key, column].map((name) => `quote_nullable(${identifier(name)}::text)`).join(', ');
-  try {
-    const [found] = await session.query<{ digest: string }>(
+  const found = await ifAnswered(() =>
+    session.query<{ digest: string }>(
       `SELECT count(*) || ' ' || coalesce(sum(hashtextextended(concat_ws(',', ${row}), 0)), 0) AS digest
          FROM ${identifier(schema)}.${identifier(table)}`,
-    );
-    return found?.digest ?? null;
-  } catch (error) {
-    if (sqlstateOf(error) === undefined) throw error;
-    return null;
-  }
+    ),
+  );
+  return found?.[0]?.digest ?? null;
 }

@@ -1,8 +1,9 @@
-import { sqlstateOf } from '../errors.ts';
 import type { ConvertedColumn, SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { ifAnswered } from '../postgres/session-helpers.ts';
 import { displayName, nameParts } from '../postgres/sql/quote.ts';
 import { readAlike } from '../schema/type-changes.ts';
+import { isSmallTable } from './column-contents.ts';
 import type { ConvertedTable } from './lost-data.ts';
 import {
   allOf,
@@ -13,11 +14,6 @@ import {
   sampleOf,
 } from './row-values.ts';
 
-/** Larger tables are compared by a sample: the target must not feel it. */
-const ALL_UP_TO_ROWS = 100_000;
-const ALL_UP_TO_BYTES = 100 * 1024 * 1024;
-/** Limit for tables that were never analysed, so that their number of rows is not known. */
-const ALL_UNKNOWN_UP_TO_BYTES = 8 * 1024 * 1024;
 const PAGE_BYTES = 8192;
 const BUDGET_MS = 3000;
 
@@ -129,16 +125,6 @@ export function isAsBefore({
   return exact && becameNull === 0 && changed === 0 && distinctAfter >= distinctBefore;
 }
 
-/** @returns undefined if it took too long, or the table was locked. */
-async function ifAnswered<T>(read: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await read();
-  } catch (error) {
-    if (sqlstateOf(error) === undefined) throw error;
-    return undefined;
-  }
-}
-
 interface Comparison {
   readonly target: Session;
   readonly clone: Session;
@@ -151,10 +137,9 @@ interface Comparison {
 /** A small table may have large values: if all of them take too long, a sample is compared. */
 async function compareTable(comparison: Comparison): Promise<ConvertedColumn[] | undefined> {
   const { rows, pages } = comparison.before;
-  const bytes = pages * PAGE_BYTES;
-  const isSmall =
-    rows === null ? bytes <= ALL_UNKNOWN_UP_TO_BYTES : rows <= ALL_UP_TO_ROWS && bytes <= ALL_UP_TO_BYTES;
-  const all = isSmall ? await ifAnswered(() => compareRows(comparison, true)) : undefined;
+  const all = isSmallTable(rows, pages * PAGE_BYTES)
+    ? await ifAnswered(() => compareRows(comparison, true))
+    : undefined;
   return all ?? (await ifAnswered(() => compareRows(comparison, false)));
 }
 

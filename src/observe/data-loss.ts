@@ -7,6 +7,7 @@ import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { withSession } from '../postgres/session-helpers.ts';
 import { mayLose, type Retyped, thereAndBack, withoutLossOf } from '../schema/type-changes.ts';
 import { contentOf, copiedColumns, namedParts } from './column-contents.ts';
 import { compareConverted, isAsBefore, uncompared } from './converted-values.ts';
@@ -235,12 +236,12 @@ function isUntouched(content: ColumnContent | undefined): boolean {
 
 const NOTHING = { columns: new Map<string, ColumnContent>(), rewrittenBytes: new Map<string, number>() };
 
-async function withReader<T>(
+function withReader<T>(
   { run, audit, signal }: DataLossOptions,
   settings: ConnectionSettings,
   use: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const session = await openSession(settings, {
+  const opening = openSession(settings, {
     run,
     audit,
     ...(signal === undefined ? {} : { signal }),
@@ -249,11 +250,7 @@ async function withReader<T>(
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     lockTimeoutMs: LOCK_TIMEOUT_MS,
   });
-  try {
-    return await use(session);
-  } finally {
-    await session.close();
-  }
+  return withSession(opening, use);
 }
 
 async function sizesOf(session: Session, wanted: readonly string[]): Promise<Map<string, number>> {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { sqlstateOf } from '../errors.ts';
 import type { Session } from './connection/session.ts';
 
 /** Uses a session and closes it afterwards, also if `use` fails. */
@@ -11,6 +12,16 @@ export async function withSession<T>(
     return await use(session);
   } finally {
     await session.close();
+  }
+}
+
+/** Asks the server. @returns undefined if it refused: it took too long, or the table was locked. @throws what has no SQLSTATE. */
+export async function ifAnswered<T>(ask: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (sqlstateOf(error) === undefined) throw error;
+    return undefined;
   }
 }
 

@@ -1,7 +1,7 @@
 import { movedBetween } from '../database/server-identity.ts';
 import { listed, plural } from '../format.ts';
 import type { SeenCommand, TargetChange, TargetStates } from './attribute-changes.ts';
-import { isServerQuiet, passingDatabases, visitorsOf } from './server-activity.ts';
+import { isServerQuiet, keyOfVisitor, newSessions, passingDatabases, visitorsOf } from './server-activity.ts';
 import { writtenFiles } from './server-files.ts';
 import { compareShared } from './shared-changes.ts';
 
@@ -80,9 +80,10 @@ function unseenElsewhere(states: TargetStates, seen: SeenCommand, target: number
     if (oid === target) return [];
     const here = seen.elsewhere.filter(({ database, isWalsender }) => database === oid && !isWalsender);
     const known = new Set(here.map(({ key }) => key));
-    for (const { database, pid, startedAt, isWalsender } of visitorsOf(states.after.accounts))
-      if (database === oid && !isWalsender && isLater(startedAt, states)) known.add(`${pid} ${startedAt}`);
-    const unseen = last.sessions - first.sessions - (last.ownSessions - first.ownSessions) - known.size;
+    for (const visitor of visitorsOf(states.after.accounts))
+      if (visitor.database === oid && !visitor.isWalsender && isLater(visitor.startedAt, states))
+        known.add(keyOfVisitor(visitor));
+    const unseen = newSessions(first, last) - known.size;
     return unseen > 0 ? [{ name, unseen }] : [];
   });
   if (came.length === 0) return [];
@@ -96,7 +97,7 @@ function unseenElsewhere(states: TargetStates, seen: SeenCommand, target: number
 /** Returns doubts about relays in other databases: rows written by a session that is still open may not be counted yet. */
 function relayedElsewhere(states: TargetStates, seen: SeenCommand): string[] {
   const written = new Set(writtenDatabases(states, seen).map(({ oid }) => oid));
-  const there = new Set(visitorsOf(states.after.accounts).map(({ pid, startedAt }) => `${pid} ${startedAt}`));
+  const there = new Set(visitorsOf(states.after.accounts).map(keyOfVisitor));
   const relays = seen.elsewhere.flatMap(({ relay, key, database }) =>
     relay !== null && (written.has(database) || there.has(key)) ? [relay] : [],
   );

@@ -3,7 +3,7 @@ import type { TrafficReading } from '../database/traffic.ts';
 import { formatCount, listed, plural } from '../format.ts';
 import type { TargetConnection, TargetSection } from '../model/report.ts';
 import type { TargetChange, TargetStates } from './attribute-changes.ts';
-import { isServerQuiet, type SeenSessions, visitorsOf } from './server-activity.ts';
+import { isServerQuiet, keyOfVisitor, type SeenSessions, visitorsOf } from './server-activity.ts';
 import { type TargetState, writtenCatalogues } from './target-state.ts';
 
 /**
@@ -138,10 +138,6 @@ function newcomers(start: ServerAccounts, after: ServerAccounts, target: number)
   return after.visitors
     .filter(({ database, client }) => database === target && client !== null)
     .filter(({ startedAt }) => startedAt !== null && Date.parse(startedAt) > Date.parse(start.at));
-}
-
-function keyOfVisitor({ pid, startedAt }: Visitor): string {
-  return `${pid} ${startedAt}`;
 }
 
 /** Tells if another session was in the target that is not doubted: neither the command's nor one that may serve it. */

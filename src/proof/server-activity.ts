@@ -46,7 +46,8 @@ function unexplainedSessions(
   return sum;
 }
 
-function newSessions(first: DatabaseAccount, last: DatabaseAccount): number {
+/** Counts the sessions between two readings that we did not open. */
+export function newSessions(first: DatabaseAccount, last: DatabaseAccount): number {
   return last.sessions - first.sessions - (last.ownSessions - first.ownSessions);
 }
 
@@ -60,6 +61,11 @@ export function passingDatabases(
     ([, { name }]) => parseOwnedName(name) !== undefined || ownDatabases.includes(name),
   );
   return new Set(passing.map(([oid]) => oid));
+}
+
+/** `pid start`: the exact time of the beginning tells a process id from a later one. */
+export function keyOfVisitor({ pid, startedAt }: Visitor): string {
+  return `${pid} ${startedAt}`;
 }
 
 export function visitorsOf(accounts: TargetState['accounts']): readonly Visitor[] {

@@ -9,6 +9,7 @@ import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { withSession } from '../postgres/session-helpers.ts';
 import { type CatalogueDigest, catalogueDigest, compareDigests } from './catalogue-digest.ts';
 import { readServerFiles, type ServerFiles } from './server-files.ts';
 import { type SharedCatalogues, sharedCatalogues } from './shared-objects.ts';
@@ -39,19 +40,6 @@ export interface WatchOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Reads over a session in the target that is opened for it. */
-export async function watchTarget<T>(
-  { target: { settings }, ...options }: Omit<WatchOptions, 'control'>,
-  read: (session: Session) => Promise<T>,
-): Promise<T> {
-  const session = await openSession(settings, { ...options, purpose: 'watch', readOnly: true });
-  try {
-    return await read(session);
-  } finally {
-    await session.close();
-  }
-}
-
 /**
  * Reads the target's state now.
  * @param session in the target; default: a new one, and counters that are current.
@@ -68,9 +56,11 @@ export async function readTargetState(options: WatchOptions, session?: Session):
 
 type ReadInTarget = Omit<TargetState, 'shared' | 'files'>;
 
-async function readUnlessGone(options: WatchOptions): Promise<ReadInTarget> {
+async function readUnlessGone({ target, run, audit, signal }: WatchOptions): Promise<ReadInTarget> {
+  const options = { run, audit, purpose: 'watch', readOnly: true } as const;
   try {
-    return await watchTarget(options, (session) => readOver(session, { wait: true }));
+    const opening = openSession(target.settings, signal === undefined ? options : { ...options, signal });
+    return await withSession(opening, (session) => readOver(session, { wait: true }));
   } catch (error) {
     if (error instanceof SafemigrateError && error.sqlstate === UNDEFINED_DATABASE)
       return { digest: 'gone', oid: null, accounts: GONE, traffic: GONE, server: null };
