@@ -8,7 +8,7 @@ import type { Clone, CloneContext } from './method.ts';
 
 /** The user's SQL that prepares the clone before anything is measured: it masks personal data, or removes secrets. */
 export interface Script {
-  /** As the user gave it. */
+  /** The words of the user. */
   readonly name: string;
   readonly sql: string;
 }

@@ -7,51 +7,51 @@ import type { Scope } from '../scope.ts';
 import type { ZfsBase } from './archive/base-backup.ts';
 import { type BaseBackup, readBaseBackup } from './archive/base-backup.ts';
 import { type MissingWal, restoreCommandFor, supplyWal } from './archive/supply-wal.ts';
-import { Copier, Reflinker } from './cluster/copier.ts';
+import { Copier } from './cluster/copier.ts';
 import { copyCluster } from './cluster/copy-tree.ts';
 import { arrangeSnapshots, placesIn, snapshotCommands, takeSnapshots } from './cluster/snapshot.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
-import { CopyObstacle } from './obstacle.ts';
+import { orImpossible, refusing } from './obstacle.ts';
 import type { FilledFolder, Recovery } from './private/private-server.ts';
 import { assessContainment, startPrivateCluster } from './private-cluster.ts';
 
 /** Clones the target as of another time: a base backup is recovered here from archived WAL, as a private server. */
-export const archive: CloneMethod = { id: 'archive', assess, create, describe };
+export const archive: CloneMethod = {
+  id: 'archive',
+  assess: (context) => orImpossible(() => assess(context)),
+  create,
+  describe,
+};
 
 const FIXED_MS = 1_000;
 const PER_FILE_MS = 0.05;
 const COPY_BYTES_PER_MS = 300_000;
 
 async function assess(context: CloneContext): Promise<Assessment> {
-  try {
-    const base = await readBaseBackup(context);
-    const contained = await assessContainment(context, base);
-    if ('possible' in contained) return contained;
-    return {
-      possible: true,
-      strategy: 'recovery',
-      stallMs: 0,
-      bytes: base.bytes,
-      endsSessions: false,
-      asked: true,
-      readyMs: Math.round(FIXED_MS + PER_FILE_MS * base.files + base.bytes / COPY_BYTES_PER_MS),
-      isolation: 'own-cluster',
-      ...contained,
-      reason: `the base backup ${base.folder}, recovered to ${base.at.time} from archived WAL`,
-    };
-  } catch (error) {
-    if (error instanceof CopyObstacle)
-      return {
-        possible: false,
-        reason: error.message,
-        ...(error.enable === undefined ? {} : { enable: error.enable }),
-      };
-    throw error;
-  }
+  const base = await readBaseBackup(context);
+  const contained = await assessContainment(context, base);
+  if ('possible' in contained) return contained;
+  return {
+    possible: true,
+    strategy: 'recovery',
+    stallMs: 0,
+    bytes: base.bytes,
+    endsSessions: false,
+    asked: true,
+    readyMs: Math.round(FIXED_MS + PER_FILE_MS * base.files + base.bytes / COPY_BYTES_PER_MS),
+    isolation: 'own-cluster',
+    ...contained,
+    reason: `the base backup ${base.folder}, recovered to ${base.at.time} from archived WAL`,
+  };
+}
+
+/** Reads it again, since it may have changed. @throws SafemigrateError `CLONE` */
+function stillUsable(context: CloneContext): Promise<BaseBackup> {
+  return refusing('The base backup cannot be used', () => readBaseBackup(context));
 }
 
 async function create(context: CloneContext, assessment: Possible, scope: Scope): Promise<Clone> {
-  const base = await readBaseBackup(context);
+  const base = await stillUsable(context);
   const { owner, programs, files, zfs } = base;
   const folder = path.join(base.parent, `safemigrate_${context.run}`);
   return startPrivateCluster(
@@ -76,7 +76,7 @@ function whereabouts({ run }: CloneContext, { snapshots, root }: ZfsBase, folder
 }
 
 async function describe(context: CloneContext): Promise<string[]> {
-  const { folder, parent, at, restoreCommand, zfs } = await readBaseBackup(context);
+  const { folder, parent, at, restoreCommand, zfs } = await stillUsable(context);
   const own = path.join(parent, `safemigrate_${context.run}`);
   const commands = zfs && snapshotCommands(zfs.snapshots, context.run, own);
   return [
@@ -105,10 +105,9 @@ async function fill(context: CloneContext, base: BaseBackup, folder: string): Pr
 }
 
 async function copyFiles(context: CloneContext, base: BaseBackup, folder: string): Promise<void> {
-  const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
   const copier = new Copier({
     share: base.shares,
-    reflinker,
+    folder,
     signal: context.signal,
     owner: process.getuid?.() === 0 ? base.owner : null,
     maxCopyBytes: Math.max(context.options.maxCopyBytes, base.bytes),
@@ -123,7 +122,7 @@ async function copyFiles(context: CloneContext, base: BaseBackup, folder: string
       if (/^[0-9A-F]{8}(\.history|[0-9A-F]{16})$/.test(name))
         await copier.file(path.join(wal, name), path.join(data, 'pg_wal', name));
   } finally {
-    await reflinker.dispose();
+    await copier.dispose();
   }
 }
 

@@ -9,7 +9,7 @@ export type MethodId = (typeof METHOD_IDS)[number] | 'archive';
 const HOUR_MS = 3_600_000;
 const GB = 2 ** 30;
 
-/** How the clone is made, and what becomes of it. */
+/** Settings for the making of the clone, and for its end. */
 export const CLONE_SETTINGS = grouped(
   { group: 'Clone' },
   {
@@ -115,15 +115,15 @@ export const CLONE_SETTINGS = grouped(
 
 type Settings = PlanOf<typeof CLONE_SETTINGS>;
 
-/** What a clone as of another time is made of: `restoreCommand` is the target's own if it is null. */
+/** The sources of a clone as of another time: `restoreCommand` is the target's own if it is null. */
 export interface PointInTime extends Pick<Settings['at'], 'restoreCommand'> {
-  /** As PostgreSQL reads it, with a time zone; `latest`: as far as the archive goes. */
+  /** A text that PostgreSQL reads, with a time zone; `latest`: as far as the archive goes. */
   readonly time: string;
   /** The folder of a base backup, a data directory in a snapshot of a file system, or the name of a ZFS snapshot. */
   readonly baseBackup: string;
 }
 
-/** How a clone is to be made. */
+/** The user's wishes for a clone. */
 export interface CloneOptions extends Omit<Settings, 'method' | 'at' | 'external'> {
   readonly method: 'auto' | MethodId;
   /** The time as of which the target is cloned, from a base backup and archived WAL; null: now. */

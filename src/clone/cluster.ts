@@ -1,4 +1,4 @@
-import { codeOf, SafemigrateError } from '../errors.ts';
+import { codeOf } from '../errors.ts';
 import type { Scope } from '../scope.ts';
 import { clusterFolder, describeCluster, explainStrategy } from './cluster/describe-cluster.ts';
 import { estimateClusterMs } from './cluster/estimate-cluster.ts';
@@ -6,49 +6,39 @@ import { fillFolder } from './cluster/fill.ts';
 import { placesIn, snapshotCommands } from './cluster/snapshot.ts';
 import { type Survey, surveyCluster } from './cluster/survey.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
-import { CopyObstacle } from './obstacle.ts';
+import { CopyObstacle, orImpossible, refusing } from './obstacle.ts';
 import { assessContainment, type PrivateServer, startPrivateCluster } from './private-cluster.ts';
 
 /** Clones the files of the whole cluster while it runs, and starts the copy as a private server. */
 export const cluster: CloneMethod = {
   id: 'cluster',
-  assess,
+  assess: (context) => orImpossible(() => assess(context)),
   create,
   describe: async (context, assessment) => describeCluster(context, await survey(context, assessment)),
 };
 
 async function assess(context: CloneContext): Promise<Assessment> {
-  try {
-    const survey = await surveyCluster(context);
-    const { strategy, bytes } = survey;
-    const contained = await assessContainment(context, whereabouts(context, survey));
-    if ('possible' in contained) return contained;
-    return {
-      possible: true,
-      strategy,
-      readyMs: estimateClusterMs(strategy, context.options.checkpoint, {
-        ...survey,
-        spreadMs: survey.server.spreadMs,
-      }),
-      stallMs: 0,
-      bytes,
-      endsSessions: false,
-      isolation: 'own-cluster',
-      ...contained,
-      reason: explainStrategy(survey),
-    };
-  } catch (error) {
-    if (error instanceof CopyObstacle)
-      return {
-        possible: false,
-        reason: error.message,
-        ...(error.enable === undefined ? {} : { enable: error.enable }),
-      };
+  const survey = await surveyCluster(context).catch((error: unknown) => {
     // A folder that cannot be read, or a file system without the system calls.
     if (codeOf(error) !== '' && error instanceof Error && 'syscall' in error)
-      return { possible: false, reason: `the server's files cannot be read: ${error.message}` };
+      throw new CopyObstacle(`the server's files cannot be read: ${error.message}`);
     throw error;
-  }
+  });
+  const { strategy, bytes, server } = survey;
+  const contained = await assessContainment(context, whereabouts(context, survey));
+  if ('possible' in contained) return contained;
+  const size = { ...survey, spreadMs: server.spreadMs };
+  return {
+    possible: true,
+    strategy,
+    readyMs: estimateClusterMs(strategy, context.options.checkpoint, size),
+    stallMs: 0,
+    bytes,
+    endsSessions: false,
+    isolation: 'own-cluster',
+    ...contained,
+    reason: explainStrategy(survey),
+  };
 }
 
 async function create(context: CloneContext, assessment: Possible, scope: Scope): Promise<Clone> {
@@ -66,7 +56,7 @@ export async function copyOfCluster(
     method: 'cluster',
     assessment,
     ...whereabouts(context, found),
-    fill: (folder) => refusing(() => fillFolder(context, found, folder, scope)),
+    fill: (folder) => refusing(REFUSED, () => fillFolder(context, found, folder, scope)),
   };
 }
 
@@ -90,26 +80,15 @@ function whereabouts(
   };
 }
 
+const REFUSED = 'The cluster cannot be copied';
+
 /** Assesses again: the server may have stopped by then, or the disk filled up. @throws SafemigrateError `CLONE` */
 function survey(context: CloneContext, { strategy }: Possible): Promise<Survey> {
-  return refusing(async () => {
+  return refusing(REFUSED, async () => {
     const found = await surveyCluster(context);
     if (found.strategy === strategy) return found;
     throw new CopyObstacle(
       `what was possible as ${strategy} a moment ago is now possible as ${found.strategy} only`,
     );
   });
-}
-
-/** Ends the run for an obstacle that the assessment could not see, or that has arisen since. */
-async function refusing<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof CopyObstacle)) throw error;
-    throw new SafemigrateError('CLONE', `The cluster cannot be copied: ${error.message}.`, {
-      hint: error.enable ?? 'The target was not touched. Try again.',
-      cause: error,
-    });
-  }
 }

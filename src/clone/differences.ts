@@ -22,18 +22,12 @@ SELECT (SELECT count(*) FROM pg_class WHERE relpersistence = 'u' AND relkind IN 
        (SELECT count(*) FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid
          WHERE d.datname = current_database()) AS subscriptions`;
 
-interface Counts {
-  unlogged: string;
-  prepared: string;
-  servers: string;
-  slots: string;
-  publications: string;
-  subscriptions: string;
-}
-
 /** Finds the differences that clones will have. @param session in the target. */
 export async function readDifferences(session: Session, versionNum: number): Promise<Difference[]> {
-  const [row] = await session.query<Counts>(COUNTS);
+  const [row] =
+    await session.query<
+      Record<'unlogged' | 'prepared' | 'servers' | 'slots' | 'publications' | 'subscriptions', string>
+    >(COUNTS);
   const found: Difference[] = [];
   const say = (count: string | undefined, one: string, what: string, where: Difference['where']) => {
     if (Number(count) > 0) found.push({ what: `${plural(Number(count), one)}: ${what}`, where });

@@ -21,6 +21,7 @@ import { readEnvironment } from '../postgres/connection/environment.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
+import { lostServer, ownControl } from './own-sessions.ts';
 
 /** Clones by a command of the user, elsewhere (a branch, a thin clone); another command removes the clone. */
 export const external: CloneMethod = {
@@ -36,7 +37,7 @@ export const external: CloneMethod = {
 /** An estimate: branches of hosted services take about this long. */
 const READY_MS = 30_000;
 const CREATE_TIMEOUT_MS = 30 * 60_000;
-/** How long a new server may take to answer. */
+/** Time that a new server may take to answer. */
 const PATIENCE_MS = 60_000;
 const TRY_EVERY_MS = 500;
 
@@ -64,7 +65,7 @@ function assess({ options }: CloneContext): Assessment {
 
 async function create(context: CloneContext, assessment: Possible, scope: Scope): Promise<Clone> {
   const started = performance.now();
-  const { run, audit, signal, options, target } = context;
+  const { run, audit, options, target } = context;
   if (!options.external) throw new Error('assess() has reported that no commands are configured');
   const { create: command, destroy } = options.external;
   let entry = await newEntry(context, destroy);
@@ -80,14 +81,8 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
   printed = url;
   entry = { ...entry, url };
   await writeExternal(entry);
-  const control = await scope.own(
-    'connection to the clone',
-    () => openMaintenanceSession(there, { run, audit, signal, purpose: 'clone control' }),
-    async (session) => session?.close(),
-  );
-  control.onLost((reason) =>
-    context.fail(new SafemigrateError('LOST', `The server of the clone was lost during the run: ${reason}.`)),
-  );
+  const control = await ownControl(context, there, scope);
+  control.onLost((reason) => context.fail(lostServer(reason)));
   const made = new MadeDatabases(run, control, async () => {});
   await scope.own(
     'databases beside the clone',

@@ -8,15 +8,6 @@ import { identifier, literal } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
 import type { CloneContext, CloneServer } from './method.ts';
 
-/** A clone that is a database on a shared server: marked by the statement that creates it, dropped however the run ends. */
-export interface MarkedDatabase {
-  readonly name: string;
-  readonly oid: number;
-  /** The statement that sets its current mark. */
-  marking(): string;
-  updateMark(more: Partial<Pick<Mark, 'kept' | 'databases' | 'state'>>): Promise<void>;
-}
-
 export type Making = CloneServer & Pick<CloneContext, 'run' | 'audit'>;
 
 const OID = 'SELECT oid::int8 AS oid FROM pg_database WHERE datname = $1';
@@ -27,16 +18,18 @@ export function cloneName({ target, run }: Pick<Making, 'target' | 'run'>): stri
 }
 
 /**
- * Creates a database and marks it.
+ * Creates a database on a shared server, marked by the statement that creates it, and dropped however the run ends; then writes
+ * its mark.
  * @param make creates the database with the name and limits by which ownership/owned.ts recognizes an unmarked one.
  * @param state of the mark that it gets right after that.
+ * @returns with `marking()`, the statement that sets its current mark.
  */
 export async function ownMarkedDatabase<T>(
   making: Making,
   state: 'creating' | 'ready',
   make: () => Promise<T>,
   scope: Scope,
-): Promise<{ made: T; database: MarkedDatabase }> {
+) {
   const { control } = making;
   const name = cloneName(making);
   let mark: Mark | undefined;
@@ -56,7 +49,7 @@ export async function ownMarkedDatabase<T>(
       name,
       oid,
       marking: () => markingStatement(name, mark ?? born),
-      async updateMark(more) {
+      async updateMark(more: Partial<Pick<Mark, 'kept' | 'databases' | 'state'>>) {
         const next: Mark = { ...(mark ?? born), ...more };
         await control.query(markingStatement(name, next));
         mark = next;

@@ -16,7 +16,7 @@ import type { NotCarried } from './properties.ts';
 /** One way to make a clone. Each is a file or folder of its own beside this one; choose.ts chooses. */
 export interface CloneMethod {
   readonly id: MethodId;
-  /** What this way would cost here, or why it cannot work. Changes nothing, leaves nothing. */
+  /** Estimates the cost of this way here, or says why it cannot work. Changes nothing, leaves nothing. */
   assess(context: CloneContext): Promise<Assessment>;
   /** Makes the clone; whatever it acquires is owned by the scope before it exists. */
   create(context: CloneContext, assessment: Possible, scope: Scope): Promise<Clone>;

@@ -1,4 +1,44 @@
-import type { CloneContext, Impossible } from './method.ts';
+import { SafemigrateError } from '../errors.ts';
+import type { Assessment, CloneContext, Impossible } from './method.ts';
+
+/** The reason why a method cannot make a clone here. */
+export class CopyObstacle extends Error {
+  override readonly name = 'Obstacle';
+  /** An exact statement, command or option that would make it possible. */
+  readonly enable: string | undefined;
+
+  constructor(reason: string, enable?: string) {
+    super(reason);
+    this.enable = enable;
+  }
+}
+
+/** Assesses a method; an obstacle is the result, too. */
+export async function orImpossible(assess: () => Promise<Assessment>): Promise<Assessment> {
+  try {
+    return await assess();
+  } catch (error) {
+    if (!(error instanceof CopyObstacle)) throw error;
+    const { message: reason, enable } = error;
+    return { possible: false, reason, ...(enable === undefined ? {} : { enable }) };
+  }
+}
+
+/**
+ * Ends the run for an obstacle that the assessment could not see, or that has arisen since.
+ * @throws SafemigrateError `CLONE`
+ */
+export async function refusing<T>(what: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof CopyObstacle)) throw error;
+    throw new SafemigrateError('CLONE', `${what}: ${error.message}.`, {
+      hint: error.enable ?? 'The target was not touched. Try again.',
+      cause: error,
+    });
+  }
+}
 
 /** Lists what the clone must not have unless it is sandboxed: through these objects it could reach other systems. */
 export function unwantedAccess({
@@ -31,16 +71,4 @@ export function refuseOnSharedServer(context: CloneContext, where: string): Requ
     objects,
     "a clone on a server of its own: --clone cluster, on the server's own machine",
   );
-}
-
-/** The reason why the cluster cannot be copied here; assess() turns it into its result. */
-export class CopyObstacle extends Error {
-  override readonly name = 'Obstacle';
-  /** What would make it possible: an exact statement, command or option. */
-  readonly enable: string | undefined;
-
-  constructor(reason: string, enable?: string) {
-    super(reason);
-    this.enable = enable;
-  }
 }

@@ -1,9 +1,12 @@
 import type { Target } from '../database/target.ts';
+import { SafemigrateError } from '../errors.ts';
+import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { openSession, type SessionOptions } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { withSession } from '../postgres/session-helpers.ts';
-import type { Clone } from './method.ts';
+import type { Scope } from '../scope.ts';
+import type { Clone, CloneContext } from './method.ts';
 
 /** Version 17 has event triggers that run at a login, and the setting that switches event triggers off. */
 const LOGIN_TRIGGERS_SINCE = 170000;
@@ -23,6 +26,24 @@ export function forOwnSessions(
     ...connect,
     parameters: { ...connect.parameters, options: given === undefined ? OFF : `${given} ${OFF}` },
   };
+}
+
+/** Opens the session on the clone's server that the run keeps, outside of the clone. */
+export function ownControl(
+  { run, audit, signal }: Pick<CloneContext, 'run' | 'audit' | 'signal'>,
+  target: Target,
+  scope: Scope,
+): Promise<Session> {
+  return scope.own(
+    'connection to the clone',
+    () => openMaintenanceSession(target, { run, audit, signal, purpose: 'clone control' }),
+    async (session) => session?.close(),
+  );
+}
+
+/** The error for a clone that is elsewhere, or on a server of its own that no watchdog judges. */
+export function lostServer(reason: string): SafemigrateError {
+  return new SafemigrateError('LOST', `The server of the clone was lost during the run: ${reason}.`);
 }
 
 /** A clone that can be logged in to, and the run that does it. */

@@ -13,6 +13,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
 import type { Clone, CloneContext, Impossible, Possible } from './method.ts';
 import { refuseUnsandboxed, unwantedAccess } from './obstacle.ts';
+import { ownControl } from './own-sessions.ts';
 import { type Lease, takeLease } from './private/lease.ts';
 import { type Original, readOriginal } from './private/original.ts';
 import {
@@ -142,18 +143,14 @@ export async function startPrivateCluster(
   scope: Scope,
 ): Promise<Clone> {
   const started = performance.now();
-  const { run, audit, signal, target: found } = context;
+  const { run, audit, target: found } = context;
   const { folder, owner, programs } = cluster;
   const copy = await startOnCopy(context, cluster, scope);
   const { lease, place, original, sandbox, settings, filled, server } = copy;
   lease.watch(server);
   const { caveats, databases } = filled;
   const target = targetThere(found, place, original.superuser);
-  const control = await scope.own(
-    'connection to the clone',
-    () => openMaintenanceSession(target, { run, audit, signal, purpose: 'clone control' }),
-    async (session) => session?.close(),
-  );
+  const control = await ownControl(context, target, scope);
   control.onLost((reason) => lease.lost(reason));
   const enter = (database: string) =>
     openSession(target.settings, { database, run, audit, purpose: 'settle', statementTimeoutMs: 0 });

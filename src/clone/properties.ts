@@ -14,7 +14,7 @@ export interface DatabaseProperties {
   /** Null for the default privileges. */
   readonly grants: Grant[] | null;
   readonly settings: Setting[];
-  readonly labels: Label[];
+  readonly labels: { readonly provider: string; readonly label: string }[];
 }
 
 interface Grant {
@@ -25,23 +25,11 @@ interface Grant {
   readonly grantable: boolean;
 }
 
-interface Label {
-  readonly provider: string;
-  readonly label: string;
-}
-
 interface Setting {
   /** Null for a setting that applies to all roles. */
   readonly role: string | null;
   readonly name: string;
   readonly value: string;
-}
-
-interface DatabaseRow {
-  owner: string;
-  shares_ownership: boolean;
-  connection_limit: number;
-  default_privileges: boolean;
 }
 
 /** A property that could not be carried over, and why. */
@@ -52,8 +40,8 @@ export interface NotCarried {
 }
 
 const DATABASE = (oid: number) => `
-SELECT pg_get_userbyid(datdba) AS owner, pg_has_role(datdba, 'USAGE') AS shares_ownership,
-       datconnlimit AS connection_limit, datacl IS NULL AS default_privileges
+SELECT pg_get_userbyid(datdba) AS owner, pg_has_role(datdba, 'USAGE') AS "sharesOwnership",
+       datconnlimit AS "connectionLimit", datacl IS NULL AS "defaultPrivileges"
   FROM pg_database WHERE oid = ${oid}`;
 
 /** The owner's own grants come first, since others' grants may depend on them. */
@@ -79,25 +67,14 @@ SELECT provider, label FROM pg_shseclabel
 export async function readProperties(session: Session, databaseOid: number): Promise<DatabaseProperties> {
   const asked = [DATABASE, GRANTS, SETTINGS, LABELS].map((question) => question(databaseOid));
   const [[database], grants, settings, labels] = (await session.queryAll(asked)) as [
-    DatabaseRow[],
+    (Omit<DatabaseProperties, 'grants' | 'settings' | 'labels'> & { defaultPrivileges: boolean })[],
     Grant[],
-    Setting[],
-    Label[],
+    DatabaseProperties['settings'],
+    DatabaseProperties['labels'],
   ];
   if (!database) throw new Error(`no database with OID ${databaseOid}`);
-  return {
-    owner: database.owner,
-    sharesOwnership: database.shares_ownership,
-    connectionLimit: database.connection_limit,
-    grants: database.default_privileges ? null : grants,
-    settings,
-    labels,
-  };
-}
-
-interface Step {
-  readonly property: string;
-  readonly statements: string[];
+  const { defaultPrivileges, ...facts } = database;
+  return { ...facts, grants: defaultPrivileges ? null : grants, settings, labels };
 }
 
 /** Settings whose value is a list of quoted words: SET takes each word by itself, since the quoted whole would be one word. */
@@ -111,9 +88,9 @@ const LIST_SETTINGS = new Set([
 ]);
 
 /** Lists the statements for each property, with its name for the report. */
-function carryingSteps(name: string, properties: DatabaseProperties): Step[] {
+function carryingSteps(name: string, properties: DatabaseProperties) {
   const database = identifier(name);
-  const steps: Step[] = properties.settings.map(({ role, name: setting, value }) => ({
+  const steps = properties.settings.map(({ role, name: setting, value }) => ({
     property: role === null ? `setting ${setting}` : `setting ${setting} of role ${role}`,
     statements: [
       `${role === null ? `ALTER DATABASE ${database}` : `ALTER ROLE ${identifier(role)} IN DATABASE ${database}`} ` +
@@ -152,7 +129,7 @@ function ownerProperty({ owner }: DatabaseProperties): string {
  * The owner's grants are one step, so that the clone is never more open than the target because another role's grant could not
  * be repeated.
  */
-function privilegeSteps(database: string, owner: string, grants: Grant[]): Step[] {
+function privilegeSteps(database: string, owner: string, grants: Grant[]) {
   const own = grants.filter(({ grantor }) => grantor === owner);
   const others = grants.filter(({ grantor }) => grantor !== owner);
   return [

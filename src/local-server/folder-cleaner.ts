@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { realpath } from 'node:fs/promises';
+import { open, readFile, realpath } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../errors.ts';
 import {
   entryFile,
@@ -28,7 +29,7 @@ export interface FolderCleaner {
 }
 
 /** Asks a program of launch() and all that it has forked to end; what they run on a server they cancel then. */
-export function endGroup(pid: number | undefined): void {
+function endGroup(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGTERM');
   } catch {
@@ -47,7 +48,7 @@ export interface LaunchOptions {
   /** Its working directory. Default: the root folder. */
   readonly folder?: string;
   /** The user to run as; undefined for our own. */
-  readonly uid: number | undefined;
+  readonly uid?: number | undefined;
   /** File descriptor that takes the program's output. */
   readonly output: number;
 }
@@ -147,5 +148,68 @@ export async function makeWorkFolder(
   } catch (error) {
     await guard.dismiss().catch(() => {});
     throw error;
+  }
+}
+
+const PROGRESS_EVERY_MS = 300;
+const ENDING_MS = 5_000;
+const SHOWN_LINES = 12;
+
+/**
+ * Runs a program to its end, with its output in the file `log` of the folder, which is removed then. The signal ends the program
+ * and all that it has forked; one that does not end is left to the guard.
+ * @param onProgress is called several times a second.
+ * @returns the end of its output if it failed; null if it succeeded. @throws the signal's reason.
+ */
+export async function runGuarded(
+  { folder, guard }: GuardedFolder,
+  [program = '', ...words]: readonly string[],
+  options: Omit<LaunchOptions, 'output'>,
+  signal: AbortSignal,
+  onProgress: () => Promise<void>,
+): Promise<string | null> {
+  try {
+    signal.throwIfAborted();
+    const log = await open(path.join(folder, 'log'), 'wx', 0o600);
+    try {
+      const child = await guard.launch(program, words, { ...options, output: log.fd });
+      const ended = once(child, 'exit').then(([code]) => code as number | null);
+      const stop = () => endGroup(child.pid);
+      signal.addEventListener('abort', stop, { once: true });
+      if (signal.aborted) stop();
+      const watching = repeatUntil(ended, onProgress);
+      const code = await Promise.race([ended, afterAbort(signal)]);
+      signal.removeEventListener('abort', stop);
+      signal.throwIfAborted();
+      await watching;
+      if (code === 0) return null;
+    } finally {
+      await log.close();
+    }
+    const said = await readFile(path.join(folder, 'log'), 'utf8').catch(() => '');
+    const lines = said.trim().split('\n').slice(-SHOWN_LINES);
+    return lines.map((line) => `  ${line}`).join('\n');
+  } finally {
+    await guard.dismiss();
+  }
+}
+
+/** Settles only after an abort, once the program has had time to end. */
+function afterAbort(signal: AbortSignal): Promise<null> {
+  return new Promise((resolve) => {
+    const late = () => void delay(ENDING_MS, undefined, { ref: false }).then(() => resolve(null));
+    if (signal.aborted) late();
+    else signal.addEventListener('abort', late, { once: true });
+  });
+}
+
+async function repeatUntil(ended: Promise<unknown>, work: () => Promise<void>): Promise<void> {
+  let running = true;
+  const settled = ended.then(() => {
+    running = false;
+  });
+  while (running) {
+    await work();
+    await Promise.race([settled, delay(PROGRESS_EVERY_MS)]);
   }
 }

@@ -3,9 +3,7 @@ import { access, readdir, readFile, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { mountOf, readMounts } from '../../database/mounts.ts';
-import { messageOf, SafemigrateError } from '../../errors.ts';
-import { embeddedBinaries, type ServerVersion } from '../../local-server/binaries.ts';
-import { needsReplica } from '../../local-server/installation.ts';
+import { messageOf } from '../../errors.ts';
 import type { Owner } from '../../ownership/folder-records.ts';
 import type { RunId } from '../../ownership/run-id.ts';
 import type { PointInTime } from '../clone-settings.ts';
@@ -16,32 +14,12 @@ import { parseSystemIdentifier } from '../cluster/recognise.ts';
 import type { Snapshots } from '../cluster/volumes.ts';
 import type { CloneContext } from '../method.ts';
 import { CopyObstacle } from '../obstacle.ts';
+import { findServerPrograms, UNPRIVILEGED } from '../private/private-server.ts';
 
-export interface BaseBackup {
-  readonly at: PointInTime;
-  /** Without symbolic links. */
-  readonly folder: string;
-  /** The snapshot that is cloned instead of a copy of the folder. */
-  readonly zfs: ZfsBase | null;
-  /** Where the clone's folder is made. */
-  readonly parent: string;
-  readonly owner: Owner;
-  /** The folder in which a `postgres` of the target's major version is installed. */
-  readonly binaries: string;
-  /** The folder from which it is run: inside the clone's folder if it must be prepared first. */
-  readonly programs: string;
-  readonly tablespaces: readonly Tablespace[];
-  readonly restoreCommand: string;
-  readonly shares: boolean;
-  readonly files: number;
-  readonly bytes: number;
-}
-
-/** PostgreSQL refuses to run as root; 65534 is `nobody` on Linux. */
-const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
+export type BaseBackup = Awaited<ReturnType<typeof readBaseBackup>>;
 
 /** Reads what is known of the base backup. @throws CopyObstacle */
-export async function readBaseBackup(context: CloneContext): Promise<BaseBackup> {
+export async function readBaseBackup(context: CloneContext) {
   const { target, options, run } = context;
   const { at } = options;
   if (!at) throw new CopyObstacle('no other time was asked for', '--clone-at');
@@ -54,21 +32,23 @@ export async function readBaseBackup(context: CloneContext): Promise<BaseBackup>
   if (zfs && uid === 0) throw new CopyObstacle(`${folder} belongs to root, as whom PostgreSQL does not run`);
   const place = await findPlace(zfs?.root ?? folder, options.folder);
   const { files, bytes, shares } = zfs ? NOTHING_COPIED : await measure(folder, place.parent, run);
-  const binaries = await programsFor(major);
+  const own = path.join(place.parent, `safemigrate_${run}`);
+  const programs = await findServerPrograms(target.server.versionNum, own);
   refuseWithoutSpace(place, bytes);
+  const owner: Owner = isRoot && uid === 0 ? UNPRIVILEGED : { uid, gid };
   return {
     at,
+    /** Without symbolic links. */
     folder,
+    /** The folder in which the clone's folder is made. */
     parent: place.parent,
+    /** The snapshot that is cloned instead of a copy of the folder. */
     zfs,
     shares,
     files,
     bytes,
-    owner: isRoot && uid === 0 ? UNPRIVILEGED : { uid, gid },
-    binaries,
-    programs: (await needsReplica(binaries, isRoot))
-      ? path.join(place.parent, `safemigrate_${run}`, 'installation', 'bin')
-      : binaries,
+    owner,
+    ...programs,
     tablespaces: await readTablespaces(folder),
     restoreCommand: await restoreCommandOf(context, at),
   };
@@ -104,15 +84,6 @@ async function recognise(folder: string, major: number, systemIdentifier: string
   }
 }
 
-async function programsFor(major: number): Promise<string> {
-  try {
-    return await embeddedBinaries(major as ServerVersion);
-  } catch (error) {
-    if (error instanceof SafemigrateError) throw new CopyObstacle(error.message, error.hint);
-    throw error;
-  }
-}
-
 async function restoreCommandOf({ control }: CloneContext, { restoreCommand }: PointInTime): Promise<string> {
   if (restoreCommand !== null) return restoreCommand;
   const [row] = await control.query<{ command: string | null }>(
@@ -131,7 +102,7 @@ const execute = promisify(execFile);
 export interface ZfsBase {
   /** The data directory in the dataset as it is now: in the snapshot it has the same place. */
   readonly folder: string;
-  /** Where the dataset is mounted. */
+  /** The folder where the dataset is mounted. */
   readonly root: string;
   readonly snapshots: Snapshots;
 }
@@ -140,7 +111,7 @@ const SNAPSHOT = /^([^/.@][^@]*)@[^@/]+$/;
 
 const ANOTHER_BASE = 'name the folder of a base backup';
 
-/** How deep below the root of a dataset a data directory may lie: `15/main`. */
+/** Depth below the root of a dataset at which a data directory is looked for: `15/main`. */
 const DEPTH = 2;
 
 /**

@@ -14,7 +14,7 @@ const execute = promisify(execFile);
  */
 const POLL_MS = 20;
 
-/** What recovery asks for: segments, the label of a backup, histories of timelines. */
+/** Files that recovery asks for: segments, the label of a backup, histories of timelines. */
 const WAL_FILE = /^([0-9A-F]{24}(\.[0-9A-F]{8}\.backup)?|[0-9A-F]{8}\.history)$/;
 
 /** Returns the server's restore_command. @param spool the folder. */
@@ -30,7 +30,7 @@ export function restoreCommandFor(spool: string): string {
 
 export interface MissingWal {
   readonly name: string;
-  /** What the command printed. */
+  /** The output of the command. */
   readonly said: string;
 }
 

@@ -13,7 +13,7 @@ import type { Survey } from './survey.ts';
 export interface Backup {
   /** Fires when the run ends or one of the sessions is lost. */
   readonly signal: AbortSignal;
-  /** Whether a slot retains the WAL that the copy needs. */
+  /** A slot retains the WAL that the copy needs. */
   readonly reserved: boolean;
   /** Ends the backup. @throws SafemigrateError `LOST` or `CLONE` if the server was restarted or promoted in the meantime. */
   stop(): Promise<BackupEnd>;

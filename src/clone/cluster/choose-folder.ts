@@ -60,11 +60,11 @@ export async function refuseMountPoint(data: string, { parent }: CloneFolder, is
   );
 }
 
-/** @throws Obstacle */
-export function refuseWithoutSpace(place: CloneFolder, bytes: number): void {
+/** @param what for the message. @throws CopyObstacle */
+export function refuseWithoutSpace(place: CloneFolder, bytes: number, what = 'a copy'): void {
   const floor = floorOf(place.totalBytes);
   if (place.freeBytes - bytes >= floor) return;
-  const need = bytes > 0 ? `a copy takes ${formatBytes(bytes)}, and ` : '';
+  const need = bytes > 0 ? `${what} takes ${formatBytes(bytes)}, and ` : '';
   throw new CopyObstacle(
     `${need}${formatBytes(place.freeBytes)} are free in ${place.parent}, of which ${formatBytes(floor)} must remain`,
     'free some space there, or name a folder on another disk with --clone-dir',

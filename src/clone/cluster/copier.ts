@@ -10,7 +10,8 @@ import { parseRunId, type RunId, startOf } from '../../ownership/run-id.ts';
 interface CopierOptions {
   /** Share blocks if the file system can. */
   readonly share: boolean;
-  readonly reflinker: Reflinker;
+  /** The folder of the clone. */
+  readonly folder: string;
   /** Owner of everything that is created; null for our own user. */
   readonly owner: { readonly uid: number; readonly gid: number } | null;
   /** Limit for bytes that are copied in full. */
@@ -23,10 +24,17 @@ const CHUNK_BYTES = 4 * 1024 * 1024;
 /** Copies single files and folders, each with its mode. Skips files that no longer exist. */
 export class Copier {
   readonly #options: CopierOptions;
-  copiedBytes = 0;
+  readonly #reflinker: Reflinker;
+  #copiedBytes = 0;
 
   constructor(options: CopierOptions) {
     this.#options = options;
+    this.#reflinker = new Reflinker(path.join(options.folder, 'nodatacow'));
+  }
+
+  /** Removes what only the copying needed. */
+  dispose(): Promise<void> {
+    return this.#reflinker.dispose();
   }
 
   /** Copies a file. @throws SafemigrateError `DISK`; `CLONE` if more bytes would be copied in full than allowed; the signal's reason. */
@@ -54,17 +62,15 @@ export class Copier {
     }
   }
 
-  /** Synchronous: it is one short call, and through the thread pool each file would take a third longer. */
   own(place: string): void {
     const { owner } = this.#options;
     if (owner) lchownSync(place, owner.uid, owner.gid);
   }
 
   async #content(from: string, to: string): Promise<void> {
-    const { share, reflinker } = this.#options;
-    if (share) {
+    if (this.#options.share) {
       try {
-        return await reflinker.clone(from, to);
+        return await this.#reflinker.clone(from, to);
       } catch (error) {
         if (!(error instanceof NotShared)) throw error;
       }
@@ -75,8 +81,8 @@ export class Copier {
   async #bytes(from: string, to: string): Promise<void> {
     const { maxCopyBytes, signal } = this.#options;
     const { size, mode } = await stat(from);
-    this.copiedBytes += size;
-    if (this.copiedBytes > maxCopyBytes)
+    this.#copiedBytes += size;
+    if (this.#copiedBytes > maxCopyBytes)
       throw new SafemigrateError(
         'CLONE',
         `More than ${formatBytes(maxCopyBytes)} would have to be copied in full, because blocks are not shared here.`,
@@ -175,7 +181,7 @@ export class Reflinker {
   }
 }
 
-/** As root we write into folders of the server's user: O_EXCL keeps us from writing through a link that exists there. */
+/** Flags for a new file. Root writes into folders of the server's user: O_EXCL keeps it from writing through a link there. */
 const SHARED_AND_NEW = constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL;
 
 /** Returns the refusal, if the error is one. */

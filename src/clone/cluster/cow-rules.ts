@@ -1,6 +1,6 @@
 import { formatBytes } from '../../format.ts';
 
-/** What doctor knows of the settings that matter for copy-on-write; a value that could not be read is missing. */
+/** Settings that matter for copy-on-write; a value that could not be read is missing. */
 export interface CowFacts {
   readonly kind: 'zfs' | 'btrfs' | 'xfs';
   /** Settings of the server by name, as SHOW prints them; sizes in bytes. */

@@ -88,13 +88,13 @@ const HOW: Record<Survey['strategy'], (survey: Survey) => string> = {
     `${sizeWords(size)} are copied in full, because ${WHY_NOT[fileSystem](place.parent)}`,
 };
 
-/** Of files that took too long to count, says what was seen, and what all used space of their file system would be. */
+/** Says for files that took too long to count what was seen, and what all used space of their file system would be. */
 export function sizeWords({ bytes, atMostBytes }: Pick<Survey, 'bytes' | 'atMostBytes'>): string {
   if (atMostBytes <= bytes) return formatBytes(bytes);
   return `more than ${formatBytes(bytes)} (at most ${formatBytes(atMostBytes)}; counting took too long)`;
 }
 
-/** What could not be had for the tests is said wherever it is used. */
+/** Names a way that the tests could not try. */
 function untried(fileSystem: Survey['fileSystem']): string {
   const way = fileSystem === 'zfs' ? 'block cloning of ZFS' : process.platform === 'darwin' ? 'APFS' : null;
   return way === null ? '' : `, by ${way}, which was not tried in safemigrate's own tests`;

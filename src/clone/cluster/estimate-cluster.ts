@@ -4,23 +4,12 @@
  */
 export type ClusterStrategy = 'btrfs snapshot' | 'zfs snapshot' | 'reflink' | 'copy';
 
-/** The way in which a clone's files share blocks with the target's. */
-export interface Sharing {
-  readonly isSnapshot: boolean;
-  /** Files beside them can share blocks with them, too. */
-  readonly bySingleFiles: boolean;
-}
+const SNAPSHOTS: readonly string[] = ['btrfs snapshot', 'zfs snapshot'] satisfies ClusterStrategy[];
+const BY_FILES: readonly string[] = ['btrfs snapshot', 'reflink'] satisfies ClusterStrategy[];
 
-const NONE: Sharing = { isSnapshot: false, bySingleFiles: false };
-
-const SHARING: ReadonlyMap<string, Sharing> = new Map<ClusterStrategy, Sharing>([
-  ['btrfs snapshot', { isSnapshot: true, bySingleFiles: true }],
-  ['zfs snapshot', { isSnapshot: true, bySingleFiles: false }],
-  ['reflink', { isSnapshot: false, bySingleFiles: true }],
-]);
-
-export function sharingOf(strategy: string): Sharing {
-  return SHARING.get(strategy) ?? NONE;
+/** Tells how a clone's files share blocks with the target's, and if files beside them can do so, too (`bySingleFiles`). */
+export function sharingOf(strategy: string) {
+  return { isSnapshot: SNAPSHOTS.includes(strategy), bySingleFiles: BY_FILES.includes(strategy) };
 }
 
 /** An immediate checkpoint, the end of the backup, the start of the second server and its recovery. */
@@ -31,19 +20,14 @@ const SNAPSHOT_MS = 100;
 const PER_FILE_MS = 0.05;
 const COPY_BYTES_PER_MS = 300_000;
 
-export interface Size {
-  readonly files: number;
-  /** Bytes that are copied in full. */
-  readonly bytes: number;
-  /** Upper limit for a spread checkpoint. */
-  readonly spreadMs: number;
-}
-
-/** Estimates the milliseconds until the clone can be used. */
+/**
+ * Estimates the milliseconds until the clone can be used.
+ * @param size files, bytes that are copied in full, and the upper limit for a spread checkpoint.
+ */
 export function estimateClusterMs(
   strategy: ClusterStrategy,
   checkpoint: 'fast' | 'spread',
-  size: Size,
+  size: { readonly files: number; readonly bytes: number; readonly spreadMs: number },
 ): number {
   if (sharingOf(strategy).isSnapshot)
     return Math.round((checkpoint === 'fast' ? CHECKPOINT_MS : 0) + SNAPSHOT_MS + START_MS);

@@ -11,7 +11,7 @@ import type { BackupEnd } from './backup.ts';
 import { type Backup, openBackupSession, startBackup } from './backup.ts';
 import type { Layout } from './cluster-layout.ts';
 import { readTablespaces } from './cluster-layout.ts';
-import { Copier, Reflinker } from './copier.ts';
+import { Copier } from './copier.ts';
 import { copyCluster } from './copy-tree.ts';
 import { arrangeSnapshots, takeSnapshots } from './snapshot.ts';
 import type { SourceServer } from './source-server.ts';
@@ -39,9 +39,8 @@ async function fillByBackup(
   backup: Backup,
   folder: string,
 ): Promise<FilledFolder> {
-  const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
+  const copier = makeCopier(context, survey, backup, folder);
   try {
-    const copier = makeCopier(context, survey, backup, reflinker);
     await copyCluster(survey.layout, folder, copier, progress(context, survey));
     await completeBackup(survey, backup, folder, copier);
     return {
@@ -51,7 +50,7 @@ async function fillByBackup(
     };
   } finally {
     await backup.close();
-    await reflinker.dispose();
+    await copier.dispose();
   }
 }
 
@@ -70,10 +69,10 @@ function makeCopier(
   { options }: CloneContext,
   { strategy, bytes, directory }: Survey,
   { signal }: Backup,
-  reflinker: Reflinker,
+  folder: string,
 ): Copier {
   return new Copier({
-    reflinker,
+    folder,
     owner: process.getuid?.() === 0 ? directory.owner : null,
     share: strategy !== 'copy',
     // A database grows while it is copied.
@@ -140,18 +139,17 @@ async function fillBySnapshotsInBackup(
   folder: string,
 ): Promise<FilledFolder> {
   const { owner } = survey.directory;
-  const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
+  const copier = makeCopier(context, survey, backup, folder);
   try {
     await takeSnapshots(snapshots, context.run, folder, owner);
     backup.signal.throwIfAborted();
     await arrangeSnapshots(folder, snapshots, survey.layout, owner);
-    const copier = makeCopier(context, survey, backup, reflinker);
     await completeBackup(survey, backup, folder, copier);
     const touched = [...backupTraces(context, survey, backup), snapshotTrace(survey, snapshots)];
     return { touched, caveats: standbyCaveats(context), databases: null };
   } finally {
     await backup.close();
-    await reflinker.dispose();
+    await copier.dispose();
   }
 }
 

@@ -98,16 +98,11 @@ function elsewhere(evidence: string): CopyObstacle {
 
 const run = promisify(execFile);
 
-/** The content of `postmaster.pid`. */
-export interface PostmasterFile {
-  readonly pid: number;
-  /** Seconds since 1970. */
-  readonly startedAt: number;
-  readonly port: number;
-}
-
-/** The lines are process, data directory, start time, port, socket folder, address, shared memory, state. */
-export function parsePostmasterFile(text: string): PostmasterFile | undefined {
+/**
+ * Parses `postmaster.pid`: its lines are process, data directory, start time (seconds since 1970), port, socket folder, address,
+ * shared memory, state.
+ */
+export function parsePostmasterFile(text: string) {
   const lines = text.split('\n');
   const [pid, startedAt, port] = [0, 2, 3].map((line) => Number.parseInt(lines[line] ?? '', 10));
   if (!pid || !startedAt || !port) return undefined;

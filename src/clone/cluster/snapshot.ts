@@ -83,7 +83,7 @@ function cloneName(dataset: string | null, run: RunId): string {
   return `${dataset}/safemigrate_${run}`;
 }
 
-/** What the dataset may have, and a clone must not have. */
+/** Lists properties that the dataset may have, and a clone must not have. */
 function options(mountpoint: string): string[] {
   return [`mountpoint=${mountpoint}`, 'readonly=off', 'snapdir=hidden'].flatMap((option) => ['-o', option]);
 }

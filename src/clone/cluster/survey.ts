@@ -1,14 +1,13 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Target } from '../../database/target.ts';
-import { SafemigrateError } from '../../errors.ts';
-import { embeddedBinaries, type ServerVersion } from '../../local-server/binaries.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { CloneContext } from '../method.ts';
 import { CopyObstacle } from '../obstacle.ts';
+import { installedPrograms } from '../private/private-server.ts';
 import {
   type CloneFolder,
   findPlace,
@@ -72,7 +71,8 @@ export async function surveyCluster(context: CloneContext): Promise<Survey> {
     );
   const layout = await readLayout(directory.folder, server, ground.database.oid);
   const place = await findPlace(layout.data, context.options.folder);
-  const programs = await findPrograms(directory.postmasterPid, server.versionNum);
+  const programs =
+    (await programsOf(directory.postmasterPid)) ?? (await installedPrograms(server.versionNum));
   const found = { ground, server, directory, programs, layout, place };
   const survey = { ...found, ...(await findStrategy(context, found)) };
   const space = survey.snapshots ? { ...place, ...(await spaceIn(layout.data)) } : place;
@@ -86,17 +86,6 @@ async function onSource<T>(context: CloneContext, use: (session: Session) => Pro
   const { source, control, run, audit, signal } = context;
   if (!source) return use(control);
   return withSession(openMaintenanceSession(source, { run, audit, signal, purpose: 'inspect' }), use);
-}
-
-async function findPrograms(postmasterPid: number, versionNum: number): Promise<string> {
-  const running = await programsOf(postmasterPid);
-  if (running !== undefined) return running;
-  try {
-    return await embeddedBinaries(Math.floor(versionNum / 10_000) as ServerVersion);
-  } catch (error) {
-    if (!(error instanceof SafemigrateError)) throw error;
-    throw new CopyObstacle(error.message, error.hint);
-  }
 }
 
 type Found = Omit<Survey, 'strategy' | 'fileSystem' | 'files' | 'bytes' | 'atMostBytes' | 'unshared'>;

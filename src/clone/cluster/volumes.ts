@@ -22,7 +22,7 @@ export interface VolumePlace {
   readonly relative: string;
 }
 
-/** How the files of a cluster are copied by snapshots. */
+/** A way to copy the files of a cluster by snapshots. */
 export interface Snapshots {
   readonly kind: 'btrfs' | 'zfs';
   readonly volumes: readonly Volume[];

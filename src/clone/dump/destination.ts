@@ -1,17 +1,17 @@
 import { tmpdir } from 'node:os';
 import type { Target } from '../../database/target.ts';
-import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
+import { messageOf, sqlstateOf } from '../../errors.ts';
 import { embeddedBinaries, type ServerVersion } from '../../local-server/binaries.ts';
 import { startServer } from '../../local-server/embedded.ts';
 import { makeWorkFolder } from '../../local-server/folder-cleaner.ts';
 import type { Caveat } from '../../model/report.ts';
-import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import { nameTarget } from '../../ownership/folder-records.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { Scope } from '../../scope.ts';
 import type { CloneContext, CloneServer } from '../method.ts';
+import { lostServer, ownControl } from '../own-sessions.ts';
 import { settingClause } from '../properties.ts';
 
 /** The server on which a dump is restored: the target's, the one of --clone-to, or a private one. */
@@ -65,7 +65,7 @@ export async function requireOwnServer({ target }: CloneContext): Promise<void> 
 }
 
 async function startOwn(context: CloneContext, scope: Scope): Promise<Destination> {
-  const { target: found, run, audit, signal } = context;
+  const { target: found, run } = context;
   const server = await scope.own(
     'server of the clone',
     async () =>
@@ -81,12 +81,8 @@ async function startOwn(context: CloneContext, scope: Scope): Promise<Destinatio
   const place = { hosts: [{ host: server.socketFolder, port: server.port }], sslmode: 'disable' } as const;
   const owner = { ...place, user: server.user, database: 'postgres', parameters: {} };
   const target = { ...found, settings: owner };
-  const control = await scope.own(
-    'connection to the clone',
-    () => openMaintenanceSession(target, { run, audit, signal, purpose: 'clone control' }),
-    async (session) => session?.close(),
-  );
-  control.onLost((reason) => context.fail(lostClone(reason)));
+  const control = await ownControl(context, target, scope);
+  control.onLost((reason) => context.fail(lostServer(reason)));
   const unknown = await repeatRoles(context.control, control, found.server.versionNum);
   const { options, client_encoding } = found.settings.parameters;
   const parameters = {
@@ -117,10 +113,6 @@ function anotherServer(which: string): Caveat {
   };
 }
 
-function lostClone(reason: string): SafemigrateError {
-  return new SafemigrateError('LOST', `The server of the clone was lost during the run: ${reason}.`);
-}
-
 const ROLES = `
 SELECT rolname AS name, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls,
        rolconnlimit AS "limit"
@@ -143,18 +135,6 @@ SELECT CASE WHEN s.setrole <> 0 THEN pg_get_userbyid(s.setrole) END AS role,
  WHERE s.setdatabase = 0
  ORDER BY s.setrole, c.position`;
 
-interface Role {
-  name: string;
-  rolsuper: boolean;
-  rolinherit: boolean;
-  rolcreaterole: boolean;
-  rolcreatedb: boolean;
-  rolcanlogin: boolean;
-  rolreplication: boolean;
-  rolbypassrls: boolean;
-  limit: number;
-}
-
 interface Membership {
   role: string;
   member: string;
@@ -171,7 +151,9 @@ const ATTRIBUTES = [
   ['rolcanlogin', 'LOGIN'],
   ['rolreplication', 'REPLICATION'],
   ['rolbypassrls', 'BYPASSRLS'],
-] as const satisfies readonly (readonly [keyof Role, string])[];
+] as const;
+
+type Role = { name: string; limit: number } & Record<(typeof ATTRIBUTES)[number][0], boolean>;
 
 /**
  * Creates the roles of one server on another of the same version, with attributes, memberships and settings, but without

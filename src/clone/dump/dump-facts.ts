@@ -117,7 +117,7 @@ export async function rolesOutOfReach(
   return [...new Set([...owning, ...late, ...(await ask(MISSING, grantees))])].sort();
 }
 
-/** What a method needs of its context to read the target. */
+/** The part of a context that is needed to read the target. */
 type TargetAccess = Pick<CloneContext, 'target' | 'run' | 'audit' | 'signal'>;
 
 /** Opens a read-only session in the target, reads over it, and closes it, so that it is not in the way of the clone. */

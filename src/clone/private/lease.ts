@@ -25,7 +25,7 @@ import type { Scope } from '../../scope.ts';
 import type { CloneContext } from '../method.ts';
 import type { FolderLocation, PrivateServer } from './private-server.ts';
 
-/** How long a watchdog that ended the server may take to write its reason. */
+/** Time that a watchdog that ended the server may take to write its reason. */
 const REASON_MS = 500;
 
 /** Removing 40,000 files takes 1.6 s, a tenth of the whole rehearsal: the run does not wait for it. */

@@ -32,12 +32,6 @@ SELECT (SELECT setting::int8 * current_setting('block_size')::int8 FROM pg_setti
        pg_has_role('pg_read_all_settings', 'USAGE') AS reads_all,
        (SELECT rolname::text FROM pg_roles WHERE rolsuper AND rolcanlogin ORDER BY oid LIMIT 1) AS superuser`;
 
-interface Facts {
-  shared_buffers: string;
-  reads_all: boolean;
-  superuser: string | null;
-}
-
 const FOLDERS = `
 SELECT setting AS text FROM pg_settings WHERE name IN ('data_directory', 'unix_socket_directories')
 UNION ALL
@@ -47,7 +41,11 @@ SELECT pg_tablespace_location(oid) FROM pg_tablespace WHERE spcname NOT IN ('pg_
 export async function readOriginal(context: CloneContext): Promise<Original> {
   const { control, source, run, audit, signal } = context;
   const rows = await control.query<{ name: string; value: string }>(SETTINGS);
-  const [facts] = await control.query<Facts>(FACTS);
+  const [facts] = await control.query<{
+    shared_buffers: string;
+    reads_all: boolean;
+    superuser: string | null;
+  }>(FACTS);
   if (!facts?.superuser) {
     throw new SafemigrateError(
       'CLONE',

@@ -4,11 +4,39 @@ import path from 'node:path';
 import type { Target } from '../../database/target.ts';
 import { SafemigrateError } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
+import { embeddedBinaries, type ServerVersion } from '../../local-server/binaries.ts';
+import { needsReplica } from '../../local-server/installation.ts';
 import type { Caveat } from '../../model/report.ts';
-import { CLONE_PORT } from '../../ownership/folder-records.ts';
+import { CLONE_PORT, type Owner } from '../../ownership/folder-records.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 import type { MethodId } from '../clone-settings.ts';
 import type { CloneContext, Possible } from '../method.ts';
+import { CopyObstacle } from '../obstacle.ts';
+
+/** PostgreSQL refuses to run as root; 65534 is `nobody` on Linux. */
+export const UNPRIVILEGED: Owner = { uid: 65_534, gid: 65_534 };
+
+/** Finds the folder with programs of this version of the server. @throws CopyObstacle */
+export async function installedPrograms(versionNum: number): Promise<string> {
+  try {
+    return await embeddedBinaries(Math.floor(versionNum / 10_000) as ServerVersion);
+  } catch (error) {
+    if (!(error instanceof SafemigrateError)) throw error;
+    throw new CopyObstacle(error.message, error.hint);
+  }
+}
+
+/**
+ * Finds the programs for a private server in a folder.
+ * @returns as `binaries` the folder in which they are installed, and as `programs` the one from which they are run: inside the
+ * clone's folder if they must be prepared first (usableInstallation()).
+ * @throws CopyObstacle
+ */
+export async function findServerPrograms(versionNum: number, folder: string) {
+  const binaries = await installedPrograms(versionNum);
+  const prepared = await needsReplica(binaries, process.getuid?.() === 0);
+  return { binaries, programs: prepared ? path.join(folder, 'installation', 'bin') : binaries };
+}
 
 /** Describes a copy of a whole cluster that will be created in a folder of its own and started as a second server. */
 export interface PrivateServer {
@@ -19,8 +47,8 @@ export interface PrivateServer {
    */
   readonly folder: string;
   /** Owner of the original's data directory: the second server runs as this user. */
-  readonly owner: { readonly uid: number; readonly gid: number };
-  /** How many files it will have; undefined if that is not known. */
+  readonly owner: Owner;
+  /** Number of files that it will have; undefined if that is not known. */
   readonly files?: number;
   /** The folder of the original's programs (`postgres`). */
   readonly programs: string;

@@ -25,13 +25,8 @@ enter() {
     echo "$number" >"$home/server.pid"
     set +C
   fi
-  # PostgreSQL 14 needs a loopback device for its statistics; later ones do not, and start 3 ms sooner without.
-  version=
-  [ ! -e "$home/data/PG_VERSION" ] || read -r version <"$home/data/PG_VERSION"
-  case $version in
-    1[5-9] | [2-9][0-9]) ;;
-    *) ip link set lo up 2>/dev/null || ifconfig lo up 2>/dev/null || : ;;
-  esac
+  # PostgreSQL 14 needs a loopback device for its statistics.
+  ip link set lo up 2>/dev/null || ifconfig lo up 2>/dev/null || :
   mount -t tmpfs -o size=1m,mode=755 safemigrate "$mountpoint"
   cd "$mountpoint"
   mkdir -p dev/shm proc run tmp

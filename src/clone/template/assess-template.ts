@@ -205,7 +205,7 @@ export function stalled(context: CloneContext, limitMs: number): SafemigrateErro
 }
 
 /**
- * Whether short sessions come and go: no session was connected a moment ago, but the statement takes so long that a client that
+ * Finds out if short sessions come and go: no session was connected a moment ago, but the statement takes so long that a client that
  * connects during it would notice. So the server is asked several times who is connected now.
  */
 async function isVisited({ control, target, signal }: CloneContext, expectedMs: number): Promise<boolean> {

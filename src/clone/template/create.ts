@@ -22,7 +22,7 @@ export interface Made {
   readonly durationMs: number;
   /** Number of sessions on the target that were terminated for it. */
   readonly ended: number;
-  /** Why another strategy than the first choice was used. */
+  /** The reason for another strategy than the first choice. */
   readonly notice?: string;
 }
 

@@ -6,7 +6,7 @@ import type { Session } from '../../postgres/connection/session.ts';
 /** Facts about the target's file systems, found without a write on the server. */
 export interface FileSystems {
   /**
-   * Whether files can share blocks there. `unknown` if the role may not read the server's mounts: then the clone is attempted under
+   * The ability of files to share blocks there. `unknown` if the role may not read the server's mounts: then the clone is attempted under
    * a time limit.
    */
   readonly canShare: 'yes' | 'perhaps' | 'no' | 'unknown';
@@ -56,33 +56,23 @@ export async function inspectFileSystems(session: Session, target: Target): Prom
         target.database.oid,
       ]),
     )) ?? [];
-  if (!row?.data_folder)
-    return {
-      canShare: 'unknown',
-      description: 'the role may not read the path of the data directory',
-      types: [],
-      freeBytes: null,
-    };
+  const unknown = (description: string, freeBytes: number | null = null): FileSystems => ({
+    canShare: 'unknown',
+    description,
+    types: [],
+    freeBytes,
+  });
+  if (!row?.data_folder) return unknown('the role may not read the path of the data directory');
   const folders = [row.data_folder, ...row.tablespaces];
-  if (!row.reads_files)
-    return {
-      canShare: 'unknown',
-      description: "the role may not read the server's mounts",
-      types: [],
-      freeBytes: null,
-    };
+  if (!row.reads_files) return unknown(NO_MOUNTS);
   const here = await resolveHere(session, target, folders);
   const freeBytes = here && (await freeSpace(here));
   const [mounted] = (await attempt(() => session.query<{ mounts: string }>(MOUNTS))) ?? [];
-  if (!mounted)
-    return {
-      canShare: 'unknown',
-      description: "the role may not read the server's mounts",
-      types: [],
-      freeBytes,
-    };
+  if (!mounted) return unknown(NO_MOUNTS, freeBytes);
   return { ...judgeMounts(mounted.mounts, here ?? folders), freeBytes };
 }
+
+const NO_MOUNTS = "the role may not read the server's mounts";
 
 /** Finds the file systems of these folders in the text of a mountinfo file; the one with the fewest features decides. */
 export function judgeMounts(

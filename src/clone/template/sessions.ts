@@ -50,13 +50,10 @@ export async function endSessions(session: Session, context: CloneContext): Prom
   return rows.filter(({ ended }) => ended).length;
 }
 
-/** Finds the sessions that block CREATE DATABASE … TEMPLATE and that we may not terminate. */
-export interface InTheWay {
-  readonly sessions: ActivitySession[];
-  readonly prepared: PreparedTransaction[];
-}
+type InTheWay = Awaited<ReturnType<typeof inTheWay>>;
 
-async function inTheWay({ control, target, options }: CloneContext): Promise<InTheWay> {
+/** Finds what blocks CREATE DATABASE … TEMPLATE, except sessions that we may terminate. */
+async function inTheWay({ control, target, options }: CloneContext) {
   const { oid, name } = target.database;
   const sessions = await clientSessions(control, oid);
   const prepared = await preparedTransactions(control, name);

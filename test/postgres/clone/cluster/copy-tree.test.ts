@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Copier, Reflinker } from '../../../../src/clone/cluster/copier.ts';
+import { Copier } from '../../../../src/clone/cluster/copier.ts';
 import { copyCluster } from '../../../../src/clone/cluster/copy-tree.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../../../helpers/file-system.ts';
 import { SERVER_UID } from '../../../helpers/placed-server.ts';
@@ -34,7 +34,6 @@ describe.skipIf(obstacle)('many files that share their blocks', () => {
     const folder = path.join(disk.folder, to);
     await mkdir(folder);
     const owner = SERVER_UID === undefined ? null : { uid: SERVER_UID, gid: SERVER_UID };
-    const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
     const layout = {
       data,
       wal: path.join(data, 'pg_wal'),
@@ -44,7 +43,7 @@ describe.skipIf(obstacle)('many files that share their blocks', () => {
       databases: new Set(['5']),
       onOneDevice: true,
     };
-    const copier = new Copier({ share: true, reflinker, owner, maxCopyBytes: MB, signal });
+    const copier = new Copier({ share: true, folder, owner, maxCopyBytes: MB, signal });
     await copyCluster(layout, folder, copier, onFile);
   }
 

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Copier, Reflinker } from '../../../../src/clone/cluster/copier.ts';
+import { Copier } from '../../../../src/clone/cluster/copier.ts';
 import { copyWal } from '../../../../src/clone/cluster/fill.ts';
 import { recogniseDataDirectory } from '../../../../src/clone/cluster/recognise.ts';
 import { readSourceServer, type SourceServer } from '../../../../src/clone/cluster/source-server.ts';
@@ -135,8 +135,7 @@ test('WAL that the server has removed meanwhile is missed before anything is sta
   await mkdir(wal);
   const segment = (number: number) => `00000001000000000000000${number}`;
   const { signal } = new AbortController();
-  const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
-  const copier = new Copier({ share: false, reflinker, owner: null, maxCopyBytes: MB, signal });
+  const copier = new Copier({ share: false, folder, owner: null, maxCopyBytes: MB, signal });
   const copy = async (name: string, lsn: string): Promise<string[]> => {
     const to = path.join(folder, name, 'data', 'pg_wal');
     await mkdir(to, { recursive: true });
