@@ -20,6 +20,7 @@ import { assessContainment, startPrivateCluster } from './private-cluster.ts';
 /** Clones the whole cluster over a replication connection, and starts the copy here as a private server. */
 export const basebackup: CloneMethod = {
   id: 'basebackup',
+  clonesOthers: true,
   assess: (context) => orImpossible(() => assess(context)),
   create,
   describe: async (context) => {

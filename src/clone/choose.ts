@@ -102,14 +102,14 @@ async function assess(
   wanted: 'auto' | MethodId,
 ): Promise<Assessment> {
   const assessment =
-    bringsRows(method.id, context) ?? hasOneDatabase(method.id, context) ?? (await method.assess(context));
+    bringsRows(method, context) ?? hasOneDatabase(method, context) ?? (await method.assess(context));
   // A user who names the method accepts what it copies.
   return wanted === 'auto' ? withinLimit(assessment, method.id, context.options.maxCopyBytes) : assessment;
 }
 
 /** Refuses a method that copies all rows if the user leaves some out: they may be rows that must not be in a clone. */
-function bringsRows(id: MethodId, { options }: CloneContext): Impossible | undefined {
-  if (id === 'dump' || (!options.schemaOnly && options.excludeTableData.length === 0)) return undefined;
+function bringsRows({ leavesOutRows }: CloneMethod, { options }: CloneContext): Impossible | undefined {
+  if (leavesOutRows || (!options.schemaOnly && options.excludeTableData.length === 0)) return undefined;
   return {
     possible: false,
     reason: 'it brings all rows, and --schema-only or SAFEMIGRATE_EXCLUDE_TABLE_DATA leaves some out',
@@ -118,8 +118,8 @@ function bringsRows(id: MethodId, { options }: CloneContext): Impossible | undef
 }
 
 /** Refuses a method that clones the target alone if the user names other databases. */
-function hasOneDatabase(id: MethodId, { options }: CloneContext): Impossible | undefined {
-  if (id === 'cluster' || id === 'basebackup' || options.databases.length === 0) return undefined;
+function hasOneDatabase({ clonesOthers }: CloneMethod, { options }: CloneContext): Impossible | undefined {
+  if (clonesOthers || options.databases.length === 0) return undefined;
   return {
     possible: false,
     reason: 'it clones the target only, and --database names another database',

@@ -12,6 +12,7 @@ import { assessContainment, type PrivateServer, startPrivateCluster } from './pr
 /** Clones the files of the whole cluster while it runs, and starts the copy as a private server. */
 export const cluster: CloneMethod = {
   id: 'cluster',
+  clonesOthers: true,
   assess: (context) => orImpossible(() => assess(context)),
   create,
   describe: async (context, assessment) => describeCluster(context, await survey(context, assessment)),

@@ -23,7 +23,7 @@ import {
   localeClause,
   readLocale,
 } from './dump/empty-database.ts';
-import type { Transferred } from './dump/transfer.ts';
+import type { TransferMode } from './dump/transfer.ts';
 import { dumpWords, restoreWords, transfer } from './dump/transfer.ts';
 import { cloneName, ownMarkedDatabase, plannedMarking } from './marked-database.ts';
 import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
@@ -32,6 +32,7 @@ import { carryingStatements, carryProperties, readProperties } from './propertie
 /** Clones by pg_dump and pg_restore: this works with any login, disturbs no session, and is the slowest method. */
 export const dump: CloneMethod = {
   id: 'dump',
+  leavesOutRows: true,
   assess: assessDump,
   create,
   describe,
@@ -55,7 +56,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
   const { owner, sharesOwnership: hasRightsOfOwner } = properties;
   if (kind === 'same-server' && hasRightsOfOwner) await giveToOwner(control, made.name, owner);
   const transferStarted = performance.now();
-  const transferred = await restoreInto(context, there, made.name, programs, missing.length > 0);
+  const mode = await restoreInto(context, there, made.name, programs, missing.length > 0);
   const transferMs = performance.now() - transferStarted;
   if (!context.options.schemaOnly) await analyse(context, there, made.name);
   // On a private server we are the superuser, who may give databases to any role.
@@ -67,7 +68,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     strategy: kind,
     isolation: assessment.isolation,
     containment: assessment.containment,
-    reason: `${assessment.reason}; ${HOW[transferred.mode]}`,
+    reason: `${assessment.reason}; ${HOW[mode]}`,
     database: made.name,
     oid: made.oid,
     connect: { ...there.login, database: made.name },
@@ -85,20 +86,13 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
   };
 }
 
-const HOW: Record<Transferred['mode'], string> = {
+const HOW: Record<TransferMode, string> = {
   directory: 'by several processes, through a folder',
   pipe: 'through a pipe',
 };
 
-/** The database that the dump is restored into, and how the end of the run disposes of it. */
-interface Empty extends Pick<Clone, 'marking' | 'keep' | 'oid'> {
-  readonly name: string;
-  readonly sameLocale: boolean;
-  ready(): Promise<void>;
-  record(databases: readonly string[]): Promise<void>;
-}
-
-async function makeEmpty(context: CloneContext, there: Destination, scope: Scope): Promise<Empty> {
+/** Makes the database that the dump is restored into, which the end of the run disposes of. */
+async function makeEmpty(context: CloneContext, there: Destination, scope: Scope) {
   const { database, server } = context.target;
   const locale = await readLocale(context.control, server.versionNum, database.oid);
   if (there.kind === 'embedded-server') return makeOnOwnServer(there, database.name, locale);
@@ -121,7 +115,7 @@ async function makeEmpty(context: CloneContext, there: Destination, scope: Scope
     ...made,
     sameLocale,
     ready: () => made.updateMark({ state: 'ready' }),
-    record: (databases) => made.updateMark({ databases }),
+    record: (databases: readonly string[]) => made.updateMark({ databases }),
     keep: () => made.updateMark({ kept: true }),
   };
 }
@@ -130,7 +124,7 @@ async function makeOnOwnServer(
   { control, target }: Destination,
   name: string,
   locale: Parameters<typeof createEmpty>[2]['locale'],
-): Promise<Empty> {
+) {
   const present = control.database === name;
   const sameLocale =
     present || (await createEmpty(control, target.server.versionNum, { name, locale, clauses: '' }));
@@ -165,14 +159,14 @@ async function restoreInto(
   name: string,
   programs: ClientPrograms,
   withoutRoles: boolean,
-): Promise<Transferred> {
+): Promise<TransferMode> {
   const { run, audit, signal, emit, options, target } = context;
   const named = { applicationName: applicationName({ run, purpose: 'dump' }) };
   const [check] = await there.control.query<{ value: string }>(CHECK_INTERVAL);
   const sizeBytes = options.schemaOnly ? 0 : target.database.sizeBytes;
   const watcher = await openMaintenanceSession(there.target, { run, audit, purpose: 'progress' });
   try {
-    const transferred = await transfer({
+    const mode = await transfer({
       programs,
       options,
       sizeBytes,
@@ -203,7 +197,7 @@ async function restoreInto(
       },
     });
     await untilGone(context, named.applicationName);
-    return transferred;
+    return mode;
   } finally {
     await watcher.close();
   }

@@ -16,6 +16,10 @@ import type { NotCarried } from './properties.ts';
 /** One way to make a clone. Each is a file or folder of its own beside this one; choose.ts chooses. */
 export interface CloneMethod {
   readonly id: MethodId;
+  /** It can leave out rows: --schema-only and SAFEMIGRATE_EXCLUDE_TABLE_DATA. */
+  readonly leavesOutRows?: true;
+  /** It can clone other databases of the server beside the target: --database. */
+  readonly clonesOthers?: true;
   /** Estimates the cost of this way here, or says why it cannot work. Changes nothing, leaves nothing. */
   assess(context: CloneContext): Promise<Assessment>;
   /** Makes the clone; whatever it acquires is owned by the scope before it exists. */

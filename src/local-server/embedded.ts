@@ -95,11 +95,8 @@ export interface ServerLocation {
   readonly guard: FolderCleaner;
 }
 
-/** The superuser's. */
-export interface ServerLogin {
-  readonly user: string;
-  readonly password: string;
-}
+/** The superuser's login. */
+type ServerLogin = Pick<Server, 'user' | 'password'>;
 
 /** Makes the folder `data` in that of a new server. */
 export type Initialize = (place: ServerLocation, options: ServerOptions) => Promise<ServerLogin>;

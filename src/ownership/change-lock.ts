@@ -20,13 +20,6 @@ export interface ChangeLock {
   takeInside(session: Session): Promise<void>;
 }
 
-export interface ChangeLockOptions {
-  /** Purpose of the run, shown to users whose run is refused. */
-  readonly purpose: 'apply' | 'swap' | 'rollback';
-  readonly audit: Audit;
-  readonly signal: AbortSignal;
-}
-
 // pg_locks shows a bigint key as two halves, with objsubid 1.
 const HOLDER = `
 SELECT l.pid, a.usename AS "user", a.application_name AS application, a.backend_start::pg_catalog.text AS since
@@ -41,11 +34,12 @@ const TAKE = 'SELECT pg_catalog.pg_try_advisory_lock($1::pg_catalog.int8) AS tak
  * Does the work while this run alone may change the target. The work begins without the lock if the only database for it is the
  * target itself, where a session would be in the way of the clone, or if there is none: then takeInside() takes it, once the
  * rehearsal is over. (Such a target cannot be swapped.)
+ * @param options.purpose of the run, shown to users whose run is refused.
  * @throws SafemigrateError `REFUSED`, naming the session that holds the lock; what the work throws.
  */
 export async function withChangeLock<T>(
   settings: ConnectionSettings,
-  options: ChangeLockOptions,
+  options: { purpose: 'apply' | 'swap' | 'rollback'; audit: Audit; signal: AbortSignal },
   work: (lock: ChangeLock) => Promise<T>,
 ): Promise<T> {
   const place = { settings, database: { name: settings.database } };

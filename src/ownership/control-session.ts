@@ -2,19 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Target } from '../database/target.ts';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
-import { openSession } from '../postgres/connection/connect.ts';
+import { openSession, type SessionOptions } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
 import { advisoryLockKey, newRunId, type RunId } from './run-id.ts';
-
-/** A run that holds its advisory lock on the server. */
-export interface Claim {
-  readonly run: RunId;
-  /** Holds the run's advisory lock as long as the run lives. */
-  readonly control: Session;
-  readonly lockDatabaseOid: number;
-}
 
 const TAKE_LOCK = 'SELECT pg_try_advisory_lock($1::bigint) AS taken';
 const CURRENT_OID = 'SELECT oid::int8 AS oid FROM pg_database WHERE datname = current_database()';
@@ -28,12 +20,16 @@ const MAINTENANCE_DATABASES = ['postgres', 'defaultdb'];
 /** Errors after which the next database is tried: no such database, no CONNECT privilege, not accepting connections, pg_hba. */
 const NOT_THIS_ONE = new Set(['3D000', '42501', '55000', '28000', '53300']);
 
-/** Takes a run's advisory lock, before the run creates anything. @param options.run a run that holds its lock on another server, too. */
+/**
+ * Takes a run's advisory lock, before the run creates anything.
+ * @param options.run a run that holds its lock on another server, too.
+ * @returns as `control` the session that holds the lock as long as the run lives.
+ */
 export async function claimRun(
   target: Target,
   scope: Scope,
   options: { run?: RunId; audit?: Audit; signal: AbortSignal },
-): Promise<Claim> {
+) {
   const { run = newRunId() } = options;
   const control = await scope.own(
     'control connection',
@@ -68,12 +64,7 @@ export interface MaintenanceTarget {
   readonly database: { readonly name: string };
 }
 
-export interface MaintenanceOptions {
-  readonly run?: RunId;
-  readonly purpose: string;
-  readonly audit?: Audit;
-  readonly signal?: AbortSignal;
-}
+type MaintenanceOptions = Pick<SessionOptions, 'run' | 'purpose' | 'audit' | 'signal'>;
 
 /** Like openMaintenanceSession(), but retries for so long, since the server may be restarting. */
 export async function openMaintenanceSessionPatiently(

@@ -86,13 +86,7 @@ export async function rowsOfAnalyze(inside: Session): Promise<bigint> {
   return BigInt(row?.rows ?? 0);
 }
 
-export interface DatabaseWrites {
-  readonly rows: bigint;
-  /** Rows are counted at this moment (`track_counts`); otherwise the number of writes is not known. */
-  readonly counted: boolean;
-  /** Identifies the last reset of the statistics: two numbers of rows are comparable if it is the same. */
-  readonly since: string;
-}
+export type DatabaseWrites = Awaited<ReturnType<typeof rowsWritten>>;
 
 /** Waits until the counters include those of sessions that have ended. */
 export async function waitForCounters(versionNum: number): Promise<void> {
@@ -100,12 +94,14 @@ export async function waitForCounters(versionNum: number): Promise<void> {
 }
 
 /** Reads the number of rows written. @param session in another database, once the one with this OID is closed. */
-export async function rowsWritten(session: Session, oid: number, ofAnalyze: bigint): Promise<DatabaseWrites> {
+export async function rowsWritten(session: Session, oid: number, ofAnalyze: bigint) {
   const [row] = await session.query<{ rows: string; since: string }>(TOTAL, [oid]);
   const [setting] = await session.query<{ counted: boolean }>(COUNTED, [oid]);
   return {
     rows: BigInt(row?.rows ?? 0) - ofAnalyze,
+    /** Rows are counted at this moment (`track_counts`); otherwise the number of writes is not known. */
     counted: setting?.counted ?? false,
+    /** Identifies the last reset of the statistics: two numbers of rows are comparable if it is the same. */
     since: row?.since ?? '',
   };
 }

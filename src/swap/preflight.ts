@@ -47,15 +47,7 @@ export async function obstacleReasons(
   return obstacles.map(({ reason, wayOut }) => `${reason}: ${wayOut}`);
 }
 
-interface Row {
-  prepared: string;
-  slots: string;
-  subscriptions: string;
-  standbys: string;
-  superusers: string;
-  unterminable: string;
-  may_clone: boolean;
-}
+type Counted = 'prepared' | 'slots' | 'subscriptions' | 'standbys' | 'superusers' | 'unterminable';
 
 /**
  * One query, so that all conditions hold at the same moment. A walsender with a database serves logical replication. Most
@@ -88,7 +80,10 @@ export async function swapObstacles(
   { database, role }: Pick<Target, 'database' | 'role'>,
   allowStandbys: boolean,
 ) {
-  const [row] = await session.query<Row>(CONDITIONS, [database.oid, database.name]);
+  const [row] = await session.query<Record<Counted, string> & { may_clone: boolean }>(CONDITIONS, [
+    database.oid,
+    database.name,
+  ]);
   if (!row) throw new Error(`no database with OID ${database.oid}`);
   const found: { reason: string; wayOut: string }[] = [];
   const addIf = (holds: boolean, reason: string, wayOut: string) => {

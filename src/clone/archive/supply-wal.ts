@@ -34,19 +34,13 @@ export interface MissingWal {
   readonly said: string;
 }
 
-export interface WalSupply {
-  /** Segments that the archive did not have, in the order in which they were asked for. */
-  readonly missing: readonly MissingWal[];
-  /** Ends after the request that it is at. @throws the error of what it could not do in its folder. */
-  end(): Promise<void>;
-}
-
 /**
  * Supplies a server with WAL until it is ended.
  * @param command the user's, with %f and %p.
  * @param owner who runs it, if we are root.
  */
-export function supplyWal(spool: string, command: string, owner: Owner): WalSupply {
+export function supplyWal(spool: string, command: string, owner: Owner) {
+  /** Segments that the archive did not have, in the order in which they were asked for. */
   const missing: MissingWal[] = [];
   let ended = false;
   const work = async () => {
@@ -68,6 +62,7 @@ export function supplyWal(spool: string, command: string, owner: Owner): WalSupp
   working.catch(() => {});
   return {
     missing,
+    /** Ends after the request under way. @throws the error of what could not be done in the folder. */
     async end() {
       ended = true;
       await working;

@@ -9,19 +9,15 @@ import { floorOf } from '../private/private-server.ts';
 import { inside } from './cluster-layout.ts';
 
 /** The place for the folder of a copy. */
-export interface CloneFolder {
-  /** The folder in which the copy's own folder is created; without symbolic links. */
-  readonly parent: string;
-  readonly freeBytes: number;
-  readonly totalBytes: number;
-}
+export type CloneFolder = Awaited<ReturnType<typeof findPlace>>;
 
 /**
  * Chooses the place for a copy.
  * @param wished the folder of --clone-dir.
+ * @returns as `parent` the folder in which the copy's own folder is created, without symbolic links.
  * @throws Obstacle with the reason if there is none.
  */
-export async function findPlace(data: string, wished: string | null): Promise<CloneFolder> {
+export async function findPlace(data: string, wished: string | null) {
   const parent = wished === null ? path.dirname(data) : await resolve(wished);
   if (parent === data || inside(data, parent) !== undefined)
     throw new CopyObstacle(`${parent} is inside the data directory`, 'name another folder with --clone-dir');
@@ -36,7 +32,7 @@ export async function findPlace(data: string, wished: string | null): Promise<Cl
   return { parent, ...(await spaceIn(parent)) };
 }
 
-export async function spaceIn(folder: string): Promise<Pick<CloneFolder, 'freeBytes' | 'totalBytes'>> {
+export async function spaceIn(folder: string) {
   const { bavail, blocks, bsize } = await statfs(folder);
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
@@ -71,14 +67,6 @@ export function refuseWithoutSpace(place: CloneFolder, bytes: number, what = 'a 
   );
 }
 
-export interface MeasuredFiles {
-  readonly files: number;
-  /** Total size of the files, if requested. */
-  readonly bytes: number;
-  /** The most that `bytes` may be in truth: larger if the count took too long, and both figures are then what was seen so far. */
-  readonly atMostBytes: number;
-}
-
 /** Sizes decide whether a copy fits, so they may take their time: only the disk is read. The number of files is for an estimate. */
 const BUDGET_MS = { sizes: 3_000, files: 120 } as const;
 /** Number of files after which it yields to the event loop, since one folder may hold all files of a server. */
@@ -87,13 +75,15 @@ const AT_ONCE = 1_000;
 /**
  * Counts files, and adds up their sizes if requested, until the budget is used up.
  * @param isSkipped decides about a folder by its full path.
+ * @returns as `atMostBytes` the most that `bytes` may be in truth: larger if the count took too long; both figures are then those of
+ * the files seen so far.
  */
 export async function measureFolder(
   folder: string,
   withSizes: boolean,
   isSkipped: (folder: string) => boolean = () => false,
   budgetMs: number = BUDGET_MS[withSizes ? 'sizes' : 'files'],
-): Promise<MeasuredFiles> {
+) {
   const deadline = performance.now() + budgetMs;
   const waiting = [folder];
   const sum = { files: 0, bytes: 0 };

@@ -9,12 +9,7 @@ import { CopyObstacle } from '../obstacle.ts';
 import { grantBackup, type SourceServer } from './source-server.ts';
 
 /** A data directory on this machine that is known to be the target server's. */
-export interface DataDirectory {
-  /** Its path, with links resolved. */
-  readonly folder: string;
-  readonly owner: { readonly uid: number; readonly gid: number };
-  readonly postmasterPid: number;
-}
+export type DataDirectory = Awaited<ReturnType<typeof recogniseDataDirectory>>;
 
 /** Time between the start of the process and the start time that the server reports, in which it loads its libraries. */
 const START_TOLERANCE_S = 120;
@@ -22,9 +17,10 @@ const START_TOLERANCE_S = 120;
 /**
  * Finds the server's data directory on this machine. The path alone proves nothing: another server, or a standby in a container,
  * may use the same path. The proof is that our own backend is a child of the process that uses the folder.
- * @throws Obstacle if it is elsewhere, another server's, or not readable.
+ * @returns as `folder` its path with links resolved.
+ * @throws CopyObstacle if it is elsewhere, another server's, or not readable.
  */
-export async function recogniseDataDirectory(server: SourceServer): Promise<DataDirectory> {
+export async function recogniseDataDirectory(server: SourceServer) {
   if (server.dataDirectory === null) throw hiddenDirectory(server);
   const folder = await resolve(server.dataDirectory);
   const { uid, gid } = await stat(folder);

@@ -13,15 +13,7 @@ import type { CloneContext } from '../method.ts';
 import type { DestinationKind } from './destination.ts';
 
 /** Facts that a restored copy of the target depends on. */
-export interface DumpFacts {
-  /** Roles that own objects in the target. */
-  readonly owners: readonly string[];
-  /** Roles that have privileges, or that a policy names. */
-  readonly grantees: readonly string[];
-  /** Owners of objects in a schema in which only a grant lets them create; a restore repeats grants last. */
-  readonly guests: readonly string[];
-  readonly subscriptions: number;
-}
+export type DumpFacts = Awaited<ReturnType<typeof readDumpFacts>>;
 
 const UNREADABLE = `
 SELECT ${QUALIFIED_NAME} AS name
@@ -69,12 +61,15 @@ export function unreadableTables(context: TargetAccess): Promise<string[]> {
 }
 
 /** Reads what a restored copy needs, over one session in the target. */
-export function readDumpFacts(context: TargetAccess): Promise<DumpFacts> {
+export function readDumpFacts(context: TargetAccess) {
   return readInTarget(context, async (session) => {
     const [row] = await session.query<{ n: number }>(SUBSCRIPTIONS);
     return {
+      /** Roles that own objects in the target. */
       owners: await namesIn(session, OWNERS),
+      /** Roles that have privileges, or that a policy names. */
       grantees: await namesIn(session, GRANTEES),
+      /** Owners of objects in a schema in which only a grant lets them create; a restore repeats grants last. */
       guests: await namesIn(session, GUESTS),
       subscriptions: row?.n ?? 0,
     };

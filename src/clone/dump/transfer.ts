@@ -15,7 +15,7 @@ const MAX_JOBS = 8;
  * Runs pg_dump and pg_restore, in a process group that ends with us, however we end.
  * @throws SafemigrateError `CLONE` with the programs' output; the signal's reason.
  */
-export async function transfer(order: Transfer): Promise<Transferred> {
+export async function transfer(order: Transfer): Promise<TransferMode> {
   const { signal, place, onProgress } = order;
   const { folder } = place;
   const jobs = Math.min(availableParallelism(), MAX_JOBS);
@@ -26,7 +26,7 @@ export async function transfer(order: Transfer): Promise<Transferred> {
   const said = await runGuarded(place, words, launching, signal, async () =>
     onProgress(await sizeOf(path.join(folder, 'dump'))),
   );
-  if (said === null) return { mode, jobs };
+  if (said === null) return mode;
   throw new SafemigrateError('CLONE', `The target could not be dumped and restored:\n${said}`, {
     hint:
       'The target was not changed, and the incomplete clone is removed. Try again if the server was restarted or failed over ' +
@@ -73,7 +73,7 @@ const LOCK_WAIT_MS = 5_000;
  */
 export function transferScript(
   order: Pick<Transfer, 'programs' | 'from' | 'to' | 'options' | 'withoutRoles' | 'withoutTablespaces'>,
-  { folder, mode, jobs }: Transferred & { readonly folder: string },
+  { folder, mode, jobs }: { folder: string; mode: TransferMode; jobs: number },
 ): string {
   const place = path.join(folder, 'dump');
   const failed = path.join(folder, 'failed');
@@ -86,7 +86,7 @@ export function transferScript(
 
 export function dumpWords(
   { programs, from, options, withoutRoles }: Pick<Transfer, 'programs' | 'from' | 'options' | 'withoutRoles'>,
-  mode: Transferred['mode'],
+  mode: TransferMode,
   jobs: number,
   place: string,
 ): string[] {
@@ -114,7 +114,7 @@ export function restoreWords(
     withoutRoles,
     withoutTablespaces,
   }: Pick<Transfer, 'programs' | 'to' | 'withoutRoles' | 'withoutTablespaces'>,
-  mode: Transferred['mode'],
+  mode: TransferMode,
   jobs: number,
   place: string,
 ): string[] {
@@ -158,8 +158,5 @@ export interface Transfer {
   readonly onProgress: (dumpedBytes: number) => Promise<void>;
 }
 
-export interface Transferred {
-  /** `directory`: dumped, then restored, each by several processes. `pipe`: both at the same time, by one process each. */
-  readonly mode: 'directory' | 'pipe';
-  readonly jobs: number;
-}
+/** `directory`: dumped, then restored, each by several processes. `pipe`: both at the same time, by one process each. */
+export type TransferMode = 'directory' | 'pipe';

@@ -6,16 +6,7 @@ import { withSession } from '../../postgres/session-helpers.ts';
 import type { CloneContext } from '../method.ts';
 
 /** Facts about the first server that the second one depends on. */
-export interface Original {
-  readonly settings: ReadonlyMap<string, string>;
-  readonly sharedBuffersBytes: number;
-  /** A superuser that may log in. */
-  readonly superuser: string;
-  /** Our role may not read all settings: preloaded libraries and file locations are unknown. */
-  readonly partly: boolean;
-  /** Folders with files and sockets of the original, and of the standby that is copied instead of it, without symbolic links. */
-  readonly folders: readonly string[];
-}
+export type Original = Awaited<ReturnType<typeof readOriginal>>;
 
 // Settings of our own session hide the server's values. Those of ALTER ROLE and ALTER DATABASE are part of the copy.
 const SETTINGS = `
@@ -38,7 +29,7 @@ UNION ALL
 SELECT pg_tablespace_location(oid) FROM pg_tablespace WHERE spcname NOT IN ('pg_default', 'pg_global')`;
 
 /** Reads the facts. @throws SafemigrateError `CLONE` if no superuser may log in. */
-export async function readOriginal(context: CloneContext): Promise<Original> {
+export async function readOriginal(context: CloneContext) {
   const { control, source, run, audit, signal } = context;
   const rows = await control.query<{ name: string; value: string }>(SETTINGS);
   const [facts] = await control.query<{
@@ -59,8 +50,11 @@ export async function readOriginal(context: CloneContext): Promise<Original> {
   return {
     settings: new Map(rows.map(({ name, value }) => [name, value])),
     sharedBuffersBytes: Number(facts.shared_buffers),
+    /** A superuser that may log in. */
     superuser: facts.superuser,
+    /** Our role may not read all settings: preloaded libraries and file locations are unknown. */
     partly: !facts.reads_all,
+    /** Folders with files and sockets of the original, and of the standby that is copied instead of it, without symbolic links. */
     folders: [...new Set([...own, ...copied])],
   };
 }

@@ -54,15 +54,7 @@ const SINCE: Readonly<Record<string, number>> = {
   summarize_wal: 17,
 };
 
-export interface ServerSettings {
-  /** Text of postgresql.conf: the original's settings. */
-  readonly file: string;
-  /** Settings for the command line, where nothing can change them: they keep the copy from acting as the original. */
-  readonly fixed: Readonly<Record<string, string>>;
-  /** Libraries that the original preloads, and that are not installed here. */
-  readonly missingLibraries: readonly string[];
-  readonly caveats: Caveat[];
-}
+export type ServerSettings = Awaited<ReturnType<typeof serverSettings>>;
 
 export interface SettingsPlace {
   readonly folder: string;
@@ -72,7 +64,7 @@ export interface SettingsPlace {
   readonly versionNum: number;
 }
 
-export async function serverSettings(original: Original, place: SettingsPlace): Promise<ServerSettings> {
+export async function serverSettings(original: Original, place: SettingsPlace) {
   const { settings, sharedBuffersBytes } = original;
   const libraries = await preloadedLibraries(settings, place.programs);
   const caveats: Caveat[] = [...libraries.caveats];
@@ -96,12 +88,15 @@ export async function serverSettings(original: Original, place: SettingsPlace): 
   if (original.partly)
     differs('the role may not read all settings of the target: preloaded libraries are among those unknown');
   return {
+    /** Text of postgresql.conf: the original's settings. */
     file: taken.map(([name, value]) => `${name} = ${quoted(value)}\n`).join(''),
+    /** Settings for the command line, where nothing can change them: they keep the copy from acting as the original. */
     fixed: knownTo(place.versionNum, {
       ...cutOff(place),
       shared_buffers: `${Math.floor(Math.min(sharedBuffersBytes, MAX_SHARED_BUFFERS) / 1024)}kB`,
       ...(workers ? {} : { max_worker_processes: '0' }),
     }),
+    /** Libraries that the original preloads, and that are not installed here. */
     missingLibraries: libraries.missing,
     caveats,
   };
