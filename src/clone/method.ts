@@ -76,7 +76,7 @@ export interface Possible {
 export interface Impossible {
   readonly possible: false;
   readonly reason: string;
-  /** What would make it possible. */
+  /** A way to make it possible. */
   readonly enable?: string;
 }
 
@@ -107,11 +107,11 @@ export interface Clone {
   readonly stallMs: number;
   /** Properties of the target that the role could not give to the clone. */
   readonly notCarried: NotCarried[];
-  /** What the making did to the target's server beyond reading, in words for the report. */
+  /** Effects of the making on the target's server beyond reading, in words for the report. */
   readonly touched: string[];
   /** Ids of the transactions of --after-clone, in its own server. */
   readonly preparedIn?: readonly number[];
-  /** What makes it differ from the target, and the rehearsal less true. */
+  /** Differences from the target, which make the rehearsal less true. */
   readonly caveats: Caveat[];
   /** Space that it takes beyond what it shares with the target, at this moment; the reason if that cannot be determined. */
   uniqueBytes(): Promise<number | Unmeasured>;

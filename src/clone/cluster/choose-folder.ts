@@ -15,7 +15,7 @@ export type CloneFolder = Awaited<ReturnType<typeof findPlace>>;
  * Chooses the place for a copy.
  * @param wished the folder of --clone-dir.
  * @returns as `parent` the folder in which the copy's own folder is created, without symbolic links.
- * @throws Obstacle with the reason if there is none.
+ * @throws CopyObstacle with the reason if there is none.
  */
 export async function findPlace(data: string, wished: string | null) {
   const parent = wished === null ? path.dirname(data) : await resolve(wished);
@@ -45,7 +45,7 @@ async function resolve(wished: string): Promise<string> {
   }
 }
 
-/** Finds the folder beside the data directory. @throws Obstacle if the data directory is a mount point: no folder beside it shares its file system. */
+/** Finds the folder beside the data directory. @throws CopyObstacle if the data directory is a mount point: no folder beside it shares its file system. */
 export async function refuseMountPoint(data: string, { parent }: CloneFolder, isZfs: boolean): Promise<void> {
   const [of, above] = await Promise.all([stat(data), stat(parent)]);
   if (of.dev === above.dev) return;

@@ -25,7 +25,7 @@ export interface Layout {
   readonly databases: ReadonlySet<string>;
 }
 
-/** Reads the layout. @throws Obstacle for a link at the top of the data directory that points out of it and is not named by a setting. */
+/** Reads the layout. @throws CopyObstacle for a link at the top of the data directory that points out of it and is not named by a setting. */
 export async function readLayout(data: string, server: SourceServer, targetOid: number): Promise<Layout> {
   // The server reports the folder as it was configured, perhaps through a link.
   const asNamed = server.dataDirectory ?? data;
@@ -66,7 +66,7 @@ export async function readTablespaces(data: string): Promise<Tablespace[]> {
   return found.filter((tablespace) => tablespace !== undefined);
 }
 
-/** Refuses a link whose copy would make the second server use files of the first one. @throws Obstacle */
+/** Refuses a link whose copy would make the second server use files of the first one. @throws CopyObstacle */
 export async function refuseLeadingOut(data: string, link: string): Promise<void> {
   const content = await readlink(link);
   const leadsTo = path.resolve(path.dirname(link), content);

@@ -47,7 +47,7 @@ export interface Survey {
   readonly unshared: readonly string[];
 }
 
-/** Surveys the cluster. @throws Obstacle */
+/** Surveys the cluster. @throws CopyObstacle */
 export async function surveyCluster(context: CloneContext): Promise<Survey> {
   if (context.rehearsal)
     throw new CopyObstacle('--clone-to names another server to make the clone on', 'leave --clone-to out');
