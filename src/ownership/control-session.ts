@@ -20,6 +20,9 @@ const MAINTENANCE_DATABASES = ['postgres', 'defaultdb'];
 /** Errors after which the next database is tried: no such database, no CONNECT privilege, not accepting connections, pg_hba. */
 const NOT_THIS_ONE = new Set(['3D000', '42501', '55000', '28000', '53300']);
 
+/** A run that holds its advisory lock on the server. */
+export type Claim = Awaited<ReturnType<typeof claimRun>>;
+
 /**
  * Takes a run's advisory lock, before the run creates anything.
  * @param options.run a run that holds its lock on another server, too.
