@@ -7,11 +7,6 @@ export interface Cleanup {
   readonly failed: { name: string; reason: string }[];
 }
 
-interface Owned {
-  readonly name: string;
-  readonly undo: () => Promise<void>;
-}
-
 /**
  * Everything that a run acquires, with the way to give it back: last in, first out.
  *
@@ -19,7 +14,7 @@ interface Owned {
  * lost connection) may exist all the same: then undo gets `undefined` and has to look for itself.
  */
 export class Scope {
-  readonly #owned: Owned[] = [];
+  readonly #owned: { readonly name: string; readonly undo: () => Promise<void> }[] = [];
   readonly #cleanup: Cleanup = { done: [], failed: [] };
   #released: Promise<Cleanup> | undefined;
 

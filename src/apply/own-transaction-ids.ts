@@ -25,12 +25,6 @@ const POLL_MS = 100;
 
 const EPOCH = 2n ** 32n;
 
-interface Backend {
-  readonly pid: number;
-  readonly xid: string;
-  readonly next: string;
-}
-
 interface Open {
   readonly pid: number;
   xid?: string;
@@ -148,7 +142,7 @@ export class TransactionWatch {
     const open = [...this.#open.values()];
     try {
       const pids = open.map(({ pid }) => pid);
-      const rows = await this.#session.query<Backend>(BACKENDS, [pids]);
+      const rows = await this.#session.query<{ pid: number; xid: string; next: string }>(BACKENDS, [pids]);
       for (const { pid, xid, next } of rows) {
         const transaction = open.find((each) => each.pid === pid);
         if (transaction) transaction.xid ??= fullTransactionId(BigInt(xid), BigInt(next));

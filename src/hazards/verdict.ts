@@ -6,11 +6,6 @@ import { extraRunReasons, type RequestedExtraRuns } from './extra-runs.ts';
 import { hazardReasons } from './policy.ts';
 import type { Policy } from './policy-settings.ts';
 
-export interface Verdict {
-  readonly pass: boolean;
-  readonly reasons: string[];
-}
-
 /** The findings that the verdict is based on. */
 export interface Findings extends Spent, RequestedExtraRuns {
   readonly target: Pick<TargetSection, 'changes' | 'unchanged'>;
@@ -28,7 +23,7 @@ export interface Findings extends Spent, RequestedExtraRuns {
  * Decides whether a rehearsal passed. It did if there is no reason against it; the most serious reason comes first.
  * @param today the date, as `2026-11-21`.
  */
-export function judge(findings: Findings, policy: Policy, today: string): Verdict {
+export function judge(findings: Findings, policy: Policy, today: string) {
   const reasons = [
     ...targetReasons(findings),
     ...connectionReasons(findings),

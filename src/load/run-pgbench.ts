@@ -12,17 +12,6 @@ import type { Scope } from '../scope.ts';
 import type { Traffic } from './play-shapes.ts';
 import type { TrafficLog } from './traffic-log.ts';
 
-/** Scripts in pgbench's own language, and how they are run. */
-export interface PgbenchLoad {
-  /** `FILE`, or `FILE@weight`. */
-  readonly scripts: readonly string[];
-  readonly clients: number;
-  /** Transactions per second; null: as many as there can be. */
-  readonly perSecond: number | null;
-  /** Where relative paths of the scripts begin. */
-  readonly folder: string;
-}
-
 /** --failures-detailed and --verbose-errors came with 15. */
 const SINCE = 15;
 const NAME = 'safemigrate load';
@@ -45,12 +34,18 @@ export async function findPgbench(): Promise<string> {
 
 /**
  * Runs pgbench on the clone until it is stopped; what became of its transactions is known then.
- * @param clone connects to it. @param control a session on its server, to end pgbench's sessions by.
+ * @param scripts `FILE`, or `FILE@weight`, in pgbench's own language. @param perSecond transactions; null: as many as there can be.
+ * @param folder where relative paths of the scripts begin. @param clone connects to it. @param control a session on its server, to end pgbench's sessions by.
  */
 export async function runPgbench(
   scope: Scope,
   program: string,
-  { scripts, clients, perSecond, folder }: PgbenchLoad,
+  {
+    scripts,
+    clients,
+    perSecond,
+    folder,
+  }: { scripts: readonly string[]; clients: number; perSecond: number | null; folder: string },
   clone: ConnectionSettings,
   control: Session,
   log: TrafficLog,

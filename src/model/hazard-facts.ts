@@ -59,7 +59,13 @@ export interface CatalogueFacts {
   /** Relations that the command renamed or moved: from the name before to the name after. */
   readonly renamed: ReadonlyMap<string, string>;
   /** CHECK constraints that existed before the command. */
-  readonly checks: readonly CheckFacts[];
+  readonly checks: readonly {
+    readonly relation: string;
+    readonly constraint: string;
+    readonly validated: boolean;
+    /** Columns that cannot be NULL if the constraint is valid. */
+    readonly provesNotNull: readonly string[];
+  }[];
   /**
    * Foreign keys such as `public.orders.orders_customer_fkey` that no index of their own table supports after the command,
    * except those whose columns already lacked an index before.
@@ -225,14 +231,6 @@ export interface BrokenFunction {
   readonly error: string;
   /** Tables with a trigger that runs it. */
   readonly triggersOn: readonly string[];
-}
-
-export interface CheckFacts {
-  readonly relation: string;
-  readonly constraint: string;
-  readonly validated: boolean;
-  /** Columns that cannot be NULL if the constraint is valid. */
-  readonly provesNotNull: readonly string[];
 }
 
 export interface RelationFacts {

@@ -35,9 +35,7 @@ export async function statementFacts(
     if (!known.has(key)) known.set(key, await parsed(sql, Date.parse(startedAt)));
     const found = known.get(key);
     if (!found) continue;
-    const local = names.mayConcern(session, sql)
-      ? names.read({ session, sql, node: await nodeOf(sql) })
-      : null;
+    const local = names.mayConcern(session, sql) ? names.read(session, sql, await nodeOf(sql)) : null;
     facts.set(index, local ? withLocal(found, local) : found);
   }
   return facts;

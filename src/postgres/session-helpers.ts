@@ -25,19 +25,13 @@ export async function ifAnswered<T>(ask: () => Promise<T>): Promise<T | undefine
   }
 }
 
-export interface WaitOptions {
-  readonly everyMs: number;
-  readonly timeoutMs: number;
-  readonly signal?: AbortSignal;
-}
-
 /**
  * Repeats a check until it is true or the time is up. @returns the last answer.
  * @throws AbortError by the signal, during a pause.
  */
 export async function waitUntil(
   check: () => Promise<boolean>,
-  { everyMs, timeoutMs, signal }: WaitOptions,
+  { everyMs, timeoutMs, signal }: { everyMs: number; timeoutMs: number; signal?: AbortSignal },
 ): Promise<boolean> {
   const deadline = performance.now() + timeoutMs;
   while (!(await check())) {

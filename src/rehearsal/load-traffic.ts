@@ -46,18 +46,11 @@ export async function findSource(
   return { kind: 'shapes', recorded };
 }
 
-/** The load to play, and how. */
-export interface LoadToPlay {
-  readonly load: LoadPlan;
-  readonly source: LoadSource;
-  readonly log: TrafficLog;
-}
-
 /** Starts the load on a clone. */
 export function startTraffic(
   setup: CloneSetup,
   command: LocatedCommand,
-  { load, source, log }: LoadToPlay,
+  { load, source, log }: { load: LoadPlan; source: LoadSource; log: TrafficLog },
 ): Promise<Traffic | CommandTraffic> {
   switch (source.kind) {
     case 'command':

@@ -74,19 +74,13 @@ function onNewVersion({ context, newPrograms: { major, version } }: PreparedUpgr
   return { ...context, target: { ...context.target, server } };
 }
 
-interface Workplace {
-  readonly context: CloneContext;
-  readonly control: Session;
-  readonly asks: boolean;
-}
-
 const NOT_COMPARED = { schemaChanges: null, unmodeled: null };
 
 async function workOn(
   life: Lifetime,
   clusters: Clusters,
   plan: UpgradePlan,
-  { context, control, asks }: Workplace,
+  { context, control, asks }: { context: CloneContext; control: Session; asks: boolean },
 ): Promise<UsedServer> {
   const {
     prepared,

@@ -56,7 +56,7 @@ export class RunComparison {
   next(sent: SentStatement): Compared {
     const { sql, parsed } = sent;
     const node = parsed?.node ?? null;
-    const local = this.#names.read({ session: sent.session, sql, node });
+    const local = this.#names.read(sent.session, sql, node);
     const point = local?.own ? undefined : this.#points.next(sent);
     if (!diverges(this.#rehearsed, { sql, node }, this.#comparing)) return 'rehearsed';
     if (local && this.#isKnown(local)) return 'rehearsed';
@@ -65,7 +65,7 @@ export class RunComparison {
 
   #learn(statement: SentStatement, points: DefinitionPoints, names: LocalNames): void {
     const { session, sql, parsed } = statement;
-    const local = names.read({ session, sql, node: parsed?.node ?? null });
+    const local = names.read(session, sql, parsed?.node ?? null);
     if (local) {
       const key = this.#keyOf(local);
       this.#knownLocal.set(key, [...(this.#knownLocal.get(key) ?? []), local.names]);

@@ -1,11 +1,6 @@
 import { loadParser } from '../../postgres/sql/load-parser.ts';
 import { walkTree } from '../../postgres/sql/tree.ts';
 
-interface Variable {
-  readonly refname?: string;
-  readonly datatype?: { readonly PLpgSQL_type?: { readonly typname?: string } };
-}
-
 /** PL/pgSQL's RawParseMode of a whole statement; 2 is an expression, 3 to 5 are assignments. */
 const STATEMENT = 0;
 const EXPRESSION = 2;
@@ -27,7 +22,10 @@ export async function expressionsOf(definition: string) {
   walkTree(tree, (kind, fields) => {
     if (kind === 'PLpgSQL_expr') expressions.push(...queriesOf(fields));
     if (kind !== 'PLpgSQL_var' && kind !== 'PLpgSQL_rec') return;
-    const { refname, datatype } = fields as Variable;
+    const { refname, datatype } = fields as {
+      refname?: string;
+      datatype?: { PLpgSQL_type?: { typname?: string } };
+    };
     if (refname === undefined || variables.has(refname)) return;
     const type = datatype?.PLpgSQL_type?.typname?.replace(/%rowtype$/i, '') ?? 'record';
     variables.set(refname, type === 'record' || type === 'refcursor' ? null : type);

@@ -20,8 +20,8 @@ export class LocalNames {
     return !beginsAsData(sql) || this.#bySession.has(session) || MAY_DEFINE.test(sql);
   }
 
-  /** Takes every statement in its order. @returns undefined if the statement concerns no such name. */
-  read({ session, sql, node }: LocalStatement): LocalReading | undefined {
+  /** Takes every statement in its order; `node` is null if it could not be parsed. @returns undefined if the statement concerns no such name. */
+  read(session: number, sql: string, node: Node | null): LocalReading | undefined {
     const known = this.#bySession.get(session) ?? new Map<string, string>();
     const defined = node && definedName(node, known);
     if (!defined && known.size === 0) return undefined;
@@ -38,13 +38,6 @@ export class LocalNames {
     if (dropped && own) for (const name of droppedNames(dropped)) known.delete(name);
     return { text, names, own };
   }
-}
-
-export interface LocalStatement {
-  readonly session: number;
-  readonly sql: string;
-  /** null if it could not be parsed. */
-  readonly node: Node | null;
 }
 
 export interface LocalReading {

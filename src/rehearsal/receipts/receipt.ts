@@ -59,14 +59,11 @@ export async function readReceipt(text: string, key?: string): Promise<Receipt> 
   return parsed.data;
 }
 
-export interface ReceiptRequest extends ReceiptIdentity {
-  readonly database: string;
-  readonly now: Date;
-  readonly maxAgeMs: number;
-}
-
 /** Lists why a receipt does not stand for a rehearsal of this command on this database, as far as is known without its schema. */
-export function receiptObjections({ proved: its }: Receipt, asked: ReceiptRequest): string[] {
+export function receiptObjections(
+  { proved: its }: Receipt,
+  asked: ReceiptIdentity & { database: string; now: Date; maxAgeMs: number },
+): string[] {
   const ageMs = asked.now.getTime() - Date.parse(its.finishedAt);
   const reasons: string[] = [];
   if (ageMs > asked.maxAgeMs)

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
   commandHash,
-  type ReceiptRequest,
   readReceipt,
   receiptObjections,
   schemaReason,
@@ -12,6 +11,8 @@ import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 const report = sampleReports.passed ?? sampleReport();
 const IDENTITY = { command: commandHash(report.command.argv), systemIdentifier: '7412345678901234567' };
 const HOUR_MS = 3_600_000;
+
+type ReceiptRequest = Parameters<typeof receiptObjections>[1];
 
 const asked = (more: Partial<ReceiptRequest> = {}): ReceiptRequest => ({
   ...IDENTITY,
