@@ -128,11 +128,9 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
     const alone = await safemigrate(['--clone-at', 'latest', '--', ...NOTES], { env });
     expect(alone.exitCode).toBe(2);
     expect(alone.stderr).toContain('--clone-at needs --base-backup');
-    const applied = await safemigrate(['apply', '--yes', '--', ...NOTES], {
-      env: { ...env, SAFEMIGRATE_CLONE_AT: 'latest', SAFEMIGRATE_BASE_BACKUP: backup },
-    });
+    const applied = await safemigrate(['apply', '--clone-at', 'latest', '--yes', '--', ...NOTES], { env });
     expect(applied.exitCode).toBe(2);
-    expect(applied.stderr).toContain('needs a rehearsal on the target as it is now');
+    expect(applied.stderr).toContain('--clone-at is an option of a rehearsal');
     await rm(other, { recursive: true });
   });
 });

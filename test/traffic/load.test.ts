@@ -142,7 +142,7 @@ describe('an apply under the traffic that the target has', () => {
     const apply = (command: string, ...args: string[]) =>
       rehearse(target.url, sqlCommand(command), {
         env: CLUSTER,
-        args: [...LOAD, 'apply', '--yes', ...args],
+        args: ['apply', ...LOAD, '--yes', ...args],
       });
     try {
       const held = 'BEGIN; ALTER TABLE a ADD COLUMN w int; SELECT pg_sleep(3); COMMIT';
