@@ -25,7 +25,7 @@ const STAND_INS: readonly (readonly [written: string | RegExp, here: (reader: Re
   // The same schema with a tool that `npm ci` installs; test/tools runs Prisma itself.
   ['npx prisma migrate deploy', () => 'npx knex migrate:latest'],
   // Nobody is there to answer.
-  [/--(apply|swap) --(?= )/g, () => '--$1 --yes --'],
+  [/\b(apply|swap) --(?= )/g, () => '$1 --yes --'],
   [/safemigrate rollback\b/g, () => 'safemigrate rollback --yes'],
   ['postgresql://user@host/database', ({ url }) => url],
   ['postgresql://reader@db.internal/shop', ({ url }) => url],
