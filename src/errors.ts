@@ -37,7 +37,7 @@ export type ErrorCode =
   | 'INTERRUPTED';
 
 export interface ErrorDetails {
-  /** What to do next, in the imperative. */
+  /** The next step, in the imperative. */
   readonly hint?: string;
   /** PostgreSQL's own code where the failure came from the server. */
   readonly sqlstate?: string;

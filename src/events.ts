@@ -1,4 +1,4 @@
-/** What a run reports while it goes on. Modules emit these; only src/cli turns them into words on a terminal. */
+/** Reports of a run on its progress. Modules emit these; only src/cli turns them into words on a terminal. */
 export type RunEvent =
   | { type: 'phase'; phase: Phase; detail?: string }
   | { type: 'phase-end'; phase: Phase; durationMs: number; detail?: string; failed?: true }

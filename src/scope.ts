@@ -1,9 +1,9 @@
 import { messageOf } from './errors.ts';
 
 export interface Cleanup {
-  /** What was released, in the order in which it was. */
+  /** Things that were released, in the order in which it was. */
   readonly done: string[];
-  /** What could not be released, each with its reason; `safemigrate clean` finds these again. */
+  /** Things that could not be released, each with its reason; `safemigrate clean` finds these again. */
   readonly failed: { name: string; reason: string }[];
 }
 

@@ -51,7 +51,7 @@ export interface Setting<V> extends Traits {
   /** The key in a config file: `maxStall`. */
   readonly key: string;
   /**
-   * As on the command line: `--schema-only`, `--clone <method>`; `--limit wal=<size>` and `--permit cluster` share their flags with
+   * The spelling on the command line: `--schema-only`, `--clone <method>`; `--limit wal=<size>` and `--permit cluster` share their flags with
    * others. null: it has none, because it differs by project and not by run.
    */
   readonly flag: string | null;

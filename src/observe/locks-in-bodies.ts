@@ -11,13 +11,13 @@ import { parseText } from '../postgres/sql/parse.ts';
 import { type CodePath, plpgsqlPath } from '../postgres/sql/plpgsql-path.ts';
 import { itemsOf, type Node, nameOfParts } from '../postgres/sql/tree.ts';
 
-/** What a CALL or a DO block that may commit locks by the statements of its body. */
+/** Locks that a CALL or a DO block that may commit takes by the statements of its body. */
 export interface BodyLocks {
-  /** Of statements that it runs whenever it ends without an error. */
+  /** Locks of statements that it runs whenever it ends without an error. */
   readonly certain: readonly NamedLock[];
-  /** Of the others. */
+  /** Locks of the other statements. */
   readonly possible: readonly NamedLock[];
-  /** What of it is not read, in words. */
+  /** Parts of it that are not read, in words. */
   readonly unread: readonly string[];
   /** It sets a lock_timeout of its own. */
   readonly setsLockTimeout: boolean;

@@ -19,7 +19,7 @@ import { variationsIn } from './moment-values.ts';
 const LONGEST_TEXT = 200_000;
 
 /**
- * What each statement asks for, by its index. To be given the texts as they were sent, before literals are taken out
+ * The actions that each statement asks for, by its index. Needs the texts as they were sent, before literals are taken out
  * of them. Statements of one shape, such as those of a loop, are parsed once.
  */
 export async function statementFacts(

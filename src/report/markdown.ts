@@ -78,7 +78,7 @@ function linesOf({ head, items, foot }: PartBlock): string[] {
   return items.length === 0 ? [] : ['', ...head, ...items, ...foot];
 }
 
-/** As many of the items as fit, beginning with the first. */
+/** Writes as many of the items as fit, beginning with the first. */
 function fittingBlock({ head, items, foot }: PartBlock, characters: number): PartBlock {
   let sum = lengthOf(['', ...head, ...foot]);
   const over = items.findIndex((item) => {

@@ -42,9 +42,7 @@ test('a safer form is written if a second clone proves it, and psql runs it with
   expect(readFileSync(page ?? '', 'utf8')).toMatch(
     /Safer form[\s\S]*As it is[\s\S]*CREATE INDEX CONCURRENTLY/,
   );
-  expect(readFileSync(note ?? '', 'utf8')).toMatch(
-    /Safer form: proved[\s\S]*reads blocked, at most/,
-  );
+  expect(readFileSync(note ?? '', 'utf8')).toMatch(/Safer form: proved[\s\S]*reads blocked, at most/);
   const receipt = path.join(folder, 'receipt.json');
   const run = psqlCommand('-f', file ?? '');
   const safer = await rehearse(target.url, run, { args: ['--receipt', receipt] });

@@ -169,7 +169,7 @@ test('finds comments without a subject, long sentences and twisted ones', () => 
  * How many there still are. A number may only fall: lower it together with the change that brings it down.
  */
 const BUDGETS = {
-  'doc comments without a subject': 18,
+  'doc comments without a subject': 0,
   'sentences of more than 35 words on the pages': 66,
   'twisted phrases in comments and messages of src': 1130,
   'twisted phrases on the pages': 160,

@@ -27,7 +27,7 @@ interface Lane {
   readonly bars: readonly Bar[];
 }
 
-/** What a command sent in one run. */
+/** Statements and transactions of a command in one run. */
 type CommandRun = Pick<Report, 'statements' | 'transactions'>;
 
 /** Bars of a run in a figure that shows other things as well. */

@@ -169,7 +169,7 @@ function failedView({ statements }: ApplySection): Section[] {
   ];
 }
 
-/** Those that a person must look at come first. */
+/** Effects, first the ones that a person must look at. */
 const EFFECTS = {
   unknown: { tag: 'may have been committed', mark: 'bad' },
   prepared: { tag: 'prepared, not committed', mark: 'bad' },

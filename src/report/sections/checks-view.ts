@@ -64,7 +64,7 @@ function atOnceView(atOnce: AtOnceSection): Section {
   };
 }
 
-/** What runs that were started together came to, a sentence each. */
+/** The results of runs that were started together, a sentence each. */
 export function atOnceWords({
   runs,
   deadlocks,

@@ -17,7 +17,7 @@ import {
 const LISTED = 5;
 type Lock = ForecastSection['locks'][number];
 
-/** What would happen on the target, with the inputs of the estimate: nothing here was measured on the target. */
+/** Effects to expect on the target, with the inputs of the estimate: nothing here was measured on the target. */
 export function forecastView({ forecast: expected, load }: Report): Section[] {
   if (expected === null) return [];
   // What was measured under load takes the place of what would be expected.

@@ -210,7 +210,7 @@ function modeTable(passed: readonly ModeSection[], { recommendation, command }: 
   };
 }
 
-/** Whether the old cluster can be used again: after `link` until the new server has started, after `swap` not even before. */
+/** Says if the old cluster can be used again: after `link` until the new server has started, after `swap` not even before. */
 export function wayBackWords({ wayBack, mode }: ModeSection): string {
   if (wayBack) return 'yes';
   return mode === 'swap' ? 'none' : 'until started';

@@ -97,7 +97,7 @@ export type Block = Placed &
     | {
         readonly kind: 'items';
         readonly items: readonly Item[];
-        /** As many are listed at a terminal. */
+        /** Number of items that are listed at a terminal. */
         readonly listed?: number;
         /** The items, in "and 3 more broken". */
         readonly more?: string;
@@ -132,7 +132,7 @@ export interface Section extends Placed {
   /** Unique in the report: the anchor of the section. */
   readonly id: string;
   readonly title: string;
-  /** What stands beside the title. */
+  /** Words beside the title. */
   readonly summary?: Phrase;
   /** Given for the outcome of the run, which stands at the top, and is neither folded nor left out. */
   readonly outcome?: Tone;
