@@ -218,7 +218,6 @@ export const upgradeReport = z.object({
 });
 
 export type UpgradeReport = z.infer<typeof upgradeReport>;
-export type Installation = z.infer<typeof installation>;
 export type ApplicationSection = z.infer<typeof applicationSection>;
 export type PostUpgradeCommand = z.infer<typeof postUpgradeCommand>;
 export type UpgradePhase = z.infer<typeof upgradePhase>;

@@ -1,3 +1,4 @@
+import { formatCount } from '../format.ts';
 import type { ConvertedColumn, SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { ifAnswered } from '../postgres/session-helpers.ts';
@@ -83,7 +84,9 @@ export async function compareConverted(
         ? await compareTable({ target, clone, before, after, columns: named, since })
         : undefined;
     if (compared)
-      touched.push(`compared ${compared[0]?.compared ?? 0} rows of ${formerName} with the clone's`);
+      touched.push(
+        `compared ${formatCount(compared[0]?.compared ?? 0)} rows of ${formerName} with the clone's`,
+      );
     if (!compared) found.push(...uncompared(formerName, columns));
     else found.push(...compared.filter((column) => columns !== null || !isExplained(column, updated)));
   }

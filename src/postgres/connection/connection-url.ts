@@ -1,5 +1,4 @@
 import { SafemigrateError } from '../../errors.ts';
-import { nameHost } from './connection-failures.ts';
 import type { ConnectionSettings, HostAndPort, SslMode } from './connection-settings.ts';
 import {
   type ConnectionText,
@@ -102,11 +101,6 @@ export function connectionValues(settings: ConnectionSettings): Map<string, stri
     ...(sslmode === 'prefer' ? [] : ([['sslmode', sslmode]] as const)),
     ...Object.entries(parameters),
   ]);
-}
-
-/** Describes the connection for people: `shop at db.example.org:5432 as app`. No password, no parameters. */
-export function describeSettings({ hosts, user, database }: ConnectionSettings): string {
-  return `${database} at ${hosts.map(nameHost).join(', ')} as ${user}`;
 }
 
 class Invalid extends Error {}

@@ -62,7 +62,7 @@ function targetFacts(report: Report): PerhapsFact[] {
       ],
     ],
     ['Target', targetState(report)],
-    ['Target', touched.length === 0 ? null : `safemigrate itself: ${touched.join(', ')}`, IN_FULL],
+    ['Target', touched.length === 0 ? null : `safemigrate itself: ${touched.join('; ')}`, IN_FULL],
   ];
 }
 

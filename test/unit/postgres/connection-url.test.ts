@@ -1,11 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { SafemigrateError } from '../../../src/errors.ts';
 import { looksLikeConnection, withoutPassword } from '../../../src/postgres/connection/connection-text.ts';
-import {
-  describeSettings,
-  formatUrl,
-  parseSettings,
-} from '../../../src/postgres/connection/connection-url.ts';
+import { formatUrl, parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import type { Environment } from '../../../src/postgres/connection/environment.ts';
 
 interface Files {
@@ -210,11 +206,6 @@ describe('written again', () => {
   ])('%s means the same', (text) => {
     const settings = parseSettings(text, nowhere);
     expect(parseSettings(formatUrl(settings), nowhere)).toEqual(settings);
-  });
-
-  test('for people there is no password', () => {
-    const settings = parseSettings('postgresql://u:secret@h1,h2:2/d?sslpassword=secret', nowhere);
-    expect(describeSettings(settings)).toBe('d at h1:5432, h2:2 as u');
   });
 
   test.each([
