@@ -36,22 +36,20 @@ export type ErrorCode =
   /** Ended by a signal or an abort. */
   | 'INTERRUPTED';
 
-export interface ErrorDetails {
-  /** The next step, in the imperative. */
-  readonly hint?: string;
-  /** PostgreSQL's own code where the failure came from the server. */
-  readonly sqlstate?: string;
-  readonly cause?: unknown;
-}
-
 /** A foreseeable failure: its message stands alone, without a stack trace. */
 export class SafemigrateError extends Error {
   override readonly name = 'SafemigrateError';
   readonly code: ErrorCode;
+  /** The next step, in the imperative. */
   readonly hint: string | undefined;
+  /** PostgreSQL's own code if the failure came from the server. */
   readonly sqlstate: string | undefined;
 
-  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    details: { readonly hint?: string; readonly sqlstate?: string; readonly cause?: unknown } = {},
+  ) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     this.hint = details.hint;

@@ -126,7 +126,7 @@ function renderPlain(
   format: ReportFormat,
   locations: ReadonlyMap<number, Location>,
 ): Promise<string> {
-  return render(report, format, { columns: 100, colour: false, unicode: true, locations });
+  return render(report, format, { columns: 100, colour: false, unicode: true }, locations);
 }
 
 /** Finds the statements of the hazards in the files of the current folder. */

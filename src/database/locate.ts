@@ -11,16 +11,11 @@ export interface Located {
   readonly source: string;
 }
 
-interface TargetFlags {
-  readonly url?: string | null | undefined;
-  readonly urlEnv?: string | undefined;
-}
-
 /**
  * Locates the target: `--url`, else the variable named by `--url-env`, else the PG* variables, else the
  * same variable in `./.env`. @throws SafemigrateError `CONFIGURATION` if it is wrong, or there is none.
  */
-export function locateTarget(flags: TargetFlags, environment: Environment): Located {
+export function locateTarget(flags: Parameters<typeof findTarget>[0], environment: Environment): Located {
   const located = findTarget(flags, environment);
   if (located) return located;
   const variable = flags.urlEnv ?? DEFAULT_URL_VARIABLE;
@@ -36,10 +31,15 @@ export function locateTarget(flags: TargetFlags, environment: Environment): Loca
 }
 
 /** Like locateTarget(). @returns undefined if no target is named. */
-export function findTarget(flags: TargetFlags, environment: Environment): Located | undefined {
-  const variable = flags.urlEnv ?? DEFAULT_URL_VARIABLE;
+export function findTarget(
+  {
+    url,
+    urlEnv: variable = DEFAULT_URL_VARIABLE,
+  }: { readonly url?: string | null | undefined; readonly urlEnv?: string | undefined },
+  environment: Environment,
+): Located | undefined {
   const { env } = environment;
-  if (flags.url != null) return from('--url', flags.url, environment);
+  if (url != null) return from('--url', url, environment);
   if (env[variable]) return from(variable, env[variable], environment);
   if (env.PGDATABASE || env.PGHOST || env.PGSERVICE) return from('PG* variables', undefined, environment);
   const inFile = readDotenv(environment).get(variable);

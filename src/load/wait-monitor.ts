@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ActivityReader, WAITERS, type WaiterRow, waitersBehind } from '../observe/activity-reader.ts';
+import { ActivityReader, WAITERS, type Waiter, waitersBehind } from '../observe/activity-reader.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Observed, Statement } from '../proxy/observed.ts';
 
@@ -103,7 +103,7 @@ export class WaitMonitor {
     const { signal } = this.#ending;
     let lookedMs = performance.now();
     while (!signal.aborted) {
-      const waiters = await this.#activity.ask<WaiterRow>(WAITERS);
+      const waiters = await this.#activity.ask<Waiter>(WAITERS);
       if (waiters) this.hasLooked = true;
       const [connections] = (await this.#activity.ask<{ now: number; limit: number }>(CONNECTIONS)) ?? [];
       const nowMs = performance.now();
@@ -118,7 +118,7 @@ export class WaitMonitor {
     }
   }
 
-  #count(waiters: readonly WaiterRow[], passedMs: number, nowMs: number): void {
+  #count(waiters: readonly Waiter[], passedMs: number, nowMs: number): void {
     const ours = new Set(this.#command.keys());
     const counted = new Set<number>();
     for (const [pid, statement] of this.#command) {
@@ -135,7 +135,7 @@ export class WaitMonitor {
     if (counted.size > 0) this.someWaitedMs += passedMs;
   }
 
-  #add({ pid, relation, nowMs, sinceMs }: WaiterRow, statement: Statement | null, passedMs: number): void {
+  #add({ pid, relation, nowMs, sinceMs }: Waiter, statement: Statement | null, passedMs: number): void {
     const key = `${relation} ${statement?.id}`;
     const waitedMs = Math.max(nowMs - sinceMs, 0);
     const entry = this.blocked.get(key) ?? {

@@ -70,15 +70,11 @@ SELECT w.pid, w.hurt, pg_blocking_pids(w.pid) AS blockers, coalesce(w.relation, 
          GROUP BY pid HAVING NOT bool_and(granted)) w
  WHERE w.pid IS NOT NULL`;
 
-/** A row of WAITERS. */
-export interface WaiterRow extends Waiter {
-  /** OID; null if the wait is for something else. */
-  readonly relation: string | null;
-}
-
-/** A session that waits for a lock. */
+/** A row of WAITERS: a session that waits for a lock. */
 export interface Waiter {
   readonly pid: number;
+  /** OID; null if the wait is for something else than a relation. */
+  readonly relation: string | null;
   /** Process ids of the sessions that hold the lock, or wait for it earlier in the queue. */
   readonly blockers: readonly number[];
   /** It waits for a lock that the application needs, unlike an advisory lock or a virtualxid. */
@@ -104,13 +100,9 @@ export function blockedBehind(
 }
 
 /** Finds the sessions that a backend blocks, directly or through others. @param ours process ids of the command's own sessions. */
-export function waitersBehind<W extends Waiter>(
-  pid: number,
-  waiters: readonly W[],
-  ours: ReadonlySet<number>,
-): W[] {
+export function waitersBehind(pid: number, waiters: readonly Waiter[], ours: ReadonlySet<number>): Waiter[] {
   const behind = new Set([pid]);
-  const found: W[] = [];
+  const found: Waiter[] = [];
   for (let more = true; more; ) {
     const next = waiters.filter(
       (waiter) =>

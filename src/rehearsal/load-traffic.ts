@@ -51,7 +51,7 @@ export function startTraffic(
   setup: CloneSetup,
   command: LocatedCommand,
   { load, source, log }: { load: LoadPlan; source: LoadSource; log: TrafficLog },
-): Promise<Traffic | CommandTraffic> {
+): Promise<Traffic | Awaited<ReturnType<typeof startLoadCommand>>> {
   switch (source.kind) {
     case 'command':
       return startLoadCommand(setup, command, source.shell, log);
@@ -211,19 +211,16 @@ export function caveatsOf(source: LoadSource): Caveat[] {
   return [common, ...others.map((reason): Caveat => ({ path: 'load', kind: 'estimate', reason }))];
 }
 
-/** Load that a command of the user's makes. */
-export interface CommandTraffic extends Traffic {
-  /** Its run, after stop(). */
-  run(): CloneRun | null;
-}
-
-/** Starts a shell command on the clone, connected to it through a proxy of its own, which sees its transactions. */
-export async function startLoadCommand(
+/**
+ * Starts a shell command on the clone, connected to it through a proxy of its own, which sees its transactions.
+ * `run` returns its run, after stop().
+ */
+async function startLoadCommand(
   setup: CloneSetup,
   { input, logins }: LocatedCommand,
   shell: string,
   log: TrafficLog,
-): Promise<CommandTraffic> {
+): Promise<Traffic & { run(): CloneRun | null }> {
   const command: LocatedCommand = { input: { ...input, argv: ['sh', '-c', shell] }, logins };
   const interrupts = new EventEmitter<{ signal: ['SIGTERM'] }>();
   const settings = { interrupts, timeoutMs: 0 };

@@ -51,12 +51,6 @@ export const DOWN: ExtraRun = {
   },
 };
 
-/** The state that a further run should lead to. */
-interface Expected {
-  readonly aim: Aim;
-  readonly contents: Contents;
-}
-
 function refuseIf(reason: string | null): void {
   if (reason !== null) throw new Error(reason);
 }
@@ -64,24 +58,25 @@ function refuseIf(reason: string | null): void {
 /**
  * Runs a command through a proxy of its own, and compares what it left with what it should have left. What it did counts, even if
  * it cannot be compared.
+ * @param expect returns what it should lead to.
  */
 async function attemptRun(
   setup: CloneSetup,
   path: 'rerun' | 'down',
   command: LocatedCommand,
-  expect: () => Promise<Expected>,
+  expect: () => Promise<{ readonly aim: Aim; readonly contents: Contents }>,
 ): Promise<Partial<ExtraResults>> {
   const caveats: Caveat[] = [];
   const runs: CloneRun[] = [];
   let statements: StatementSection[] = [];
   const compare = async (): Promise<FurtherRunSection> => {
-    const expected = await expect();
+    const { aim, contents } = await expect();
     const run = await runThroughWire(setup, command, await openWire(setup, command));
     runs.push(run);
     caveats.push(...run.caveats);
     statements = await statementsOf(setup, run);
     const ignored = path === 'rerun' ? setup.plan.checks.rerunIgnore : [];
-    const compared = await compareRun(setup, expected, ignored);
+    const compared = await compareRun(setup, aim, contents, ignored);
     const words = commandWithoutSecrets(command.input.argv, command.logins.logins);
     return sectionOf(run.result, {
       // Of `sh -c` the script alone is what the user gave.
@@ -104,8 +99,8 @@ async function statementsOf(setup: CloneSetup, { wire }: CloneRun): Promise<Stat
   return (await wire.statements({ tree })).statements;
 }
 
-async function compareRun(setup: CloneSetup, { aim, contents }: Expected, ignored: readonly string[]) {
-  const schema = await inCloneForContents(setup, (session) => aim.reached(session));
+async function compareRun(setup: CloneSetup, aim: Aim, contents: Contents, ignored: readonly string[]) {
+  const schema = await inCloneForContents(setup, aim);
   const now = await contentsOf(setup);
   const compared = compareContents(contents, now);
   const dataDifferences = compared.dataDifferences.map((each) =>

@@ -60,18 +60,15 @@ export interface CloneRun extends OpenWire, Contacts {
   readonly result: CommandResult;
 }
 
-/** The way of a command that is guarded as an apply is. */
-export interface GuardedWire extends OpenWire {
-  /** Actions of the guardrails; complete when the command has ended. */
-  happened(): DuringSection | null;
-}
-
-/** Opens the way of a guarded command to a clone. `statements`, those of the run without load, are the ones that it may send. */
+/**
+ * Opens the way to a clone of a command that is guarded as an apply is. `statements`, those of the run without load, are the ones
+ * that it may send. `happened` returns the actions of the guardrails, all of them when the command has ended.
+ */
 export type OpenGuarded = (
   setup: CloneSetup,
   command: LocatedCommand,
   run: { readonly statements: readonly StatementSection[]; readonly observer: Observer },
-) => Promise<GuardedWire>;
+) => Promise<OpenWire & { happened(): DuringSection | null }>;
 
 interface WireOptions {
   readonly gate?: RehearsalGate;

@@ -98,16 +98,13 @@ export function basisWords({
   return `${source}: ${rate}` + `${formatCount(open)} of ${formatCount(max - reserved)} sessions open`;
 }
 
-/** An effect of a lock on the other sessions; `outage`: no further session could connect. */
-export interface LockEffect {
-  readonly severity: 'outage' | 'delay';
-  readonly words: string;
-}
-
-/** The effects of a lock on other sessions; none if no session would notice it. */
-export function lockEffects(lock: LockForecast, { sessions }: ForecastSection): LockEffect[] {
+/** The effects of a lock on other sessions; none if no session would notice it. `outage`: no further session could connect. */
+export function lockEffects(
+  lock: LockForecast,
+  { sessions }: ForecastSection,
+): { severity: 'outage' | 'delay'; words: string }[] {
   const { queued, readsPerSecond, writesPerSecond, sessionsRunOut, waitsFor } = lock;
-  const effects: LockEffect[] = [];
+  const effects: ReturnType<typeof lockEffects> = [];
   if (queued !== null && queued > 0)
     effects.push({
       severity: 'delay',

@@ -5,35 +5,29 @@ import type { Location } from './sarif.ts';
 import type { TextStyle } from './text-layout.ts';
 import { visibleJson } from './visible.ts';
 
-export interface RenderOptions extends TextStyle {
-  /** The places of statements in files of the working tree, by their index. */
-  readonly locations?: ReadonlyMap<number, Location>;
-}
-
-/** Renders the report as one string that ends in a newline. Only the text format uses the style. */
-export async function render(report: Report, format: ReportFormat, options: RenderOptions): Promise<string> {
-  return (await rendererOf(format))(report, options);
-}
-
-/** Loads the renderer of a format. */
-export async function rendererOf(
+/**
+ * Renders the report as one string that ends in a newline. Only the text format uses the style.
+ * @param locations of statements in files of the working tree, by their index.
+ */
+export async function render(
+  report: Report,
   format: ReportFormat,
-): Promise<(report: Report, options: RenderOptions) => string> {
+  style: TextStyle,
+  locations: ReadonlyMap<number, Location> = new Map(),
+): Promise<string> {
   switch (format) {
     case 'text':
-      return (await import('./text.ts')).renderText;
+      return (await import('./text.ts')).renderText(report, style);
     case 'json':
-      return renderJson;
+      return renderJson(report);
     case 'markdown':
-      return (await import('./markdown.ts')).renderMarkdown;
+      return (await import('./markdown.ts')).renderMarkdown(report);
     case 'html':
-      return (await import('./html.ts')).renderHtml;
+      return (await import('./html.ts')).renderHtml(report);
     case 'junit':
-      return (await import('./junit.ts')).renderJunit;
-    case 'sarif': {
-      const { renderSarif } = await import('./sarif.ts');
-      return (report, { locations = new Map() }) => renderSarif(report, locations);
-    }
+      return (await import('./junit.ts')).renderJunit(report);
+    case 'sarif':
+      return (await import('./sarif.ts')).renderSarif(report, locations);
   }
 }
 

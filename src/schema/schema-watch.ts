@@ -7,17 +7,14 @@ import type { ConnectionSettings } from '../postgres/connection/connection-setti
 import type { Comparison } from './compare-schemas.ts';
 import type { Failure, Request, Responses, ThreadMessage, VersionDifference } from './worker.ts';
 
-const YOUNG_GENERATION_MB = 32;
+type Outcome = Responses[Request['kind']] | Error;
 
-interface Pending {
-  resolve(value: Responses[Request['kind']]): void;
-  reject(error: Error): void;
-}
+const YOUNG_GENERATION_MB = 32;
 
 /** Reads one database's schema before a command and after it, in a thread of its own. It connects for each reading, and holds no session in between. */
 export class SchemaWatch {
   readonly #worker: Worker;
-  readonly #pending = new Map<number, Pending>();
+  readonly #pending = new Map<number, (outcome: Outcome) => void>();
   #requests = 0;
   #ended: SafemigrateError | undefined;
 
@@ -31,8 +28,8 @@ export class SchemaWatch {
     this.#worker.unref();
     this.#worker.on('message', (message: ThreadMessage) => {
       if (message.type === 'audit') audit?.(message.entry);
-      else if (message.type === 'done') this.#settle(message.id, ({ resolve }) => resolve(message.value));
-      else this.#settle(message.id, ({ reject }) => reject(errorOf(message.failure)));
+      else if (message.type === 'done') this.#settle(message.id, message.value);
+      else this.#settle(message.id, errorOf(message.failure));
     });
     this.#worker.on('error', (cause) =>
       this.#end(new SafemigrateError('SERVER', 'The thread that reads the schema failed.', { cause })),
@@ -79,23 +76,25 @@ export class SchemaWatch {
     const response = new Promise<Responses[Request['kind']]>((resolve, reject) => {
       if (this.#ended) return reject(this.#ended);
       this.#requests += 1;
-      this.#pending.set(this.#requests, { resolve, reject });
+      this.#pending.set(this.#requests, (outcome) =>
+        outcome instanceof Error ? reject(outcome) : resolve(outcome),
+      );
       this.#worker.ref();
       this.#worker.postMessage({ id: this.#requests, request });
     });
     return response as Promise<Responses[Kind]>;
   }
 
-  #settle(id: number, use: (pending: Pending) => void): void {
-    const pending = this.#pending.get(id);
+  #settle(id: number, outcome: Outcome): void {
+    const settle = this.#pending.get(id);
     this.#pending.delete(id);
     if (this.#pending.size === 0) this.#worker.unref();
-    if (pending) use(pending);
+    settle?.(outcome);
   }
 
   #end(error: SafemigrateError): void {
     this.#ended ??= error;
-    for (const id of [...this.#pending.keys()]) this.#settle(id, ({ reject }) => reject(error));
+    for (const id of [...this.#pending.keys()]) this.#settle(id, error);
   }
 }
 

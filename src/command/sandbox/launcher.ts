@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import type { HostAndPort } from '../../postgres/connection/connection-settings.ts';
 import { serveNames } from './name-server.ts';
 import {
   type AttemptMessage,
@@ -13,15 +14,10 @@ import {
 // that safemigrate itself accepts what the command connects to; nothing is copied from one socket to another. Then it runs the
 // command, and ends with it. If safemigrate dies, everything in the sandbox ends. Meanwhile it records what the command tries to reach.
 
-/** Address to listen on inside; port 0 is any free one. */
-export interface InsideAddress {
-  readonly host: string;
-  readonly port: number;
-}
-
 /** Everything that the launcher makes before the command starts. It is the first message, since arguments are short and seen by all. */
 export interface InsidePlan extends Omit<RefusingOptions, 'record'> {
-  readonly addresses: readonly InsideAddress[];
+  /** Addresses to listen on inside; port 0 is any free one. */
+  readonly addresses: readonly HostAndPort[];
   readonly refused: readonly RefusedPlace[];
   /** The words that give the loopback device further addresses, if the launcher has the right to. */
   readonly preparing: readonly (readonly string[])[];

@@ -6,7 +6,7 @@ import { hostname } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { SafemigrateError } from '../../errors.ts';
 import { builtFile } from '../../package.ts';
-import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
+import type { ConnectionSettings, HostAndPort } from '../../postgres/connection/connection-settings.ts';
 import type { Scope } from '../../scope.ts';
 import { listSockets } from '../process-sockets.ts';
 import { ProcessFamily, signalProcess } from '../process-tree.ts';
@@ -14,7 +14,7 @@ import type { StartCommand } from '../run-command.ts';
 import { type AllowedPlaces, LOOPBACK } from './allowed-places.ts';
 import { type CommandSandbox, wordsOf } from './command-sandbox.ts';
 import { guardedRelay } from './guarded-relay.ts';
-import type { InsideAddress, InsidePlan, LauncherMessage, LaunchOrder } from './launcher.ts';
+import type { InsidePlan, LauncherMessage, LaunchOrder } from './launcher.ts';
 import { Attempts } from './outside-attempts.ts';
 import type { RefusedPlace } from './refused-places.ts';
 import { systemProgram } from './sandbox-words.ts';
@@ -164,7 +164,7 @@ async function startCommand(launcher: ChildProcess, order: LaunchOrder) {
 }
 
 /** Any free port, for the proxy. */
-const ANY_PORT: InsideAddress = { host: '127.0.0.1', port: 0 };
+const ANY_PORT: HostAndPort = { host: '127.0.0.1', port: 0 };
 
 /** Ports that something listens at on most servers: of the web, of databases, caches, queues, proxies and secrets services. */
 const USUAL_PORTS = [

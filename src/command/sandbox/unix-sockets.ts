@@ -81,18 +81,11 @@ export function socketPathsOf({ hosts }: ConnectionSettings): string[] {
   return hosts.flatMap(({ host, port }) => (host.startsWith('/') ? [`${host}/.s.PGSQL.${port}`] : []));
 }
 
-/** The other end of a connected Unix socket. */
-export interface UnixPeer {
-  readonly inode: string;
-  /** null if it has no path. */
-  readonly path: string | null;
-}
-
 /**
  * Asks the kernel (sock_diag, by `ss` of iproute2) for the peers of all connected Unix sockets, by inode. Everybody may.
  * @returns undefined without `ss`.
  */
-export async function unixPeers(): Promise<ReadonlyMap<string, UnixPeer> | undefined> {
+export async function unixPeers(): Promise<ReturnType<typeof parseUnixPeers> | undefined> {
   try {
     const { stdout } = await promisify(execFile)('ss', ['-xnH'], { maxBuffer: 64 * 2 ** 20 });
     return parseUnixPeers(stdout);
@@ -101,8 +94,11 @@ export async function unixPeers(): Promise<ReadonlyMap<string, UnixPeer> | undef
   }
 }
 
-/** Lines as `u_str ESTAB 0 0 /run/postgresql/.s.PGSQL.5432 40011 * 40010`: type, state, queues, then path and inode of both ends. */
-export function parseUnixPeers(text: string): Map<string, UnixPeer> {
+/**
+ * Parses lines as `u_str ESTAB 0 0 /run/postgresql/.s.PGSQL.5432 40011 * 40010`: type, state, queues, then path and inode of both ends.
+ * @returns the other end of each socket, by the socket's inode; `path` is null if it has none.
+ */
+export function parseUnixPeers(text: string) {
   const ends = text.split('\n').flatMap((line) => {
     const match = /^u_\S+\s+\S+\s+\d+\s+\d+\s+(.*?)\s+(\d+)\s+\*\s+(\d+)\s*$/.exec(line);
     const [, path, inode, peer] = match ?? [];

@@ -2,6 +2,7 @@ import type { QueriesSection } from '../../model/report.ts';
 import { HAS_ROWS, RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, identifier } from '../../postgres/sql/quote.ts';
+import type { TableName } from '../../schema/runnable.ts';
 import type { ApplicationQueries, ApplicationQuery } from './query-source.ts';
 import type { RefusedWrite } from './refused-writes.ts';
 import { changedNode, type Plan, type QueryTrial, relationsIn } from './try-queries.ts';
@@ -83,11 +84,6 @@ export interface QueryTrials {
   readonly after: readonly QueryTrial[];
   /** Tables that would lack statistics in production, where they may have had none here. */
   readonly lost?: readonly TableName[];
-}
-
-interface TableName {
-  readonly schema: string;
-  readonly name: string;
 }
 
 // A plan names relations without their schemas. A column without any row of statistics was made, retyped or rewritten since the

@@ -6,19 +6,14 @@ import type { SchemaWatch } from '../../schema/schema-watch.ts';
 
 export type SchemaResult = Pick<FurtherRunSection, 'schemaEqual' | 'differences'>;
 
-/** The schema that a further command is to lead to. */
-export interface Aim {
-  /** @param session in the clone, after the command. */
-  reached(session: Session): Promise<SchemaResult>;
-}
+/** Compares the clone's schema, after a further command, with the one that the command is to lead to. */
+export type Aim = (session: Session) => Promise<SchemaResult>;
 
 /** The schema before the migration. */
 export function aimAtBefore(schema: Pick<SchemaWatch, 'after'>): Aim {
-  return {
-    async reached() {
-      const { section } = await schema.after();
-      return section.before === section.after ? EQUAL : differing(section.changes, section);
-    },
+  return async () => {
+    const { section } = await schema.after();
+    return section.before === section.after ? EQUAL : differing(section.changes, section);
   };
 }
 
@@ -33,13 +28,11 @@ export async function aimAtAfter(
   first: SchemaSection | null,
 ): Promise<Aim> {
   const digest = await catalogueDigest(session);
-  return {
-    async reached(later) {
-      if (compareDigests(digest, await catalogueDigest(later)).length === 0) return EQUAL;
-      if (first === null) return { schemaEqual: null, differences: [] };
-      const { section } = await schema.after();
-      return differencesOfSchemas(first, section);
-    },
+  return async (later) => {
+    if (compareDigests(digest, await catalogueDigest(later)).length === 0) return EQUAL;
+    if (first === null) return { schemaEqual: null, differences: [] };
+    const { section } = await schema.after();
+    return differencesOfSchemas(first, section);
   };
 }
 

@@ -140,7 +140,7 @@ function decode(text: string): string {
 
 /** Writes the values in the form in which they were read. */
 export function writeConnectionText(text: ConnectionText): string {
-  if (text.form === 'semicolons') return writeNpgsql(text);
+  if (text.form === 'semicolons') return writeNpgsql(text.values, text.others ?? []);
   return text.form === 'keywords' ? writeKeywords(text.values) : writeUrl(text);
 }
 

@@ -39,13 +39,8 @@ export function looksLikeNpgsql(text: string): boolean {
   return /;/.test(text) && /(?:^|;)\s*host\s*=/i.test(text) && /(?:^|;)\s*(?:database|db)\s*=/i.test(text);
 }
 
-/** The pairs by libpq's names, and the others as they were written. */
-export interface NpgsqlText {
-  readonly values: ReadonlyMap<string, string>;
-  readonly others?: readonly string[];
-}
-
-export function readNpgsql(text: string): NpgsqlText {
+/** Returns the pairs by libpq's names, and the others as they were written. */
+export function readNpgsql(text: string) {
   const values = new Map<string, string>();
   const others: string[] = [];
   for (const [whole, key = '', value = ''] of text.matchAll(PAIR)) {
@@ -57,7 +52,7 @@ export function readNpgsql(text: string): NpgsqlText {
   return { values, others };
 }
 
-export function writeNpgsql({ values, others = [] }: NpgsqlText): string {
+export function writeNpgsql(values: ReadonlyMap<string, string>, others: readonly string[]): string {
   const pairs = [...values].flatMap(([key, value]) =>
     key in SPELLED ? [`${SPELLED[key]}=${key === 'sslmode' ? writeMode(value) : quoted(value)}`] : [],
   );

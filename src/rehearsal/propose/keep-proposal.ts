@@ -2,12 +2,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Hazard } from '../../model/report.ts';
 import { nameTarget } from '../../ownership/folder-records.ts';
-import { migrationFiles } from '../../propose/formats/migration-files.ts';
-import type {
-  MigrationStatements,
-  RecordedMigration,
-  ToolFormat,
-} from '../../propose/formats/recorded-migration.ts';
+import { migrationFiles, type SaferMigration } from '../../propose/formats/migration-files.ts';
+import type { MigrationStatements, ToolFormat } from '../../propose/formats/recorded-migration.ts';
 import type { Recording } from '../../propose/kept-statements.ts';
 import type { Before } from '../../propose/subject.ts';
 import {
@@ -29,11 +25,7 @@ interface Proposal {
   readonly migrations: readonly ProposedMigration[] | null;
 }
 
-/** A migration of a tool, and what takes its place. */
-interface ProposedMigration {
-  readonly recorded: RecordedMigration;
-  readonly parts: readonly ScriptPart[];
-}
+type ProposedMigration = Omit<SaferMigration, 'heading'>;
 
 /**
  * Writes what takes the place of each migration; those that stay as they are, are left out.
@@ -132,7 +124,7 @@ export function withFileNames(
   folder: string,
 ): readonly MigrationStatements[] {
   if (format !== 'drizzle') return migrations;
-  const names = new Map(drizzleEntries(folder, MOST_FOLDERS).map(({ when, tag }) => [String(when), tag]));
+  const names = new Map(drizzleNames(folder, MOST_FOLDERS));
   return migrations.map(({ recorded, statements }) => {
     const name = names.get(recorded.name);
     if (name === undefined)
@@ -146,19 +138,14 @@ export function withFileNames(
 /** Folders within each other in which a journal is looked for. */
 const MOST_FOLDERS = 6;
 
-interface DrizzleEntry {
-  readonly when: number;
-  readonly tag: string;
-}
-
 /** Reads the journals that Drizzle keeps of a project's migrations: `created_at` of a migration is its `when` there. */
-function drizzleEntries(folder: string, depth: number): DrizzleEntry[] {
+function drizzleNames(folder: string, depth: number): [when: string, name: string][] {
   const journal = path.join(folder, 'meta', '_journal.json');
-  const own = existsSync(journal)
-    ? (JSON.parse(readFileSync(journal, 'utf8')) as { entries?: readonly DrizzleEntry[] }).entries
-    : undefined;
+  const { entries = [] }: { entries?: readonly { when: number; tag: string }[] } = existsSync(journal)
+    ? JSON.parse(readFileSync(journal, 'utf8'))
+    : {};
   const below = readdirSync(folder, { withFileTypes: true })
     .filter((each) => each.isDirectory() && each.name !== 'node_modules' && !each.name.startsWith('.'))
-    .flatMap(({ name }) => (depth > 0 ? drizzleEntries(path.join(folder, name), depth - 1) : []));
-  return [...(own ?? []), ...below];
+    .flatMap(({ name }) => (depth > 0 ? drizzleNames(path.join(folder, name), depth - 1) : []));
+  return [...entries.map(({ when, tag }): [string, string] => [String(when), tag]), ...below];
 }

@@ -1,23 +1,17 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 
-/** Proves that a file is as it was written: a signature, or a checksum that anybody can make. */
-export interface Seal {
-  readonly kind: 'hmac-sha256' | 'sha256';
-  readonly value: string;
-}
-
-/** Seals the content of a file. @param key signs it */
-export function sealOf(content: object, key: string | undefined): Seal {
+/** Proves that a file is as it was written: by a signature, or without a key by a checksum that anybody can make. */
+export function sealOf(content: object, key: string | undefined) {
   const text = JSON.stringify(content);
   return key === undefined
-    ? { kind: 'sha256', value: createHash('sha256').update(text).digest('hex') }
-    : { kind: 'hmac-sha256', value: createHmac('sha256', key).update(text).digest('hex') };
+    ? { kind: 'sha256' as const, value: createHash('sha256').update(text).digest('hex') }
+    : { kind: 'hmac-sha256' as const, value: createHmac('sha256', key).update(text).digest('hex') };
 }
 
 /** Returns why a seal does not prove the content, as the end of a sentence; undefined if it does. */
 export function sealObjection(
   content: object,
-  { kind, value }: Seal,
+  { kind, value }: ReturnType<typeof sealOf>,
   key: string | undefined,
 ): string | undefined {
   if (kind === 'sha256' && key !== undefined)

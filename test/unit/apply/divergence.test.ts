@@ -97,6 +97,7 @@ describe('statements that need no rehearsal', () => {
 describe('the sessions that a backend blocks', () => {
   const waiter = (pid: number, blockers: number[], sinceMs: number) => ({
     pid,
+    relation: null,
     blockers,
     sinceMs,
     nowMs: 10_000,
