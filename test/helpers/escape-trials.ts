@@ -87,7 +87,14 @@ const IN_POSTGRES = `
 CREATE TABLE public.plans (id int, note text);
 CREATE SEQUENCE public.plan_numbers;
 GRANT ALL ON public.plans, public.plan_numbers TO PUBLIC;
-CREATE FUNCTION public.plan() RETURNS void LANGUAGE sql AS $$ INSERT INTO public.plans VALUES (666, 'escaped') $$`;
+CREATE FUNCTION public.plan() RETURNS void LANGUAGE sql AS $$ INSERT INTO public.plans VALUES (666, 'escaped') $$;
+CREATE FUNCTION public.planned(int, int) RETURNS int LANGUAGE sql AS $$ INSERT INTO public.plans VALUES (666, 'escaped') RETURNING id $$;
+CREATE OPERATOR public.@@@@ (FUNCTION = public.planned, LEFTARG = int, RIGHTARG = int);
+CREATE VIEW public.a_plan AS SELECT public.planned(1, 2);
+CREATE VIEW public.next_plan AS SELECT nextval('public.plan_numbers');
+CREATE VIEW public.a_call AS SELECT 1 FROM pg_notify('jobs', 'escaped');
+CREATE VIEW public.an_object AS SELECT lo_create(0);
+GRANT ALL ON public.a_plan, public.next_plan, public.a_call, public.an_object TO PUBLIC`;
 
 async function openProduction(version: ServerVersion): Promise<Production> {
   const server = await ownServer(version, {
@@ -99,6 +106,24 @@ async function openProduction(version: ServerVersion): Promise<Production> {
     },
   });
   const files = await mkdtemp(path.join(tmpdir(), 'production-files-'));
+  try {
+    await furnish(server, files, version);
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+  return {
+    server,
+    url: `postgresql://auditor@127.0.0.1:${server.port}/postgres`,
+    files,
+    async stop() {
+      await server.stop();
+      await rm(files, { recursive: true, force: true });
+    },
+  };
+}
+
+async function furnish(server: Server, files: string, version: ServerVersion): Promise<void> {
   await chmod(files, 0o777);
   await writeFile(path.join(files, 'backup.sql'), 'of yesterday');
   await mkdir(path.join(files, 'space'));
@@ -118,15 +143,6 @@ async function openProduction(version: ServerVersion): Promise<Production> {
   });
   await withClient(withDatabase(server.url, 'shop'), (client) => client.query(IN_SHOP));
   await withClient(withDatabase(server.url, 'crm'), (client) => client.query(IN_CRM));
-  return {
-    server,
-    url: `postgresql://auditor@127.0.0.1:${server.port}/postgres`,
-    files,
-    async stop() {
-      await server.stop();
-      await rm(files, { recursive: true, force: true });
-    },
-  };
 }
 
 interface Login {

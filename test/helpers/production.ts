@@ -27,7 +27,7 @@ export async function readProduction({
   await withClient(url, async (client) => {
     for (const [what, sql] of SHARED) await collect(client, what, sql, state);
     const { rows } = await client.query<{ name: string }>(
-      "SELECT datname AS name FROM pg_database WHERE datallowconn AND datname <> 'template1' ORDER BY 1",
+      'SELECT datname AS name FROM pg_database WHERE datallowconn ORDER BY 1',
     );
     for (const { name } of rows)
       await withClient(withDatabase(url, name), (inside) => readDatabase(inside, name, state));
@@ -75,6 +75,7 @@ const SHARED: readonly [what: string, sql: string][] = [
   ['tablespace', 'SELECT spcname AS key, to_jsonb(t)::text AS value FROM pg_tablespace t'],
   ['parameter', 'SELECT parname AS key, paracl::text AS value FROM pg_parameter_acl'],
   ['origin', 'SELECT roname AS key, roident::text AS value FROM pg_replication_origin'],
+  ['position of', 'SELECT external_id AS key, remote_lsn::text AS value FROM pg_replication_origin_status'],
   ['subscription', 'SELECT subname AS key, subenabled::text AS value FROM pg_subscription'],
   [
     'slot',
@@ -93,6 +94,20 @@ const SHARED: readonly [what: string, sql: string][] = [
   ['configuration', "SELECT 'loaded' AS key, pg_conf_load_time()::text AS value"],
   ['server', "SELECT 'started' AS key, pg_postmaster_start_time()::text AS value"],
   ['statistics', "SELECT 'bgwriter' AS key, stats_reset::text AS value FROM pg_stat_bgwriter"],
+  ['statistics', "SELECT 'archiver' AS key, stats_reset::text AS value FROM pg_stat_archiver"],
+  [
+    'statistics',
+    `SELECT 'shared catalogues' AS key, 'counted' AS value WHERE pg_stat_get_tuples_inserted('pg_authid'::regclass) > 0`,
+  ],
+  [
+    'file of',
+    'SELECT relname AS key, pg_relation_filenode(oid)::text AS value FROM pg_class WHERE relisshared',
+  ],
+  [
+    'process',
+    `SELECT backend_type AS key, count(*)::text AS value FROM pg_stat_activity
+      WHERE backend_type NOT IN ('client backend', 'walsender', 'parallel worker', 'autovacuum worker') GROUP BY 1`,
+  ],
 ];
 
 const WITHIN: readonly [what: string, sql: string][] = [
