@@ -33,7 +33,7 @@ export async function withScope<T>(
     for (const { name, reason } of cleanup.failed) {
       emit({
         type: 'notice',
-        message: `${name} could not be released: ${reason}; run \`safemigrate clean\``,
+        message: `${name} could not be released: ${reason.replace(/\.$/, '')}; run \`safemigrate clean\``,
       });
     }
     return cleanup;

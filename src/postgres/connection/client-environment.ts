@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { ConnectionSettings } from './connection-settings.ts';
 import { connectionValues, VARIABLES } from './connection-url.ts';
 
-const FILES = new Set(['sslrootcert', 'sslcert', 'sslkey', 'sslcrl']);
+const FILES = new Set(['sslrootcert', 'sslcert', 'sslkey', 'sslcrl', 'sslcrldir']);
 
 /**
  * Returns the environment with which PostgreSQL's own programs connect with these settings, since arguments would show the

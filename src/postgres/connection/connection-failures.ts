@@ -82,6 +82,36 @@ const NETWORK: Readonly<Record<string, Explanation>> = {
   ],
 };
 
+/** Failures of TLS, by Node's and OpenSSL's codes. */
+const TLS_FAILURES: readonly (readonly [code: RegExp, what: string, hint: string])[] = [
+  [
+    /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/,
+    'the certificate of the server or of its authority is not valid at this time',
+    'Renew the certificate; check the clock of this machine.',
+  ],
+  [
+    /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_.*)$/,
+    "the server's certificate is not signed by an authority in sslrootcert",
+    "Name the file with the certificate of the server's authority in sslrootcert.",
+  ],
+  [/^CERT_REVOKED$/, "the server's certificate is revoked", 'Check the list in sslcrl, and the server.'],
+  [
+    /^ERR_TLS_CERT_ALTNAME_INVALID$/,
+    "the server's certificate is for another host",
+    'Write the host as the certificate does; hostaddr can name another address of it.',
+  ],
+  [
+    /_ALERT_(UNKNOWN_CA|.*CERTIFICATE.*|DECRYPT_ERROR)$/,
+    'the server does not accept the client certificate (sslcert)',
+    "Use a certificate that is valid and signed by an authority in the server's ssl_ca_file.",
+  ],
+  [
+    /_(ALERT_PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|NO_PROTOCOLS_AVAILABLE|VERSION_TOO_LOW)$/,
+    'the server allows no version of TLS that the settings allow',
+    "Compare ssl_min_protocol_version and ssl_max_protocol_version with the server's settings of these names.",
+  ],
+];
+
 /** Describes the most informative of the failed attempts, then the others. */
 export function connectionFailure(
   settings: ConnectionSettings,
@@ -90,9 +120,12 @@ export function connectionFailure(
   const main = mostTelling(attempts);
   if (!main) return new SafemigrateError('CONNECTION', 'The connection settings name no host.');
   const [what, hint] = explain(settings, main);
+  // If the attempt without TLS was refused at the same host, the reason why TLS failed is reported as well.
   const others = attempts
-    .filter(({ host }) => host !== main.host)
-    .map(({ host, error }) => `${nameHost(host)}: ${firstLine(error)}`);
+    .filter((each) => each.host !== main.host || (each !== main && failedInTls(each.error)))
+    .map(
+      ({ host, error }) => `${nameHost(host)}: ${isTlsFailure(error) ? tlsReason(error) : firstLine(error)}`,
+    );
   return new SafemigrateError('CONNECTION', [what, ...new Set(others)].join('\n'), {
     ...(hint === undefined ? {} : { hint }),
     cause: main.error,
@@ -130,23 +163,46 @@ function explain(
       `${server}: ${error.message}.`,
       'Check the host, the port and firewalls in between; connect_timeout in the URL allows more time.',
     ];
-  if (error instanceof TlsFailed) return explainTls(settings, server, error);
+  if (isTlsFailure(error)) return explainTls(settings, server, error);
   const known = NETWORK[nodeCode(error)];
   return known ? known(settings, server) : [`${server} cannot be connected to: ${firstLine(error)}`];
 }
 
-function explainTls({ sslmode }: ConnectionSettings, server: string, error: TlsFailed): Explained {
-  if (error.unsupported)
+function explainTls({ sslmode }: ConnectionSettings, server: string, error: Error): Explained {
+  if (error instanceof TlsFailed && error.unsupported)
     return [
       `${server} does not offer TLS, and sslmode=${sslmode} asks for it.`,
       'Use sslmode=prefer or disable if that is fine here.',
     ];
+  const hint = knownTlsFailure(error)?.[2];
   return [
-    `The encrypted connection to ${server} failed: ${firstLine(error)}.`,
-    sslmode.startsWith('verify')
-      ? 'Check sslrootcert, and that the certificate names the host as the URL does.'
-      : 'Check sslrootcert, sslcert and sslkey, and the versions of TLS that the server allows.',
+    `The encrypted connection to ${server} failed: ${tlsReason(error)}.`,
+    hint ?? 'Check sslrootcert, sslcert and sslkey, and the versions of TLS that the server allows.',
   ];
+}
+
+/** TLS 1.3 tells a client only after the handshake, at its first read, that its certificate is not accepted. */
+function isTlsFailure(error: unknown): error is Error {
+  return error instanceof TlsFailed || nodeCode(error).startsWith('ERR_SSL_');
+}
+
+function failedInTls(error: unknown): boolean {
+  return isTlsFailure(error) && !(error instanceof TlsFailed && error.unsupported);
+}
+
+/** Describes the failure, with the words of OpenSSL or Node. */
+function tlsReason(error: Error): string {
+  const known = knownTlsFailure(error);
+  return known ? `${known[1]} (${opensslWords(error)})` : opensslWords(error);
+}
+
+function knownTlsFailure(error: Error) {
+  return TLS_FAILURES.find(([code]) => code.test(nodeCode(error)));
+}
+
+/** `tlsv1 alert unknown ca`, out of `80…:error:0A000418:SSL routines:ssl3_read_bytes:tlsv1 alert unknown ca:../deps/…`. */
+function opensslWords(error: Error): string {
+  return /:error:[^:]*:[^:]*:[^:]*:([^:]+)/.exec(error.message)?.[1] ?? firstLine(error);
 }
 
 /** Formats an address: `db.example.org:5432`, `[::1]:5432` or `/var/run/postgresql (port 5432)`. */

@@ -27,6 +27,7 @@ export const VARIABLES: Readonly<Record<string, string>> = {
   sslcert: 'PGSSLCERT',
   sslkey: 'PGSSLKEY',
   sslcrl: 'PGSSLCRL',
+  sslcrldir: 'PGSSLCRLDIR',
   sslsni: 'PGSSLSNI',
   sslcertmode: 'PGSSLCERTMODE',
   sslnegotiation: 'PGSSLNEGOTIATION',

@@ -1,9 +1,36 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { type ConnectionOptions, checkServerIdentity, rootCertificates, type SecureVersion } from 'node:tls';
-import { messageOf, SafemigrateError } from '../../errors.ts';
+import {
+  type ConnectionOptions,
+  checkServerIdentity,
+  createSecureContext,
+  rootCertificates,
+  type SecureContext,
+  type SecureContextOptions,
+  type SecureVersion,
+} from 'node:tls';
+import { codeOf, messageOf, SafemigrateError } from '../../errors.ts';
 import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
+
+/** Files of the authorities that the system trusts: on Debian, on Red Hat, and on others and macOS. */
+const SYSTEM_AUTHORITIES = [
+  '/etc/ssl/certs/ca-certificates.crt',
+  '/etc/pki/tls/certs/ca-bundle.crt',
+  '/etc/ssl/cert.pem',
+];
+
+/** Reasons why the client's files cannot be used, by OpenSSL's code. */
+const UNUSABLE_FILES: Readonly<Record<string, readonly [what: string, hint: string]>> = {
+  ERR_OSSL_BAD_DECRYPT: [
+    'sslkey is encrypted, and sslpassword does not decrypt it',
+    'Give the password of the key with sslpassword=… in the URL.',
+  ],
+  ERR_OSSL_X509_KEY_VALUES_MISMATCH: [
+    'sslkey is not the key of the certificate in sslcert',
+    'Name the two files that belong together.',
+  ],
+};
 
 /**
  * Returns Node's options for a TLS connection to one host, from the parameters and files that libpq would use.
@@ -19,14 +46,8 @@ export function tlsOptions(settings: ConnectionSettings, { host }: HostAndPort):
       `sslmode=${sslmode} needs the certificate of the authority that signed the server's certificate, and there is none.`,
       { hint: 'Name it with sslrootcert=FILE (PGSSLROOTCERT), or use sslrootcert=system.' },
     );
-  const minVersion = secureVersion(parameters.ssl_min_protocol_version);
-  const maxVersion = secureVersion(parameters.ssl_max_protocol_version);
   return {
-    ...clientCertificate(parameters),
-    ...(authorities === undefined ? {} : { ca: [...authorities] }),
-    ...(parameters.sslcrl ? { crl: readRequired(parameters.sslcrl, 'sslcrl') } : {}),
-    ...(minVersion ? { minVersion } : {}),
-    ...(maxVersion ? { maxVersion } : {}),
+    secureContext: secureContext(parameters, authorities),
     ...(parameters.sslnegotiation === 'direct' ? { ALPNProtocols: ['postgresql'] } : {}),
     // Like libpq: if a root certificate is present, it is used for checking, whatever the mode.
     rejectUnauthorized: authorities !== undefined,
@@ -35,16 +56,53 @@ export function tlsOptions(settings: ConnectionSettings, { host }: HostAndPort):
   };
 }
 
+type Parameters = ConnectionSettings['parameters'];
+
+function secureContext(parameters: Parameters, authorities: readonly Buffer[] | undefined): SecureContext {
+  const options: SecureContextOptions = {
+    ...clientCertificate(parameters),
+    crl: revocationLists(parameters),
+    minVersion: secureVersion(parameters.ssl_min_protocol_version),
+    maxVersion: secureVersion(parameters.ssl_max_protocol_version),
+  };
+  if (authorities) options.ca = [...authorities];
+  try {
+    return createSecureContext(options);
+  } catch (error) {
+    const [what, hint] = UNUSABLE_FILES[codeOf(error)] ?? [
+      `the files for TLS cannot be used: ${messageOf(error)}`,
+      'Check sslcert, sslkey and sslcrl.',
+    ];
+    throw new SafemigrateError('CONFIGURATION', `${what}.`, { hint, cause: error });
+  }
+}
 /** Returns undefined if there is nothing to check the server's certificate with. */
-function trustedAuthorities({ parameters }: ConnectionSettings): readonly (string | Buffer)[] | undefined {
+function trustedAuthorities({ parameters }: ConnectionSettings): readonly Buffer[] | undefined {
   const named = parameters.sslrootcert;
-  if (named === 'system') return rootCertificates;
-  if (named) return [readRequired(named, 'sslrootcert')];
+  if (named === 'system') return systemAuthorities();
+  if (named) return [readAuthorities(named, 'sslrootcert')];
   const usual = userFile('root.crt');
-  return existsSync(usual) ? [readRequired(usual, 'the root certificate')] : undefined;
+  return existsSync(usual) ? [readAuthorities(usual, 'the root certificate')] : undefined;
 }
 
-function clientCertificate(parameters: ConnectionSettings['parameters']): ConnectionOptions {
+/** Returns what OpenSSL trusts on this machine, as libpq does; Node's own list knows no authority of a company. */
+function systemAuthorities(): Buffer[] {
+  // OpenSSL's own variable.
+  const file = process.env.SSL_CERT_FILE || SYSTEM_AUTHORITIES.find((path) => existsSync(path));
+  return file === undefined
+    ? rootCertificates.map((each) => Buffer.from(each))
+    : [readAuthorities(file, 'sslrootcert=system')];
+}
+
+function readAuthorities(path: string, what: string): Buffer {
+  const text = readRequired(path, what);
+  // OpenSSL ignores such a file, so that no server is trusted.
+  if (!text.includes('CERTIFICATE-----'))
+    throw new SafemigrateError('CONFIGURATION', `${what} holds no certificate: ${path}`);
+  return text;
+}
+
+function clientCertificate(parameters: Parameters): SecureContextOptions {
   const certificate = parameters.sslcert || userFile('postgresql.crt');
   const key = parameters.sslkey || userFile('postgresql.key');
   if (parameters.sslcertmode === 'disable') return {};
@@ -52,8 +110,18 @@ function clientCertificate(parameters: ConnectionSettings['parameters']): Connec
   return {
     cert: readRequired(certificate, 'sslcert'),
     key: readRequired(key, 'sslkey'),
-    ...(parameters.sslpassword ? { passphrase: parameters.sslpassword } : {}),
+    passphrase: parameters.sslpassword || undefined,
   };
+}
+
+/** Returns the lists of the file sslcrl and of all files in the folder sslcrldir. */
+function revocationLists({ sslcrl, sslcrldir }: Parameters): Buffer[] {
+  const inFolder = sslcrldir ? listRequired(sslcrldir).map((name) => join(sslcrldir, name)) : [];
+  return [...(sslcrl ? [sslcrl] : []), ...inFolder].map((path) => readRequired(path, 'sslcrl'));
+}
+
+function listRequired(folder: string): string[] {
+  return readable('sslcrldir', () => readdirSync(folder));
 }
 
 function userFile(name: string): string {
@@ -61,8 +129,12 @@ function userFile(name: string): string {
 }
 
 function readRequired(path: string, what: string): Buffer {
+  return readable(what, () => readFileSync(path.startsWith('~/') ? join(homedir(), path.slice(2)) : path));
+}
+
+function readable<T>(what: string, read: () => T): T {
   try {
-    return readFileSync(path.startsWith('~/') ? join(homedir(), path.slice(2)) : path);
+    return read();
   } catch (error) {
     throw new SafemigrateError('CONFIGURATION', `${what} cannot be read: ${messageOf(error)}`, {
       cause: error,
