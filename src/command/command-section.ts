@@ -11,7 +11,7 @@ export function describeCommand(
   { exitCode, signal, timedOut, durationMs }: CommandResult,
   seen: Pick<
     CommandSection,
-    'reachedClone' | 'refused' | 'allowed' | 'redirected' | 'isolation' | 'leftRunning'
+    'reachedClone' | 'leftForTls' | 'refused' | 'allowed' | 'redirected' | 'isolation' | 'leftRunning'
   >,
   statements: readonly StatementSection[],
 ): CommandSection {

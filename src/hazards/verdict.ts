@@ -125,6 +125,11 @@ function reachReasons({ command, interrupted, targetConnections }: Findings): st
       `the command never connected to the clone, so nothing was rehearsed${command.exitCode === 0 ? why : ''}`,
     ];
   }
+  if (command.leftForTls)
+    return [
+      'the command never connected to the clone, so nothing was rehearsed: it demands TLS, and the proxy on this machine speaks ' +
+        'without it; let the command take sslmode, sslnegotiation and channel_binding from its URL or the PG* variables, which are rewritten',
+    ];
   if (command.exitCode !== 0 && command.isolation.kind !== 'watched')
     return [
       'the command failed and never connected to the clone, so nothing was rehearsed; it was kept from every other place. Its own ' +

@@ -179,6 +179,8 @@ export const commandSection = z.object({
   ),
   /** The command connected to the clone at least once. */
   reachedClone: z.boolean(),
+  /** One of its clients left because the proxy speaks without TLS, which the client demands. Older reports do not have it. */
+  leftForTls: z.boolean().optional(),
   isolation: commandIsolation,
   /** Processes that it left running when it ended, as program and script. */
   leftRunning: z.array(

@@ -60,6 +60,8 @@ export interface CommandWatch {
   readonly routes: readonly Route[];
   /** The command connected at least once. */
   reached(): boolean;
+  /** A client left because the proxy speaks without TLS. */
+  leftForTls(): boolean;
   /** Ends what the command may have left connected; it may come again. */
   disconnect(): Promise<void>;
   /** Ends what the command may have left connected, and our own connections for looking at it. Idempotent. */
@@ -122,6 +124,7 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
   return {
     routes: routes.map((route) => ({ ...route, entry: entryOf(route, proxy, secret) })),
     reached: () => proxy.sessions > 0,
+    leftForTls: () => proxy.leftForTls,
     disconnect: () => proxy.disconnect(),
     end: async () => {
       await proxy.close();

@@ -4,7 +4,7 @@ import type { Route } from '../command/rewrite.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
-import { ProtocolError } from '../postgres/protocol/frames.ts';
+import { DirectTls, ProtocolError } from '../postgres/protocol/frames.ts';
 import { AUTHENTICATION, authentication, errorResponse, STARTUP } from '../postgres/protocol/messages.ts';
 import { ScramVerifier } from '../postgres/protocol/scram.ts';
 import { withSettings } from '../postgres/protocol/startup-settings.ts';
@@ -49,6 +49,8 @@ export interface WireProxy {
   readonly port: number;
   /** Sessions that were let in so far. */
   readonly sessions: number;
+  /** A client left because there is no TLS here. */
+  readonly leftForTls: boolean;
   /** Ends every session, and goes on listening; resolves when all have ended. */
   disconnect(): Promise<void>;
   /** Ends every session and stops listening; resolves when all have ended. */
@@ -88,6 +90,7 @@ class ObservingProxy implements WireProxy {
   host = '';
   port = 0;
   sessions = 0;
+  leftForTls = false;
   readonly #options: ProxyOptions;
   readonly #verifier: ScramVerifier;
   readonly #state: ProxyState;
@@ -151,12 +154,14 @@ class ObservingProxy implements WireProxy {
     try {
       const arrival = await receiveStartup(socket, this.#newestProtocol());
       if (arrival?.kind === 'cancel') await this.#running.get(arrival.key.toString('base64'))?.cancel();
+      if (arrival?.kind === 'without TLS') this.leftForTls = true;
       if (arrival?.kind !== 'session') return;
       const admitted = await this.#admit(socket, arrival);
       clearTimeout(timer);
       this.#arriving.delete(socket);
       await this.#serveSession(socket, admitted, arrival.startup);
     } catch (error) {
+      if (error instanceof DirectTls) this.leftForTls = true;
       if (socket.writable) socket.write(refusalOf(error));
     } finally {
       clearTimeout(timer);

@@ -16,10 +16,11 @@ import {
 } from '../postgres/protocol/messages.ts';
 import { SCRAM, ScramError, ScramServer, type ScramVerifier } from '../postgres/protocol/scram.ts';
 
-/** A client's first packet: it opens a session, or cancels what another one runs. */
+/** A client's first packet: it opens a session, cancels what another one runs, or leaves because there is no TLS. */
 export type Arrival =
   | { readonly kind: 'session'; readonly startup: Startup; readonly rest: Buffer }
-  | { readonly kind: 'cancel'; readonly key: Buffer };
+  | { readonly kind: 'cancel'; readonly key: Buffer }
+  | { readonly kind: 'without TLS' };
 
 /** A start-up packet of protocol 3. */
 export interface Startup {
@@ -56,6 +57,7 @@ const INVALID_PASSWORD = '28P01';
  */
 export async function receiveStartup(socket: Socket, newest: number): Promise<Arrival | undefined> {
   const splitter = new StartupSplitter();
+  let askedForTls = false;
   for await (const chunk of chunksOf(socket)) {
     let found = splitter.push(chunk);
     while (found) {
@@ -65,11 +67,12 @@ export async function receiveStartup(socket: Socket, newest: number): Promise<Ar
         return { kind: 'session', startup: readStartup(found.packet, newest), rest: found.rest };
       // Plain bytes behind the request, before our answer, could have been injected: they must not be trusted.
       if (found.rest.length > 0) throw new ProtocolError('Data came behind a request for encryption.');
+      askedForTls ||= code === STARTUP.ssl;
       socket.write(NO);
       found = splitter.push(found.rest);
     }
   }
-  return undefined;
+  return askedForTls ? { kind: 'without TLS' } : undefined;
 }
 
 /** Yields the chunks of a socket, which stays open and paused when the loop is left. */

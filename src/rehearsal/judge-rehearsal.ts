@@ -132,7 +132,8 @@ function commandSection(
   const [{ wire, gate, rewritten, result }] = runs;
   const { refused, allowed, redirected } = gate;
   const words = commandWithoutSecrets(plan.command.argv, command.logins.logins);
-  const reach = { reachedClone: wire.reached(), refused, allowed, redirected };
+  const [reachedClone, leftForTls] = [wire.reached(), wire.leftForTls()];
+  const reach = { reachedClone, leftForTls, refused, allowed, redirected };
   const attempts = mergeAttempts(runs.flatMap((run) => (run.sandbox ? [run.sandbox.attempts.list()] : [])));
   const hosts = commandWithoutSecrets(
     attempts.map(({ host }) => host),

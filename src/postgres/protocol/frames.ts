@@ -16,6 +16,9 @@ export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
 }
 
+/** A client begins with a TLS handshake, without asking for one (libpq's sslnegotiation=direct). */
+export class DirectTls extends ProtocolError {}
+
 export interface Direction {
   readonly name: string;
   /** 0: no such type; PASSED; or the largest frame, in bytes, that is delivered whole. */
@@ -187,7 +190,7 @@ export class StartupSplitter {
   push(chunk: Buffer): { packet: Buffer; rest: Buffer } | undefined {
     this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     if (this.#held[0] === TLS_HANDSHAKE)
-      throw new ProtocolError(
+      throw new DirectTls(
         'TLS from the first byte (sslnegotiation=direct) is not offered here: connect with sslmode=disable, the connection is local.',
       );
     if (this.#held.length < LENGTH_BYTES) return undefined;

@@ -153,7 +153,9 @@ function noteItems({ command }: Report): Item[] {
   ];
 }
 
-function neverReached({ rewritten, added }: Report['command']): string {
+function neverReached({ rewritten, added, leftForTls }: Report['command']): string {
+  if (leftForTls)
+    return 'never connected to the clone: it demands TLS, and the proxy on this machine speaks without it';
   const why =
     rewritten.length === 0
       ? `: nothing in its arguments, its environment and .env named the target${offered(added)}`

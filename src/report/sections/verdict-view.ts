@@ -182,7 +182,8 @@ function timeTaken({ command, transactions, run, apply, swap }: Report): string 
   return `${ended}${inTransactions}; ${whole} ${formatDuration(Math.max(0, inAll))}`;
 }
 
-function howToName({ rewritten }: Report['command']): string {
+function howToName({ rewritten, leftForTls }: Report['command']): string {
+  if (leftForTls) return 'let the command take sslmode from its URL or from PGSSLMODE, which are rewritten';
   if (rewritten.length > 0)
     return 'read what the command itself says; if it reads a file, name that as {safemigrate:config FILE}';
   return 'name the clone: {safemigrate:url} in an argument or a variable, or {safemigrate:config FILE} for its file';

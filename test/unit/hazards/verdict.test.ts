@@ -41,6 +41,7 @@ test.each<[string, Partial<CommandSection>, RegExp]>([
   ['was killed', { exitCode: null, signal: 'SIGKILL' }, /SIGKILL/],
   ['ran out of time', { exitCode: null, signal: 'SIGTERM', timedOut: true }, /--timeout/],
   ['never came to the clone', { reachedClone: false }, /never connected/],
+  ['demands TLS of the proxy', { reachedClone: false, leftForTls: true }, /it demands TLS/],
 ])('a command that %s does not pass, with one reason', (_, more, reason) => {
   expect(reasons({ command: { ...command, ...more } })).toEqual([expect.stringMatching(reason)]);
 });
