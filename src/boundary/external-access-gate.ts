@@ -45,6 +45,10 @@ export class ExternalAccessGate implements Gate {
     return 'run';
   }
 
+  part(text: string): GateAnswer {
+    return this.#inner.part(text);
+  }
+
   calls(oid: number): GateAnswer {
     return this.#found.length > 0
       ? this.#refuse('a function', this.#whyNothingMore())

@@ -116,6 +116,12 @@ export class RehearsalGate implements Gate {
     return this.#options.writingFunction(calledFunctions(node).map(({ name }) => name));
   }
 
+  part(text: string): GateAnswer {
+    return this.open
+      ? 'run'
+      : this.#withoutCall(findNamedCall(text, { calls: this.#calls, names: this.#names }));
+  }
+
   /** Returns the functions and relations that it knows to act beyond the clone. */
   get knownCalls(): ServerCalls {
     return this.#calls;

@@ -124,12 +124,14 @@ export interface Intent {
 
 /**
  * Decides whether statements may run; a refusal is answered as an error of the server's would be, with everything that
- * follows from one. It is not asked about a text over 64 MB, or a repetition of DML that was let through.
+ * follows from one. It is not asked about a repetition of DML that was let through.
  */
 export interface Gate {
   /** Statements need not be read if they are not observed: nothing would be refused, or the server's sandbox holds it back. */
   readonly open?: boolean;
   before(intent: Intent): GateAnswer | Promise<GateAnswer>;
+  /** Decides about a part of a text that is too large to be held; a refusal ends the session. */
+  part?(text: string): GateAnswer;
   /** Decides about a call of a function by its OID: the protocol's fast path. */
   calls?(oid: number): GateAnswer;
   /** Returns the text to send in place of one that names something which has another name here, if there is one. */

@@ -3,6 +3,7 @@ import { type Piece, ProtocolError } from '../postgres/protocol/frames.ts';
 import { CLIENT, errorResponse, functionOf } from '../postgres/protocol/messages.ts';
 import { probeClient } from './client-probe.ts';
 import { ExtendedProtocol } from './extended.ts';
+import { LargeText } from './large-text.ts';
 import { SessionContext, type SessionParts } from './session-context.ts';
 import { REFUSED, SimpleProtocol } from './simple.ts';
 
@@ -32,6 +33,7 @@ export class ProxySession {
   readonly #context: SessionContext;
   readonly #simple: SimpleProtocol;
   readonly #extended: ExtendedProtocol;
+  #largeText: LargeText | undefined;
   /** A message is being checked, and will be sent. */
   #taking = false;
 
@@ -83,6 +85,9 @@ export class ProxySession {
 
   async #take(piece: Piece): Promise<void> {
     const { requests } = this.#context;
+    if (piece.kind === 'head' && (piece.type === CLIENT.query || piece.type === CLIENT.parse))
+      this.#largeText = new LargeText(this.#parts.gate, piece.length + 1);
+    this.#largeText?.take(piece.bytes);
     if (piece.kind !== 'slice' && ExtendedProtocol.serves(piece.type))
       return await this.#extended.take(piece);
     if (this.#extended.gathers) return await this.#extended.takeOneByOne(piece);

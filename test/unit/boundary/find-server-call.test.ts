@@ -108,12 +108,23 @@ describe('in a text that the parser does not read', () => {
     });
   });
 
-  test.each(["SELECT 'pg_switch_wal()' ((", '-- pg_switch_wal()\nSELECT ((', 'INSERT INTO pg_switch_wal'])(
-    'takes %s for none',
-    (sql) => {
-      expect(findNamedCall(sql, known)).toBeUndefined();
-    },
-  );
+  test.each([
+    ['SELECT 1 /* … */; create\n-- as a role\n  role r', 'CREATE ROLE'],
+    ['ALTER /* the server */ SYSTEM SET x', 'ALTER SYSTEM'],
+    ["DO $$ BEGIN EXECUTE 'drop owned by r'", 'DROP OWNED'],
+    ["COPY t FROM PROGRAM 'true' ((", 'FROM PROGRAM'],
+  ])('finds in %s the statement, wherever it stands', (text, words) => {
+    expect(findNamedCall(text, known)?.what).toBe(`${words} in a text that cannot be read`);
+  });
+
+  test.each([
+    "SELECT 'pg_switch_wal()' ((",
+    "INSERT INTO users VALUES ('a database role",
+    '-- pg_switch_wal()\nSELECT ((',
+    'INSERT INTO pg_switch_wal',
+  ])('takes %s for none', (sql) => {
+    expect(findNamedCall(sql, known)).toBeUndefined();
+  });
 });
 
 test('finds in a block every statement that would reach beyond the clone by itself', async () => {
