@@ -10,7 +10,16 @@ import {
   sqlCode,
   UNREADABLE,
 } from '../postgres/sql/code-texts.ts';
-import { itemsOf, kindOf, type Node, nameOf, nameOfParts, walkTree } from '../postgres/sql/tree.ts';
+import {
+  constantOf,
+  itemsOf,
+  kindOf,
+  type Node,
+  nameOf,
+  nameOfParts,
+  nodesWithin,
+  walkTree,
+} from '../postgres/sql/tree.ts';
 import { ANY_ARGUMENTS, type ServerCall, type ServerCalls, throughName } from './server-calls.ts';
 import { classifyScope, type Names } from './statement-scope.ts';
 
@@ -22,7 +31,7 @@ export interface Known {
 
 /** Words of statements that act beyond their database, for code in which they stand. */
 const BEYOND =
-  /\b(?:role|user|group|database|tablespace|program|copy|owned|system|subscription|grant|revoke|lock)\b/i;
+  /\b(?:role|user|group|database|tablespace|program|copy|owned|system|subscription|grant|revoke|lock|load|reindex|language\s+['"]*c)\b/i;
 const EXECUTE = /\bexecute\b/i;
 /** Pattern of the spacing and comments between two words. */
 const GAP = String.raw`(?:\s|--[^\n]*\n|\/\*[^*]*\*\/)+`;
@@ -39,6 +48,8 @@ const STATEMENT_BEYOND = new RegExp(
 /** Functions that execute their text. */
 const EXECUTES =
   /^(?:query_to_xml|query_to_xmlschema|query_to_xml_and_xmlschema|ts_stat|crosstab\w*|connectby)$/;
+/** A SET names no database. */
+const NO_NAMES: Names = { target: '', clone: '' };
 const ENDS_SESSIONS: ReadonlySet<string> = new Set(['pg_terminate_backend', 'pg_cancel_backend']);
 const WRITES: ReadonlySet<string> = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
 
@@ -60,7 +71,7 @@ export async function findServerCall(sql: string, node: Node, known: Known): Pro
   if (prepared) return prepared;
   if (!calls.mentions(sql)) return undefined;
   const view = fieldsIf(node, 'ViewStmt');
-  if (view) return learnView(nameOf(view.view), inTree(view.query, known, true), calls);
+  if (view) return learnView(nameOf(view.view), view.query, known);
   const rule = fieldsIf(node, 'RuleStmt');
   if (rule) return learnWrites(nameOf(rule.relation), inTree(rule, known, true), calls);
   const trigger = fieldsIf(node, 'CreateTrigStmt');
@@ -169,8 +180,18 @@ function ofCall({ funcname, args = [] }: Tree.FuncCall, calls: ServerCalls): Ser
     const call = literalsOf(args).flatMap((text) => calls.named(text) ?? [])[0];
     if (call) return call;
   }
-  const call = calls.called(name, args.length);
+  const call = calls.called(name, args.length) ?? ofSetting(name.name, args[0]);
   return call && throughName(name.name, call);
+}
+
+/** set_config() does what SET does. */
+function ofSetting(name: string, argument: Tree.Node | undefined): ServerCall | undefined {
+  if (name !== 'set_config') return undefined;
+  const scope = classifyScope(
+    { VariableSetStmt: { kind: 'VAR_SET_VALUE', name: constantOf(argument) } },
+    NO_NAMES,
+  );
+  return scope.kind === 'beyond' ? scope : undefined;
 }
 
 function isOwnPid(argument: Tree.Node | undefined): boolean {
@@ -236,8 +257,14 @@ async function learnFunction(
   if (call || known.calls.mentions(name.name)) known.calls.learnFunction({ ...name, ...ANY_ARGUMENTS, call });
 }
 
-function learnView(name: Name, call: ServerCall | undefined, calls: ServerCalls): undefined {
-  calls.setRelation({ ...name, on: 'read', call: call ?? null });
+/** Reading a view reads its relations, and writing to it writes to them. */
+function learnView(name: Name, query: unknown, known: Known): undefined {
+  const { calls } = known;
+  const written = nodesWithin(query, 'RangeVar').flatMap(
+    (range) => calls.relation(nameOf(range), 'write') ?? [],
+  );
+  calls.setRelation({ ...name, on: 'read', call: inTree(query, known, true) ?? null });
+  calls.setRelation({ ...name, on: 'write', call: written[0] ?? null });
 }
 
 function learnWrites(name: Name, call: ServerCall | undefined, calls: ServerCalls): undefined {

@@ -151,7 +151,8 @@ export class RehearsalGate implements Gate {
   }
 
   #withinHost(reach: StatementScope, call: ServerCall | undefined): GateAnswer {
-    return reach.kind === 'beyond' && reach.leaves === 'server'
+    const { sandboxed = false } = this.#options;
+    return reach.kind === 'beyond' && reach.leaves === 'server' && !(reach.held && sandboxed)
       ? this.#refuse(reach.what, reach.why)
       : this.#withoutCall(call);
   }

@@ -1,6 +1,11 @@
 import type { Name } from '../model/statement-actions.ts';
 import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';
-import { ACTS_ON_SERVER, SHARED_CATALOGUES, TOUCHES_FILES } from '../postgres/sql/kinds/cluster-objects.ts';
+import {
+  ACTS_ON_SERVER,
+  NAMES_OF_SETTINGS_BEYOND,
+  SHARED_CATALOGUES,
+  TOUCHES_FILES,
+} from '../postgres/sql/kinds/cluster-objects.ts';
 
 /** Something that acts beyond the clone, in words for a refusal. */
 export interface ServerCall {
@@ -62,6 +67,12 @@ export class ServerCalls {
       const schema = extension === null ? FIRST : null;
       this.addFunction({ schema, name, ...ANY_ARGUMENTS, call: { what: `${name}()`, why, leaves } });
     }
+    this.setRelation({
+      schema: FIRST,
+      name: 'pg_settings',
+      on: 'write',
+      call: { what: 'a change of pg_settings', why: 'it may change any setting', leaves: 'server' },
+    });
     const why = 'all databases of the server share it';
     for (const name of SHARED_CATALOGUES)
       this.setRelation({
@@ -117,7 +128,11 @@ export class ServerCalls {
 
   /** Tells if a text contains one of the names, or may contain one by its code points. Only such a text needs to be searched. */
   mentions(text: string): boolean {
-    this.#pattern ??= patternOf([...this.#functions.keys(), ...this.#relations.keys()]);
+    this.#pattern ??= patternOf([
+      ...this.#functions.keys(),
+      ...this.#relations.keys(),
+      ...NAMES_OF_SETTINGS_BEYOND,
+    ]);
     return this.#pattern.test(text);
   }
 
@@ -197,6 +212,7 @@ const OF_EXTENSIONS: Readonly<Record<string, readonly [why: string, names: reado
     ['dblink', 'dblink_connect', 'dblink_connect_u', 'dblink_exec', 'dblink_open', 'dblink_send_query'],
   ],
   http: [CONNECTS, ['http', 'http_get', 'http_post', 'http_put', 'http_patch', 'http_delete', 'http_head']],
+  pg_prewarm: [ACTS_ON_SERVER, ['autoprewarm_start_worker', 'autoprewarm_dump_now']],
   pg_stat_statements: ['it resets the statistics of every database', ['pg_stat_statements_reset']],
   pg_buffercache: [
     ACTS_ON_SERVER,

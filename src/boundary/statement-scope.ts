@@ -16,6 +16,8 @@ export type StatementScope =
       readonly why: string;
       /** How far it goes: other databases and the roles of the cluster, or files, programs and other servers. */
       readonly leaves: 'database' | 'server';
+      /** A sandbox of the server keeps it within. */
+      readonly held?: boolean;
     }
   /** Only databases that the command made for itself, beside the clone. */
   | { readonly kind: 'own-databases'; readonly what: string; readonly databases: readonly string[] }
@@ -35,12 +37,12 @@ export function classifyScope(node: Node, names: Names): StatementScope {
   const reach = reachOf(node);
   if (reach === 'database') return { kind: 'within' };
   if ('databases' in reach) return onDatabases(reach, names);
-  const { beyond: leaves, what = nameOfStatement(node), why } = reach;
-  return beyond(what, why, leaves === 'server' ? 'server' : 'database');
+  const { beyond: leaves, what = nameOfStatement(node), why, held = false } = reach;
+  return { kind: 'beyond', what, why, leaves: leaves === 'server' ? 'server' : 'database', held };
 }
 
-function beyond(what: string, why: string, leaves: 'database' | 'server' = 'database'): StatementScope {
-  return { kind: 'beyond', what, why, leaves };
+function beyond(what: string, why: string): StatementScope {
+  return { kind: 'beyond', what, why, leaves: 'database' };
 }
 
 function onDatabases(

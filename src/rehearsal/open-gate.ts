@@ -7,6 +7,7 @@ import {
 } from '../boundary/read-server-calls.ts';
 import { RehearsalGate, type RehearsalGateOptions } from '../boundary/rehearsal-gate.ts';
 import type { KnownFunction, ServerCalls } from '../boundary/server-calls.ts';
+import { addSharedViews } from '../boundary/shared-views.ts';
 import type { Names } from '../boundary/statement-scope.ts';
 import { type Script, shortenedScript } from '../clone/after-clone.ts';
 import type { Clone, CloneContext } from '../clone/method.ts';
@@ -33,6 +34,9 @@ export async function openGate(
   const { calls } = await (session
     ? readServerCalls(session, namesIn(context, clone))
     : readInClone(context, clone));
+  await (session
+    ? addSharedViews(session, calls)
+    : inClone({ clone, context }, (own) => addSharedViews(own, calls)));
   const findUses: RehearsalGateOptions['findUses'] = async (learned) => {
     await readInClone(context, clone, calls, learned);
   };

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import { sqlCommand } from '../helpers/cli.ts';
 import { temporaryDatabase, withClient } from '../helpers/database.ts';
 import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
@@ -7,7 +8,7 @@ import { serverUrl, shareOf, useOwnServers } from '../helpers/servers.ts';
 const SLOT = 'production';
 
 /** What such functions would change: the slot of a standby, and a session of the application. */
-const onServer = (sql: string, version: 14 | 18) =>
+const onServer = (sql: string, version: ServerVersion) =>
   withClient(serverUrl(version), async (client) => (await client.query(sql)).rows);
 
 const DROPS = `pg_drop_replication_slot('${SLOT}')`;
@@ -164,6 +165,65 @@ describe.each([14, 18] as const)('functions that act on the server, on PostgreSQ
     expect(report.command.refused).toEqual([]);
     expect(report.hazards.map(({ code }) => code)).not.toContain('ACTS_ON_SERVER');
     expect(exitCode, stderr).toBe(0);
+    await target.drop();
+  });
+});
+
+/** Of a superuser. Each would reach beyond the clone in the target's server, and stays within a clone that has a server of its own. */
+const BEYOND = [
+  'VACUUM FULL',
+  'VACUUM FULL pg_authid',
+  'REINDEX TABLE pg_database',
+  'REINDEX SCHEMA pg_catalog',
+  "DO $$ BEGIN EXECUTE 'REINDEX INDEX pg_database_oid_index'; END $$",
+  'SET allow_system_table_mods = on',
+  'SELECT autoprewarm_dump_now()',
+  'DELETE FROM app.dependencies',
+  'CREATE VIEW app.others AS TABLE app.dependencies; UPDATE app.others SET deptype = deptype',
+];
+/** These reach files, so that they are let through only where the server has a sandbox. */
+const TO_FILES = [
+  "LOAD '/nowhere/evil.so'",
+  "CREATE FUNCTION app.evil() RETURNS int LANGUAGE c AS '/nowhere/evil.so', 'evil'",
+  "SET dynamic_library_path = '/nowhere'",
+  "SELECT set_config('dynamic_library_path', '/nowhere', false)",
+  "UPDATE pg_settings SET setting = '/nowhere' WHERE name = 'dynamic_library_path'",
+  "ALTER DATABASE {target} SET session_preload_libraries = '/nowhere/evil.so'",
+];
+const FILE_NUMBERS =
+  'SELECT relname, pg_relation_filenode(oid) AS number FROM pg_class WHERE relisshared ORDER BY 1';
+
+const sqlstatesOf = (statements: readonly string[]) =>
+  scriptCommand(
+    `for (const sql of ${JSON.stringify(statements)}) {
+      const c = await connect();
+      await c.query(sql).then(() => console.error('ran:', sql), (error) => console.error(error.code + ':', sql));
+      await c.end();
+    }`,
+  );
+
+describe.each([15, 18] as const)('what reaches beyond the clone, on PostgreSQL %i', (version) => {
+  const SHARED = 'CREATE SCHEMA app; CREATE VIEW app.dependencies AS SELECT * FROM pg_shdepend';
+
+  test("is refused in the target's server", async () => {
+    const target = await temporaryDatabase(version, { sql: SHARED });
+    const before = await onServer(FILE_NUMBERS, version);
+    const statements = [...BEYOND, ...TO_FILES].map((sql) => sql.replace('{target}', target.name));
+    const { report, stderr } = await rehearse(target.url, sqlstatesOf(statements));
+    for (const sql of statements) expect(stderr).toContain(`42501: ${sql}`);
+    expect(report.command.refused).toHaveLength(statements.length);
+    expect(await onServer(FILE_NUMBERS, version)).toEqual(before);
+    await target.drop();
+  });
+
+  test('is not refused in a copy of the cluster, but for files where it has no sandbox', async () => {
+    const target = await temporaryDatabase(version, { sql: SHARED });
+    const statements = [...BEYOND, ...TO_FILES].map((sql) => sql.replace('{target}', target.name));
+    const { report } = await rehearse(target.url, sqlstatesOf(statements), {
+      env: { SAFEMIGRATE_CLONE: 'cluster' },
+    });
+    const isSandboxed = report.clone.containment === 'sandbox';
+    expect(report.command.refused).toHaveLength(isSandboxed ? 0 : TO_FILES.length);
     await target.drop();
   });
 });

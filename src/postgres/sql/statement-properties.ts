@@ -5,6 +5,8 @@ import type { FieldsOf, NodeKind } from './tree.ts';
 interface Beyond {
   /** Objects that the databases of a cluster share, or also files, programs and other servers. */
   readonly beyond: 'cluster' | 'server';
+  /** A sandbox of the server keeps its effects within. */
+  readonly held?: true;
   /** The statement in words; by default the name of its kind. */
   readonly what?: string;
   readonly why: string;

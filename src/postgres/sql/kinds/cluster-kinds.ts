@@ -3,7 +3,7 @@ import type { NamedLock } from '../../../model/statement-actions.ts';
 import { lockOn } from '../query-locks.ts';
 import type { Reach, StatementKind, StatementTable } from '../statement-properties.ts';
 import { isSwitchedOff, itemsOf, optionOf, stringOf } from '../tree.ts';
-import { ACTS_ON_SERVER, ROLES, TOUCHES_FILES } from './cluster-objects.ts';
+import { ACTS_ON_SERVER, ROLES, reachOfSets, TOUCHES_FILES } from './cluster-objects.ts';
 import { defining } from './object-kinds.ts';
 
 const ofCluster = (name: string, why: string) =>
@@ -18,6 +18,8 @@ const ofDatabase = (name: string) =>
       databases: [dbname],
     }),
   }) as const;
+
+const beyondOr = (reach: Reach, otherwise: Reach) => (reach === 'database' ? otherwise : reach);
 
 /** Statements about what a whole cluster shares: roles, databases, tablespaces, settings; and about other servers. */
 export const CLUSTER_KINDS = {
@@ -66,10 +68,10 @@ export const CLUSTER_KINDS = {
   AlterRoleSetStmt: {
     name: 'ALTER ROLE … SET',
     effect: 'cluster',
-    reach: ({ database }) =>
+    reach: ({ database, setstmt }) =>
       database === undefined
         ? { beyond: 'cluster', why: ROLES }
-        : { what: 'ALTER ROLE … IN DATABASE', databases: [database] },
+        : beyondOr(reachOfSets([setstmt]), { what: 'ALTER ROLE … IN DATABASE', databases: [database] }),
   },
   DropRoleStmt: ofCluster('DROP ROLE', ROLES),
   GrantRoleStmt: {
@@ -116,7 +118,11 @@ export const CLUSTER_KINDS = {
       return optionOf(options, 'is_template') ? { ...what, does: 'make a template' } : what;
     },
   },
-  AlterDatabaseSetStmt: ofDatabase('ALTER DATABASE … SET'),
+  AlterDatabaseSetStmt: {
+    ...ofDatabase('ALTER DATABASE … SET'),
+    reach: ({ dbname = '', setstmt }) =>
+      beyondOr(reachOfSets([setstmt]), { what: 'ALTER DATABASE', databases: [dbname] }),
+  },
   AlterDatabaseRefreshCollStmt: ofDatabase('ALTER DATABASE'),
 
   // The server.

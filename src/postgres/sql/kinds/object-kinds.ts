@@ -1,8 +1,9 @@
 import type * as Tree from 'libpg-query';
 import type { Action } from '../../../model/statement-actions.ts';
 import { givesExternalAccess } from '../../external-extensions.ts';
-import type { StatementKind, StatementTable } from '../statement-properties.ts';
-import { nameOfParts } from '../tree.ts';
+import type { Reach, StatementKind, StatementTable } from '../statement-properties.ts';
+import { nameOfParts, optionOf, stringOf, strings } from '../tree.ts';
+import { reachOfLibrary, reachOfSets, setsAmong } from './cluster-objects.ts';
 
 /** Makes a row of what most statements have that define objects of their database. */
 export const defining = (name: string) => ({ name, effect: 'schema', reach: 'database' }) as const;
@@ -29,9 +30,13 @@ export const OBJECT_KINDS = {
   CreateTransformStmt: defining('CREATE TRANSFORM'),
   CreateFunctionStmt: {
     ...defining('CREATE FUNCTION'),
+    reach: ofFunction,
     actions: ({ funcname }) => [{ does: 'create function', function: nameOfParts(funcname) }],
   },
-  AlterFunctionStmt: defining('ALTER FUNCTION'),
+  AlterFunctionStmt: {
+    ...defining('ALTER FUNCTION'),
+    reach: ({ actions }) => reachOfSets(setsAmong(actions)),
+  },
   AlterOperatorStmt: defining('ALTER OPERATOR'),
   CreateOpClassStmt: defining('CREATE OPERATOR CLASS'),
   CreateOpFamilyStmt: defining('CREATE OPERATOR FAMILY'),
@@ -54,6 +59,15 @@ export const OBJECT_KINDS = {
   CreateEventTrigStmt: defining('CREATE EVENT TRIGGER'),
   AlterEventTrigStmt: defining('ALTER EVENT TRIGGER'),
 } satisfies Partial<StatementTable<StatementKind>>;
+
+function ofFunction({ options }: Tree.CreateFunctionStmt): Reach {
+  const language = stringOf(optionOf(options, 'language')?.arg) ?? '';
+  const body = optionOf(options, 'as')?.arg;
+  const [library = ''] = body && 'List' in body ? strings(body.List.items) : [];
+  const loads =
+    language.toLowerCase() === 'c' ? reachOfLibrary('CREATE FUNCTION of the library', library) : 'database';
+  return loads === 'database' ? reachOfSets(setsAmong(options)) : loads;
+}
 
 /** The letters are those of AlterDomainStmt's subtype: C adds a constraint, O sets NOT NULL, V validates. */
 function domainAlteration({ subtype, typeName, def }: Tree.AlterDomainStmt): Action[] {

@@ -3,7 +3,7 @@ import { LOCK_MODES } from '../../lock-modes.ts';
 import { locksOn, namesOfRanges } from '../query-locks.ts';
 import type { Reach, Role, StatementKind, StatementTable } from '../statement-properties.ts';
 import { constantOf, itemsOf, nameOf, nodesWithin } from '../tree.ts';
-import { isSharedCatalogue } from './cluster-objects.ts';
+import { isSharedCatalogue, reachOfLibrary, reachOfSets } from './cluster-objects.ts';
 import { OWN_TIMEOUT, SETTINGS_RESET, setActions, setsLockTimeout } from './setting-actions.ts';
 
 /**
@@ -105,7 +105,11 @@ export const SESSION_KINDS = {
     elsewhere: true,
     survivesRollback: true,
   },
-  LoadStmt: { name: 'LOAD', effect: 'none', reach: 'database' },
+  LoadStmt: {
+    name: 'LOAD',
+    effect: 'none',
+    reach: ({ filename = '' }) => reachOfLibrary('LOAD', filename),
+  },
 
   // Transactions and sessions.
   TransactionStmt: {
@@ -126,7 +130,7 @@ export const SESSION_KINDS = {
     name: 'SET',
     words: ['SET', 'RESET'],
     effect: 'none',
-    reach: 'database',
+    reach: (fields) => reachOfSets([fields]),
     inBlock: ({ is_local: isLocal, name }) =>
       isLocal || name === 'TRANSACTION' || name === 'TRANSACTION SNAPSHOT' ? 'required' : 'same',
     changesReading: (fields) =>

@@ -1,8 +1,9 @@
 import type * as Tree from 'libpg-query';
 import type { NamedLock, ReleasedLock } from '../../../model/statement-actions.ts';
 import { lockOn } from '../query-locks.ts';
-import type { ProgressView, StatementKind, StatementTable } from '../statement-properties.ts';
+import type { ProgressView, Reach, StatementKind, StatementTable } from '../statement-properties.ts';
 import { hasOption, itemsOf, nameOf } from '../tree.ts';
+import { reachOfRewrite, rewritingShared } from './cluster-objects.ts';
 
 const heap = { done: 'heap_blks_scanned', total: 'heap_blks_total' } as const;
 const COPIES_TABLE: ProgressView = { view: 'pg_stat_progress_cluster', ...heap };
@@ -32,7 +33,7 @@ export const STORAGE_KINDS = {
     name: 'VACUUM or ANALYZE',
     words: ['VACUUM', 'ANALYZE', 'ANALYSE'],
     effect: 'none',
-    reach: 'database',
+    reach: ofVacuum,
     // ANALYZE of one table is the same in a block; of many it holds their locks until the end.
     inBlock: ({ is_vacuumcmd: isVacuum, rels }) =>
       isVacuum ? 'refused' : rels?.length === 1 ? 'same' : 'differs',
@@ -73,7 +74,7 @@ export const STORAGE_KINDS = {
   ReindexStmt: {
     name: 'REINDEX',
     effect: 'storage',
-    reach: 'database',
+    reach: ofReindex,
     // The server refuses those of a partitioned table or index too.
     inBlock: ({ kind, params }) =>
       (kind === 'REINDEX_OBJECT_TABLE' || kind === 'REINDEX_OBJECT_INDEX') &&
@@ -127,6 +128,27 @@ export function replacing(
       ...which,
     },
   ];
+}
+
+function ofVacuum({ rels, options }: Tree.VacuumStmt): Reach {
+  if (!hasOption(options, 'full')) return 'database';
+  const tables = vacuumed(rels).map(nameOf);
+  return tables.length === 0
+    ? rewritingShared('VACUUM FULL without a table')
+    : reachOfRewrite('VACUUM FULL', tables);
+}
+
+function ofReindex({ kind, relation, name, params }: Tree.ReindexStmt): Reach {
+  if (relation) return reachOfRewrite('REINDEX', [nameOf(relation)]);
+  // Concurrently, no catalogues are rebuilt.
+  if (hasOption(params, 'concurrently')) return 'database';
+  if (kind === 'REINDEX_OBJECT_SYSTEM') return rewritingShared('REINDEX SYSTEM');
+  // From PostgreSQL 16 on it leaves catalogues out, and may be written without a name.
+  if (kind === 'REINDEX_OBJECT_DATABASE' && name) return rewritingShared('REINDEX DATABASE');
+  const isOfCatalogues = name === 'pg_catalog' || name === 'pg_toast';
+  return kind === 'REINDEX_OBJECT_SCHEMA' && isOfCatalogues
+    ? rewritingShared(`REINDEX SCHEMA ${name}`)
+    : 'database';
 }
 
 function reindexing({ relation, kind }: Tree.ReindexStmt): NamedLock[] {
