@@ -6,7 +6,6 @@ import { CLONE_PORT, readEntries } from '../ownership/folder-records.ts';
 import { inCi } from '../rehearsal/sizes-caveat.ts';
 import { formatOfFile, type ReportFormat } from '../report/formats.ts';
 import { render } from '../report/render.ts';
-import type { Location } from '../report/sarif.ts';
 import { annotations, withoutCommands } from './ci/log-commands.ts';
 import { keepReport } from './history.ts';
 import type { RunValues } from './options/run-table.ts';
@@ -42,8 +41,7 @@ const FOR_OUTSIDE = new Set<ReportFormat>(['markdown', 'html', 'sarif']);
 export async function publish(report: Report, options: PublishOptions): Promise<void> {
   const { env } = process;
   const out = await writeReport(report, options, process.stderr);
-  if (env.GITHUB_ACTIONS === 'true')
-    process.stderr.write(annotations(await out.forFormat('markdown'), out.locations));
+  if (env.GITHUB_ACTIONS === 'true') process.stderr.write(annotations(await out.forFormat('markdown')));
   if (report.clone.kept) process.stderr.write(visibleLines(await keptNote(report, options)));
   const notKept = await keepReport(report);
   if (notKept !== undefined)
@@ -91,16 +89,12 @@ export async function writeReport(report: Report, options: PublishOptions, termi
     return redacted;
   };
   const files = (options.report ?? []).map((file) => ({ file, format: formatOfFile(file) ?? 'json' }));
-  const locates = env.GITHUB_ACTIONS === 'true' || files.some(({ format }) => format === 'sarif');
-  const locations = locates ? await located(report) : new Map<number, Location>();
   for (const { file, format } of files)
-    await attempt(file, async () =>
-      writeFileSync(file, await renderPlain(await forFormat(format), format, locations)),
-    );
+    await attempt(file, async () => writeFileSync(file, await renderPlain(await forFormat(format), format)));
   const summary = env.GITHUB_STEP_SUMMARY;
   if (summary)
     await attempt('the summary of the step', async () =>
-      appendFileSync(summary, await renderPlain(await forFormat('markdown'), 'markdown', locations)),
+      appendFileSync(summary, await renderPlain(await forFormat('markdown'), 'markdown')),
     );
   if (options.format) {
     const style = styleOf(process.stdout, env);
@@ -118,21 +112,11 @@ export async function writeReport(report: Report, options: PublishOptions, termi
     });
     terminal.write(withoutCommands(`\n${text}`));
   }
-  return { problems, forFormat, locations };
+  return { problems, forFormat };
 }
 
-function renderPlain(
-  report: Report,
-  format: ReportFormat,
-  locations: ReadonlyMap<number, Location>,
-): Promise<string> {
-  return render(report, format, { columns: 100, colour: false, unicode: true }, locations);
-}
-
-/** Finds the statements of the hazards in the files of the current folder. */
-async function located(report: Report): Promise<ReadonlyMap<number, Location>> {
-  const { locateStatements } = await import('./ci/locate-statements.ts');
-  return locateStatements(report, process.cwd());
+function renderPlain(report: Report, format: ReportFormat): Promise<string> {
+  return render(report, format, { columns: 100, colour: false, unicode: true });
 }
 
 async function keptNote({ run, target, clone }: Report, options: PublishOptions): Promise<string> {

@@ -58,6 +58,13 @@ export const statementSection = z.object({
   sql: z.string(),
   /** Absent if `sql` is the statement's text. */
   note: statementNote.optional(),
+  /**
+   * File of the working folder that has the statement, or the one that the migration tool's history names for it. Looked up for
+   * statements of hazards and for those that failed; absent: not found.
+   */
+  file: z.string().optional(),
+  /** Line of the statement in `file`, from 1; absent: not found there. */
+  line: z.int().optional(),
   /** Command tag that the server answered, such as `CREATE TABLE`; null: it failed. */
   tag: z.string().nullable(),
   /** Time at which the statement was sent. */

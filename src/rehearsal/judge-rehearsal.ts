@@ -18,6 +18,7 @@ import type { TargetState } from '../proof/target-state.ts';
 import type { Cleanup } from '../scope.ts';
 import type { AfterCommand, ExtraResults, FirstRun } from './extra-run.ts';
 import { recordedTransactions } from './load-traffic.ts';
+import { locateStatements } from './places/locate-statements.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
 import type { ProvenProfile } from './profile/profile-file.ts';
@@ -106,7 +107,12 @@ export async function judgeRehearsal(
     clone: made.clone,
     ...sections,
     ...judgement,
-    statements: [...judgement.statements],
+    statements: await locateStatements(
+      judgement.statements,
+      judgement.hazards,
+      seen.sent,
+      plan.command.folder,
+    ),
     ...(profile && { profile }),
   };
 }

@@ -2,6 +2,7 @@ import type { Report } from '../model/report.ts';
 import type { UpgradeReport } from '../model/upgrade-model.ts';
 import { watchedWords } from './isolation-phrases.ts';
 import { sizesWords, unprovedWords } from './phrases.ts';
+import { type Place, placeOf, placeWords } from './place.ts';
 import { atOnceWords } from './sections/checks-view.ts';
 import { upgradeSummary, wayBackWords } from './sections/upgrade-view.ts';
 import { visible } from './visible.ts';
@@ -10,6 +11,7 @@ import { visible } from './visible.ts';
 interface JunitCase {
   readonly name: string;
   readonly seconds: number;
+  readonly place?: Place | undefined;
   /** The reason that a CI system shows; undefined if the case passed. */
   readonly failure?: string;
   /** Text worth reading although the case passed. */
@@ -87,8 +89,8 @@ function counts(cases: readonly JunitCase[]): string {
   return `tests="${cases.length}" failures="${failures}" errors="0" time="${seconds.toFixed(3)}"`;
 }
 
-function caseLines({ name, seconds, failure, output }: JunitCase, className: string): string[] {
-  const open = `    <testcase classname="${className}" name="${xmlText(visible(name))}" time="${seconds.toFixed(3)}"`;
+function caseLines({ name, seconds, place, failure, output }: JunitCase, className: string): string[] {
+  const open = `    <testcase classname="${className}" name="${xmlText(visible(name))}"${placeAttributes(place)} time="${seconds.toFixed(3)}"`;
   if (failure !== undefined) {
     const [first = ''] = failure.split('\n');
     return [
@@ -100,6 +102,12 @@ function caseLines({ name, seconds, failure, output }: JunitCase, className: str
   if (output !== undefined)
     return [`${open}>`, `      <system-out>${xmlText(output)}</system-out>`, '    </testcase>'];
   return [`${open}/>`];
+}
+
+function placeAttributes(place: Place | undefined): string {
+  if (place === undefined) return '';
+  const line = place.line === null ? '' : ` line="${place.line}"`;
+  return ` file="${xmlText(visible(place.file))}"${line}`;
 }
 
 function applyCases({ apply, target }: Report): JunitCase[] {
@@ -135,17 +143,19 @@ function verdictCases(report: Report): JunitCase[] {
   return [{ name, seconds, ...(note.length === 0 ? {} : { output: note.join('\n') }) }];
 }
 
-function hazardCases({ hazards, statements }: Report): JunitCase[] {
-  return hazards.map(({ code, severity, relation, statement, message, evidence, advice, allowed }) => {
-    const text = [message, evidence && `Evidence: ${evidence}`, advice && `Do: ${advice}`]
+function hazardCases(report: Report): JunitCase[] {
+  return report.hazards.map(({ code, severity, relation, statement, message, evidence, advice, allowed }) => {
+    const place = placeOf(report, statement);
+    const at = place && `At: ${placeWords(place)}`;
+    const text = [message, at, evidence && `Evidence: ${evidence}`, advice && `Do: ${advice}`]
       .filter(Boolean)
       .join('\n');
-    const at = statement === null ? undefined : statements.find(({ index }) => index === statement);
+    const ran = report.statements.find(({ index }) => index === statement);
     const name = `${code}${relation === null ? '' : ` on ${relation}`}${statement === null ? '' : ` (statement ${statement})`}`;
-    const seconds = (at?.durationMs ?? 0) / 1000;
+    const seconds = (ran?.durationMs ?? 0) / 1000;
     return severity === 'error' && !allowed
-      ? { name, seconds, failure: text }
-      : { name, seconds, output: text };
+      ? { name, seconds, place, failure: text }
+      : { name, seconds, place, output: text };
   });
 }
 

@@ -1,20 +1,11 @@
 import type { Report } from '../model/report.ts';
 import type { UpgradeReport } from '../model/upgrade-model.ts';
 import type { ReportFormat, UpgradeFormat } from './formats.ts';
-import type { Location } from './sarif.ts';
 import type { TextStyle } from './text-layout.ts';
 import { visibleJson } from './visible.ts';
 
-/**
- * Renders the report as one string that ends in a newline. Only the text format uses the style.
- * @param locations of statements in files of the working tree, by their index.
- */
-export async function render(
-  report: Report,
-  format: ReportFormat,
-  style: TextStyle,
-  locations: ReadonlyMap<number, Location> = new Map(),
-): Promise<string> {
+/** Renders the report as one string that ends in a newline. Only the text format uses the style. */
+export async function render(report: Report, format: ReportFormat, style: TextStyle): Promise<string> {
   switch (format) {
     case 'text':
       return (await import('./text.ts')).renderText(report, style);
@@ -27,7 +18,7 @@ export async function render(
     case 'junit':
       return (await import('./junit.ts')).renderJunit(report);
     case 'sarif':
-      return (await import('./sarif.ts')).renderSarif(report, locations);
+      return (await import('./sarif.ts')).renderSarif(report);
   }
 }
 

@@ -1,19 +1,12 @@
 import type { Hazard, Report } from '../model/report.ts';
+import { type Place, placeOf } from './place.ts';
 import { visibleJson } from './visible.ts';
-
-/** The place of a statement in a file of the working tree; lines count from 1. */
-export interface Location {
-  readonly file: string;
-  readonly line: number;
-}
 
 const LEVELS = { error: 'error', warning: 'warning', notice: 'note' } as const;
 
-/**
- * Renders the hazards that the policy does not allow as SARIF 2.1.0 for code scanning.
- * @param locations by the index of the statement; a statement that was found in no file has none.
- */
-export function renderSarif({ run, hazards }: Report, locations: ReadonlyMap<number, Location>): string {
+/** Renders the hazards that the policy does not allow as SARIF 2.1.0 for code scanning. */
+export function renderSarif(report: Report): string {
+  const { run, hazards } = report;
   const open = hazards.filter(({ allowed }) => !allowed);
   const codes = [...new Set(open.map(({ code }) => code))];
   const log = {
@@ -27,7 +20,7 @@ export function renderSarif({ run, hazards }: Report, locations: ReadonlyMap<num
             rules: codes.map((id) => ({ id, shortDescription: { text: words(id) } })),
           },
         },
-        results: open.map((hazard) => resultOf(hazard, codes, locations)),
+        results: open.map((hazard) => resultOf(hazard, codes, placeOf(report, hazard.statement))),
       },
     ],
   };
@@ -35,11 +28,10 @@ export function renderSarif({ run, hazards }: Report, locations: ReadonlyMap<num
 }
 
 function resultOf(
-  { code, severity, statement, relation, message, evidence, advice }: Hazard,
+  { code, severity, relation, message, evidence, advice }: Hazard,
   codes: readonly string[],
-  locations: ReadonlyMap<number, Location>,
+  place: Place | undefined,
 ) {
-  const location = statement === null ? undefined : locations.get(statement);
   const text = [message, evidence && `Evidence: ${evidence}`, advice && `Do: ${advice}`]
     .filter(Boolean)
     .join('\n');
@@ -50,14 +42,14 @@ function resultOf(
     message: { text },
     // Identifies the finding in the next run, even if its line has moved.
     partialFingerprints: { hazard: `${code} ${relation ?? ''}` },
-    ...(location === undefined
+    ...(place === undefined
       ? {}
       : {
           locations: [
             {
               physicalLocation: {
-                artifactLocation: { uri: encodeURI(location.file) },
-                region: { startLine: location.line },
+                artifactLocation: { uri: encodeURI(place.file) },
+                ...(place.line === null ? {} : { region: { startLine: place.line } }),
               },
             },
           ],

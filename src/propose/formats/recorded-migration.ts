@@ -76,7 +76,30 @@ function isOfTool({ subject: { node } }: KeptStatement): boolean {
   return names.length > 0 && names.every(isBookkeeping);
 }
 
-function recordIn(node: Node, table: string, column: string): RecordedMigration[] {
+/** A table in which a tool records its migrations: its columns for the name of one, and for the app that has it. */
+export type HistoryTable = readonly [table: string, column: string, within?: string];
+
+/**
+ * Reads the migrations that a statement records in a table.
+ * @param values the parameters of the statement, as SQL.
+ */
+export function historyRecords(
+  node: Node,
+  [table, column, within]: HistoryTable,
+  values: readonly string[],
+): { readonly name: string; readonly app: string | undefined }[] {
+  const names = recordIn(node, table, column, values);
+  const apps = within === undefined ? [] : recordIn(node, table, within, values);
+  return names.map(({ name }, at) => ({ name, app: apps[at]?.name }));
+}
+
+function recordIn(
+  node: Node,
+  table: string,
+  column: string,
+  values: readonly string[] = [],
+): RecordedMigration[] {
+  const textOf = (value: Tree.Node | undefined) => textIn(value, values);
   const insert = fieldsIf(node, 'InsertStmt');
   if (insert?.relation?.relname === table) {
     const at = itemsOf<Tree.ResTarget>(insert.cols, 'ResTarget').findIndex(({ name }) => name === column);
@@ -93,7 +116,10 @@ function recordOf(name: string | undefined, previous: string | null): RecordedMi
   return name === undefined ? [] : [{ name, previous }];
 }
 
-/** Returns the text of a constant, also of one with a cast. */
-function textOf(node: Tree.Node | undefined): string | undefined {
-  return node && 'TypeCast' in node ? textOf(node.TypeCast.arg) : constantOf(node);
+/** Returns the text of a constant or of a parameter, also of one with a cast. */
+function textIn(node: Tree.Node | undefined, values: readonly string[]): string | undefined {
+  if (node && 'TypeCast' in node) return textIn(node.TypeCast.arg, values);
+  if (!node || !('ParamRef' in node)) return constantOf(node);
+  const value = values[(node.ParamRef.number ?? 0) - 1];
+  return /^'((?:[^']|'')*)'/.exec(value ?? '')?.[1]?.replaceAll("''", "'");
 }

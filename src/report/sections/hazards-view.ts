@@ -3,6 +3,7 @@ import { timeWords } from '../../hazards/evidence.ts';
 import { longestLocks } from '../../hazards/held-locks.ts';
 import type { Hazard, Report } from '../../model/report.ts';
 import { isScripted } from '../../propose/scripted-hazards.ts';
+import { statementAt } from '../place.ts';
 import { tone } from '../text-layout.ts';
 import {
   AT_TERMINAL,
@@ -105,7 +106,7 @@ function itemsOf(groups: readonly HazardGroup[], report: Report): Item[] {
   }
   return [...blocks.values()].flatMap(({ transaction, groups }) => {
     const said = new Set<string>();
-    const items = groups.map((group) => itemOf(group, said));
+    const items = groups.map((group) => itemOf(group, said, report));
     return transaction === undefined || groups.length < TOGETHER
       ? items
       : [{ text: transactionTitle(transaction, report), items }];
@@ -131,7 +132,7 @@ function transactionTitle(transaction: number, report: Report): string {
 }
 
 /** @param said evidence that stands above already. */
-function itemOf([hazard, ...others]: HazardGroup, said: Set<string>): Item {
+function itemOf([hazard, ...others]: HazardGroup, said: Set<string>, report: Report): Item {
   const { code, severity, relation, statement, message, evidence, advice, allowed } = hazard;
   const isNew = !said.has(evidence);
   said.add(evidence);
@@ -143,7 +144,7 @@ function itemOf([hazard, ...others]: HazardGroup, said: Set<string>): Item {
     text: [
       named(code),
       ...(relation === null ? [] : [' on ', named(relation)]),
-      ...(statement === null ? [] : [', ', { statement }]),
+      ...(statement === null ? [] : [', ', statementAt(report, statement)]),
       ...(allowed ? [' (allowed by the policy)'] : []),
     ],
     notes: [

@@ -6,6 +6,7 @@ import type { Report, StatementSection } from '../../model/report.ts';
 import { cutText, type Html, html } from '../html/escape-html.ts';
 import { timeline } from '../html/timeline-html.ts';
 import { repetitionWords } from '../phrases.ts';
+import { placeWords } from '../place.ts';
 import { tone } from '../text-layout.ts';
 import {
   type Block,
@@ -120,8 +121,9 @@ function factsOf(statement: StatementSection, inFull: boolean): string[] {
 
 /** Facts that have no column of their own on a page. */
 function furtherFacts(statement: StatementSection, inFull: boolean): string[] {
-  const { atProductionSize, repeated, rewrote, explicit, transaction } = statement;
+  const { atProductionSize, repeated, rewrote, explicit, transaction, file, line = null } = statement;
   return [
+    ...(inFull && file !== undefined ? [placeWords({ file, line })] : []),
     ...(atProductionSize ? [statementTime(statement)] : []),
     ...(repeated ? [repetitionWords(repeated)] : []),
     ...(rewrote.length === 0 ? [] : [`rewrote ${rewrote.join(', ')}`]),
@@ -170,12 +172,13 @@ export function failuresView({ statements }: Pick<Report, 'statements'>): Sectio
 
 /** Statements that failed, with the server's words about it. */
 export function failureItems(
-  statements: readonly Pick<StatementSection, 'index' | 'sql' | 'error'>[],
+  statements: readonly Pick<StatementSection, 'index' | 'sql' | 'error' | 'file' | 'line'>[],
 ): Item[] {
-  return statements.flatMap(({ index, sql: text, error }): Item[] => {
+  return statements.flatMap(({ index, sql: text, error, file, line = null }): Item[] => {
     if (error === null) return [];
     const { message, sqlstate, detail, hint, position } = error;
     const notes: Note[] = [
+      ...(file === undefined ? [] : [{ text: [named(placeWords({ file, line }))] }]),
       { text: [tone('bad', message), ` (SQLSTATE ${sqlstate})`] },
       ...(detail === null ? [] : [{ label: 'Detail', text: detail }]),
       ...(hint === null ? [] : [{ label: 'Hint', text: hint }]),

@@ -148,7 +148,7 @@ function partHtml(part: PhrasePart): Html {
   if (typeof part === 'string') return html`${cutText(part)}`;
   if ('mark' in part) return html`→`;
   if ('statement' in part)
-    return html`<a href="#statement-${part.statement}">statement ${formatCount(part.statement)}</a>`;
+    return html`<a href="#statement-${part.statement}">${part.at === undefined ? `statement ${formatCount(part.statement)}` : html`<code>${part.at}</code>`}</a>`;
   if ('tone' in part)
     return part.tone === 'strong'
       ? html`<strong>${part.text}</strong>`

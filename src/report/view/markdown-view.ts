@@ -160,7 +160,8 @@ function phraseMarkdown(phrase: Phrase, sqlCharacters?: number): string {
 function partMarkdown(part: PhrasePart, sqlCharacters?: number): string {
   if (typeof part === 'string') return prose(part, SENTENCE_CHARACTERS);
   if ('mark' in part) return '→';
-  if ('statement' in part) return `statement ${formatCount(part.statement)}`;
+  if ('statement' in part)
+    return part.at === undefined ? `statement ${formatCount(part.statement)}` : code(part.at);
   if ('code' in part) return code(part.code, sqlCharacters);
   const words = prose(part.text, SENTENCE_CHARACTERS);
   return part.tone === 'plain' || part.tone === 'dim' || words.trim() === '' ? words : `**${words}**`;
@@ -174,7 +175,7 @@ function summaryText(part: PhrasePart): string {
       : 'mark' in part
         ? ['→', false]
         : 'statement' in part
-          ? [`statement ${formatCount(part.statement)}`, false]
+          ? [part.at ?? `statement ${formatCount(part.statement)}`, part.at !== undefined]
           : 'code' in part
             ? [part.code, true]
             : [part.text, false];

@@ -15,8 +15,8 @@ export type PhrasePart =
   | { readonly text: string; readonly tone: Tone }
   /** Text from outside that is set as code: SQL, or the name of something. */
   | { readonly code: string; readonly as: 'sql' | 'name' }
-  /** Leads to a statement of the report where links are possible. */
-  | { readonly statement: number }
+  /** Leads to a statement of the report where links are possible. `at`: its place in the working folder, if that is known. */
+  | { readonly statement: number; readonly at?: string | undefined }
   | typeof ARROW;
 
 /** A sentence, or a part of one. */

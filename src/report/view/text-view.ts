@@ -172,7 +172,7 @@ function spanOf(part: PhrasePart, style: TextStyle): Span {
     cutToWidth(text.replace(/\s+/gu, ' '), columns, marks(style).more);
   if (typeof part === 'string') return shown(part);
   if ('mark' in part) return marks(style).arrow;
-  if ('statement' in part) return `statement ${formatCount(part.statement)}`;
+  if ('statement' in part) return part.at ?? `statement ${formatCount(part.statement)}`;
   if ('tone' in part) return tone(part.tone, shown(part.text));
   // A line end in a name is shown as such.
   if (part.as === 'name') return tone('strong', cutToWidth(part.code, MESSAGE_COLUMNS, marks(style).more));
