@@ -13,14 +13,10 @@ import { fillProject } from '../helpers/reader-project.ts';
 
 const PAGE = readFileSync(fileURLToPath(new URL('../../docs/ci.md', import.meta.url)), 'utf8');
 
-/** What the page gives the action in its first workflow, for Knex instead of Prisma. */
-const [workflow] = codeBlocksOf(PAGE).filter(({ language }) => language === 'yaml');
-const steps: { uses?: string; with?: Record<string, string> }[] = parse(workflow?.text ?? '').jobs.migration
-  .steps;
-const documented = {
-  ...steps.find(({ uses }) => uses?.includes('/safemigrate@'))?.with,
-  command: 'npx knex migrate:latest',
-};
+/** The inputs that the page gives the action, for Knex instead of Prisma. */
+const block = codeBlocksOf(PAGE).find(({ text }) => text.includes('/safemigrate@'));
+const [step]: { with: Record<string, string> }[] = parse(block?.text ?? '');
+const documented = { ...step?.with, command: 'npx knex migrate:latest' };
 
 const DUMP = `CREATE TABLE accounts (id int PRIMARY KEY, balance int);
 INSERT INTO accounts SELECT n, 100 FROM generate_series(1, 1000) AS n;
@@ -43,7 +39,7 @@ async function runIn(given: Record<string, string>) {
   const [folder, place] = [temporaryFolder(), temporaryFolder()];
   await fillProject(folder);
   mkdirSync(path.join(folder, 'test'), { recursive: true });
-  writeFileSync(path.join(folder, 'test/shop.sql'), DUMP);
+  writeFileSync(path.join(folder, 'test/dump.sql'), DUMP);
   writeFileSync(path.join(place, 'event.json'), '{"pull_request": {"number": 7}}');
   comments = [];
   const { port } = api.address() as AddressInfo;
@@ -57,7 +53,7 @@ async function runIn(given: Record<string, string>) {
 test('the workflow of the page rehearses on the dump, comments, and keeps all reports', {
   timeout: 60_000,
 }, async () => {
-  expect(documented).toEqual({ from: 'test/shop.sql', command: 'npx knex migrate:latest' });
+  expect(documented).toEqual({ from: 'test/dump.sql', command: 'npx knex migrate:latest' });
   const { exitCode, printed, summary, artifact } = await runIn(documented);
   expect(exitCode, printed).toBe(0);
   expect(printed).toMatch(/PASSED/);

@@ -71,6 +71,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'npm run test:traffic': 'a step of .ci/run',
   'npm run test:safer-forms': 'a step of .ci/run',
   'npm run test:docs': 'a step of .ci/run',
+  '# REPOSITORY is the address of an empty repository of your organisation:': 'pushes to a service of others',
   'podman build --tag safemigrate .':
     'needs an image from a registry; soak/packed.test.ts runs the steps of the Containerfile',
   '# Neon: a branch. The direct address, not the pooled one. To create it:':

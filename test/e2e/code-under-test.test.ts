@@ -82,7 +82,7 @@ describe('the action and the GitLab job', () => {
   test.each(['action.yml', 'templates/safemigrate.yml'])('%s takes no package by its name', (file) => {
     const lines = read(file).split('\n');
     const commands = lines.filter((line) => /\b(?:npx|npm (?:i|install|exec|x)|yarn|pnpm)\b/.test(line));
-    const named = commands.filter((line) => !/COMMAND_LINE:|realpath|^\s*#/.test(line));
+    const named = commands.filter((line) => !/-- npx prisma|npm ci$|safemigrate\.tgz$|^\s*#/.test(line));
     expect(named).toEqual([]);
   });
 

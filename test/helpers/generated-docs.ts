@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { githubJob, gitlabJob } from '../../src/cli/init/ci-jobs.ts';
 import { HAZARDS_BLOCK, HAZARDS_FOLDER, HAZARDS_PAGE, hazardPages, hazardTable } from './hazard-pages.ts';
 import { withBlock } from './marked-block.ts';
 import { OBSTACLES_BLOCK, OBSTACLES_PAGE, obstacleTable } from './obstacle-table.ts';
@@ -17,6 +18,24 @@ import { REPORT_BLOCK, REPORT_PAGE, reportPaths } from './report-page.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
+const CI_PAGE = 'docs/ci.md';
+const GITLAB_TEMPLATE = 'templates/safemigrate.yml';
+
+/** The project of the jobs that docs/ci.md shows. */
+const MIGRATION = {
+  name: 'Prisma',
+  command: 'npx prisma migrate deploy',
+  folder: 'prisma/migrations',
+  isLibrary: false,
+};
+const PROJECT = { exists: (file: string) => file === 'package-lock.json', text: () => '', list: () => [] };
+
+function ciPage(): string {
+  const block = (text: string) => `\`\`\`yaml\n${text}\`\`\``;
+  const page = inPage(CI_PAGE, 'github', block(githubJob(MIGRATION, PROJECT)));
+  return withBlock(page, 'gitlab', block(gitlabJob(MIGRATION, PROJECT)));
+}
+
 /** The pages that `npm run docs` writes, in whole or in part: text by file, from the top of the project. */
 export function generatedDocs(): ReadonlyMap<string, string> {
   const whole = [...hazardPages()].map(([name, text]) => [`${HAZARDS_FOLDER}/${name}`, text] as const);
@@ -27,6 +46,8 @@ export function generatedDocs(): ReadonlyMap<string, string> {
     [CONFIGURATION_PAGE, inPage(CONFIGURATION_PAGE, CONFIGURATION_BLOCK, configurationTable())],
     [ERRORS_PAGE, inPage(ERRORS_PAGE, ERRORS_BLOCK, errorTable())],
     [OBSTACLES_PAGE, inPage(OBSTACLES_PAGE, OBSTACLES_BLOCK, obstacleTable())],
+    [CI_PAGE, ciPage()],
+    [GITLAB_TEMPLATE, gitlabJob(MIGRATION, PROJECT)],
     ...whole,
   ]);
 }

@@ -88,7 +88,11 @@ test.each(PAGES)('the workflows in %s give the action inputs that it has, and op
   for (const { language, text } of codeBlocksOf(read(page))) {
     if (language !== 'yaml') continue;
     for (const { uses = '', with: given = { command: '' }, run } of stepsIn(parse(text))) {
-      expect(callsIn(run ?? '').map(mistakeIn)).toEqual(callsIn(run ?? '').map(() => undefined));
+      // Neither expansions nor names of files are calls.
+      const calls = callsIn(
+        (run ?? '').replaceAll(/\$\(.*?\) \\\n\s*/g, '').replaceAll(/\S*safemigrate\.\w+/g, 'file.md'),
+      );
+      expect(calls.map(mistakeIn)).toEqual(calls.map(() => undefined));
       if (!uses.includes('/safemigrate@')) continue;
       expect(Object.keys(given).filter((input) => !inputs.has(input))).toEqual([]);
       const words = [given.options ?? '', given.from ? `--dump ${given.from}` : ''].join(' ');

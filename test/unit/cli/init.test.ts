@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { parse } from 'yaml';
 import { detectTools } from '../../../src/cli/init/detect-tool.ts';
 import { firstCommand, planInit } from '../../../src/cli/init/init-files.ts';
 import type { ProjectFiles } from '../../../src/cli/init/project-files.ts';
@@ -373,7 +374,8 @@ describe('what is written', () => {
     const [, workflow] = files;
     expect(workflow?.text).toContain("paths: ['migrations/**']");
     expect(workflow?.text).toContain('- run: pnpm install --frozen-lockfile');
-    expect(workflow?.text).toMatch(/^ {10}command: goose -dir migrations up$/m);
+    expect(workflow?.text).toMatch(/^ {12}-- goose -dir migrations up$/m);
+    expect(parse(workflow?.text ?? '').jobs.rehearse.env).toEqual({ SAFEMIGRATE_DUMP: 'test/dump.sql' });
     expect(planInit({ ...tool(), folder: undefined }, filesOf(remote)).files[1]?.text).not.toContain(
       'paths:',
     );
@@ -385,18 +387,20 @@ describe('what is written', () => {
     const quoted = { ...tool(), command: "sh -c 'cd db && goose up'" };
     const { files, notes } = planInit(quoted, filesOf({ '.gitlab-ci.yml': 'stages: [test]' }));
     expect(files.map(({ file }) => file)).toEqual([CONFIG, '.gitlab/safemigrate.yml']);
-    expect(files[1]?.text).toContain("COMMAND_LINE: 'sh -c ''cd db && goose up'''");
+    expect(parse(files[1]?.text ?? '').safemigrate.script).toContainEqual(
+      expect.stringContaining("-- sh -c 'cd db && goose up' || code=$?"),
+    );
     expect(notes).toEqual(['Add to .gitlab-ci.yml: include: [{ local: .gitlab/safemigrate.yml }]']);
   });
 
-  test('is no job elsewhere, and that and its reason are said', () => {
-    expect(planInit(tool(), filesOf({}))).toMatchObject({
-      files: [{ file: CONFIG }],
-      notes: [expect.stringMatching(/^No CI job was written: .* has no remote\./)],
-    });
+  test('is a script that any CI runs elsewhere, with a note on the remote', () => {
+    const { files, notes } = planInit(tool(), filesOf({}));
+    expect(files.map(({ file }) => file)).toEqual([CONFIG, 'safemigrate-ci.sh']);
+    expect(files[1]?.text).toMatch(/^ {2}-- goose -dir migrations up$/m);
+    expect(notes).toEqual(['The repository has no remote. Run safemigrate-ci.sh in its CI.']);
     const elsewhere = { '.git/config': '\turl = https://git.example.org/a.git' };
     expect(planInit(tool(), filesOf(elsewhere)).notes).toEqual([
-      expect.stringContaining('it is on neither: https://git.example.org/a.git'),
+      expect.stringContaining('is on neither GitHub nor GitLab: https://git.example.org/a.git'),
     ]);
   });
 
@@ -405,7 +409,7 @@ describe('what is written', () => {
       { ...tool(), isLibrary: true, command: 'your-program migrate' },
       filesOf({ '.github/dependabot.yml': '' }),
     );
-    expect(files[1]?.text).toMatch(/own program runs goose; .*replace.*\n +command: your-program migrate/);
+    expect(files[1]?.text).toMatch(/own program runs goose; .*replace[\s\S]*-- your-program migrate/);
     expect(notes).toEqual([expect.stringContaining("The project's own program runs goose")]);
   });
 });
