@@ -25,7 +25,9 @@ function fullReport(variant: number): Report {
       return Object.fromEntries(
         Object.entries(schema.properties).map(([key, each]) => [key, valueFor(each, key)]),
       );
-    if (schema.items) return [valueFor(schema.items, name)];
+    // Of attempts, only several are shown.
+    if (schema.items)
+      return Array.from({ length: name === 'attempts' ? 2 : 1 }, () => valueFor(schema.items ?? {}, name));
     const type = [schema.type ?? []].flat().find((each) => each !== 'null');
     if (type === 'boolean') return variant % 2 === 0;
     // A name such as "relation 1" stands for one that is not known.

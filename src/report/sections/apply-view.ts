@@ -147,7 +147,8 @@ function attemptWords({
       ? 'everything was rolled back'
       : `${plural(committed.length, 'statement')} committed, or perhaps committed`;
   const what = failure === null ? 'failed' : `statement ${failure.statement} ${FAILED_OF[failure.cause]}`;
-  return `${what} (${failure?.sqlstate ?? signal ?? `exit code ${exitCode}`}) after ${formatDuration(durationMs)}; ${left}`;
+  const end = signal ?? failure?.sqlstate ?? `exit code ${exitCode}`;
+  return `${what} (${end}) after ${formatDuration(durationMs)}; ${left}`;
 }
 
 const FAILED_OF = {

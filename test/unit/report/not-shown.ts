@@ -360,10 +360,3 @@ export const NOT_SHOWN: Readonly<Record<Format | 'all', Readonly<Record<string, 
     'load.guarded.guardrails.laggedMs': 'only what happened with the guardrails is shown, in a sentence',
   },
 };
-
-/** Paths that are still to be shown: these lists only get shorter. */
-export const TO_SHOW: Readonly<Record<Format, readonly string[]>> = {
-  text: ['apply.attempts[].signal'],
-  html: ['apply.attempts[].signal'],
-  markdown: ['apply.attempts[].signal'],
-};
