@@ -1,5 +1,6 @@
 import { displayName, literal } from '../postgres/sql/quote.ts';
 import { described } from './changes.ts';
+import { address, defaultPrivileges, metadata, ownerOf, text, texts } from './metadata.ts';
 import type { Fact, FactBase, Payload, StableId } from './pg-delta.ts';
 
 type Value = Payload[string];
@@ -30,11 +31,6 @@ export function definition(base: FactBase, fact: Fact, owner: string | undefined
     ...parts.flatMap((part) => metadata(base, part)),
     ...parts.flatMap((part) => base.childrenOf(part.id).flatMap((below) => metadata(base, below))),
   ];
-}
-
-export function ownerOf(base: FactBase, id: StableId): string | undefined {
-  const owner = base.outgoingEdges(id).find(({ kind }) => kind === 'owner')?.to;
-  return owner?.kind === 'role' ? owner.name : undefined;
 }
 
 function mainOf(base: FactBase, fact: Fact, parts: readonly Fact[], other: Fact | undefined): string[] {
@@ -78,15 +74,7 @@ function mainOf(base: FactBase, fact: Fact, parts: readonly Fact[], other: Fact 
   }
 }
 
-/** Kind and name, as ALTER has them. */
-function address(id: StableId): string {
-  const { kind, object } = described(id);
-  return `${kind.toUpperCase().replaceAll('-', ' ')} ${object}`;
-}
-
 const of = (parts: readonly Fact[], kind: StableId['kind']) => parts.filter(({ id }) => id.kind === kind);
-const text = ({ payload }: Fact, attribute: string) => String(payload[attribute]);
-const texts = (value: Value) => (Array.isArray(value) ? value.map(String) : []);
 const given = (word: string, value: Value) => (value == null ? [] : [`${word} ${value}`]);
 const ownName = (id: StableId) => ('name' in id ? displayName(id.name) : '');
 
@@ -235,54 +223,6 @@ function member({ id, payload }: Fact): string {
     `ALTER PUBLICATION ${object.replace(': ', id.kind === 'publicationRel' ? ' ADD TABLE ' : ' ADD TABLES IN SCHEMA ')}` +
     `${columns.length === 0 ? '' : ` (${columns.join(', ')})`}${payload.where == null ? '' : ` WHERE ${payload.where}`};`
   );
-}
-
-const DEFAULTS_FOR: Record<string, string> = {
-  r: 'TABLES',
-  S: 'SEQUENCES',
-  f: 'FUNCTIONS',
-  T: 'TYPES',
-  n: 'SCHEMAS',
-};
-
-function defaultPrivileges(fact: Fact): string[] {
-  const { id } = fact;
-  if (id.kind !== 'defaultPrivilege') return [];
-  const where = id.schema === null ? '' : ` IN SCHEMA ${displayName(id.schema)}`;
-  const head = `ALTER DEFAULT PRIVILEGES FOR ROLE ${displayName(id.role)}${where}`;
-  return grants(fact, DEFAULTS_FOR[id.objtype] ?? id.objtype, id.grantee).map((grant) => `${head} ${grant}`);
-}
-
-/** Comments, labels and privileges, which are facts below their object. */
-function metadata(base: FactBase, fact: Fact): string[] {
-  const { id } = fact;
-  if (id.kind === 'comment') return [`COMMENT ON ${address(id.target)} IS ${literal(text(fact, 'text'))};`];
-  if (id.kind === 'securityLabel')
-    return [
-      `SECURITY LABEL FOR ${displayName(id.provider)} ON ${address(id.target)} IS ${literal(text(fact, 'label'))};`,
-    ];
-  // The owner's privileges are implied.
-  if (
-    id.kind !== 'acl' ||
-    (id.grantee === ownerOf(base, id.target) && texts(fact.payload.privileges).length > 0)
-  )
-    return [];
-  return grants(fact, address(id.target), id.grantee, id.column);
-}
-
-function grants({ payload }: Fact, on: string, grantee: string, column?: string): string[] {
-  const whom = grantee === 'PUBLIC' ? grantee : displayName(grantee);
-  const grantable = texts(payload.grantable);
-  const only = texts(payload.privileges).filter((privilege) => !grantable.includes(privilege));
-  const list = (privileges: readonly string[]) =>
-    privileges
-      .map((privilege) => (column === undefined ? privilege : `${privilege} (${displayName(column)})`))
-      .join(', ');
-  if (only.length + grantable.length === 0) return [`REVOKE ALL ON ${on} FROM ${whom};`];
-  return [
-    ...(only.length === 0 ? [] : [`GRANT ${list(only)} ON ${on} TO ${whom};`]),
-    ...(grantable.length === 0 ? [] : [`GRANT ${list(grantable)} ON ${on} TO ${whom} WITH GRANT OPTION;`]),
-  ];
 }
 
 /** Prints the attributes by name, for kinds without a form of their own. */

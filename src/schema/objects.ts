@@ -1,8 +1,9 @@
 import { plural } from '../format.ts';
 import type { SchemaObject, SchemaSection } from '../model/report.ts';
 import { described } from './changes.ts';
-import { definition, ownerOf } from './definition.ts';
+import { definition } from './definition.ts';
 import { path } from './identity.ts';
+import { ownerOf } from './metadata.ts';
 import { type Delta, diff, encodeId, type Fact, type FactBase, type StableId } from './pg-delta.ts';
 import type { Snapshot } from './schema-facts.ts';
 
