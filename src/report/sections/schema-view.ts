@@ -39,7 +39,8 @@ export function schemaView(report: Report): Section[] {
   const { changes, renames, leftovers, unmodeled, before, after } = schema;
   const isSame = changes.length + renames.length === 0 && before === after;
   const blocks: Block[] = [
-    { ...changeTable(schema, losing), shownIn: [...AT_TERMINAL, 'markdown'] },
+    { ...changeTable(schema, losing), shownIn: AT_TERMINAL },
+    { kind: 'diff', lines: changeLines(schema, losing), shownIn: ['markdown'] },
     {
       kind: 'items',
       shownIn: ['html'],
@@ -102,10 +103,8 @@ function summaryOf(schema: SchemaSection, { certain, possible }: Losing): string
 }
 
 /** A rename has one row, with both names. */
-function changeTable({ changes, renames }: SchemaSection, losing: Losing): Table {
-  const others = mostTelling(
-    changes.filter(({ verb, object }) => verb !== 'rename' || !renames.some(({ to }) => to === object)),
-  );
+function changeTable(schema: SchemaSection, losing: Losing): Table {
+  const others = otherChanges(schema);
   return {
     kind: 'table',
     listed: LISTED,
@@ -113,7 +112,7 @@ function changeTable({ changes, renames }: SchemaSection, losing: Losing): Table
     columns: [{ title: '' }, { title: '' }, { title: '' }, { title: '' }],
     rows: [
       ...others.map((change) => changeRow(change, losing)),
-      ...renames.map(({ kind, from, to }): Cell[] => [
+      ...schema.renames.map(({ kind, from, to }): Cell[] => [
         '~ rename',
         kind,
         [named(from)],
@@ -123,15 +122,36 @@ function changeTable({ changes, renames }: SchemaSection, losing: Losing): Table
   };
 }
 
-function changeRow(change: SchemaChange, { possible }: Losing): Cell[] {
+function changeRow(change: SchemaChange, losing: Losing): Cell[] {
   const { verb, kind, object, dataLoss } = change;
-  const loss = possible.includes(change) ? 'MAY LOSE DATA' : 'LOSES DATA';
   return [
     [tone(dataLoss || verb === 'drop' ? 'bad' : 'plain', `${SIGNS[verb]} ${verb}`)],
     kind,
     [named(object)],
-    dataLoss ? [tone('bad', loss)] : '',
+    dataLoss ? [tone('bad', lossOf(change, losing))] : '',
   ];
+}
+
+/** The rows of the table in the colours of a diff, where `!` marks what changes and stays. */
+function changeLines(schema: SchemaSection, losing: Losing): string[] {
+  return [
+    ...otherChanges(schema).map((change) => {
+      const { verb, kind, object, dataLoss } = change;
+      const loss = dataLoss ? `   ${lossOf(change, losing)}` : '';
+      return `${SIGNS[verb].replace('~', '!')} ${verb} ${kind} ${object}${loss}`;
+    }),
+    ...schema.renames.map(({ kind, from, to }) => `! rename ${kind} ${from} -> ${to}`),
+  ];
+}
+
+function lossOf(change: SchemaChange, { possible }: Losing): string {
+  return possible.includes(change) ? 'MAY LOSE DATA' : 'LOSES DATA';
+}
+
+function otherChanges({ changes, renames }: SchemaSection): SchemaChange[] {
+  return mostTelling(
+    changes.filter(({ verb, object }) => verb !== 'rename' || !renames.some(({ to }) => to === object)),
+  );
 }
 
 /** Puts destructive changes first if the list has to be cut. */

@@ -64,6 +64,8 @@ function blockHtml(block: Block): Html {
       return viewTable(block);
     case 'script':
       return scriptHtml(block.sql);
+    case 'diff':
+      return html`<pre>${block.lines.join('\n')}</pre>`;
     case 'paragraph':
       return html`<p>${phraseHtml(block.text)}</p>`;
     case 'drawing':

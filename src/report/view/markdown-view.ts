@@ -109,15 +109,21 @@ function partBlock(block: Block): PartBlock {
       };
     case 'table':
       return tableMarkdown(block);
-    case 'script': {
-      const [head = '', body = '', foot = ''] = codeBlock('sql', block.sql.trimEnd());
-      return { head: [head], items: body.split('\n'), foot: [foot] };
-    }
+    case 'script':
+      return codeMarkdown('sql', block.sql.trimEnd());
+    case 'diff':
+      return codeMarkdown('diff', block.lines.map(visible).join('\n'));
     case 'paragraph':
       return { head: [], items: [phraseMarkdown(block.text)], foot: [] };
     case 'drawing':
       return { head: [], items: [], foot: [] };
   }
+}
+
+/** Each line is an item. */
+function codeMarkdown(language: string, text: string): PartBlock {
+  const [head = '', body = '', foot = ''] = codeBlock(language, text);
+  return { head: [head], items: body.split('\n'), foot: [foot] };
 }
 
 /** A string for each item, so that it is left out as a whole; those of a list within an item are left out one by one. */

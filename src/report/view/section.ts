@@ -113,6 +113,8 @@ export type Block = Placed &
       }
     /** SQL of several lines. */
     | { readonly kind: 'script'; readonly sql: string; readonly listed?: number }
+    /** Lines that begin with `+`, `-` or `!`, and have the colours of these. */
+    | { readonly kind: 'diff'; readonly lines: readonly string[] }
     | { readonly kind: 'paragraph'; readonly text: Phrase }
     /** Content that only a page can show: a figure, or a table that can be sorted. */
     | { readonly kind: 'drawing'; readonly draw: () => Html }
@@ -204,6 +206,8 @@ function isEmpty(block: Block): boolean {
       return block.rows.length === 0;
     case 'script':
       return block.sql === '';
+    case 'diff':
+      return block.lines.length === 0;
     case 'paragraph':
     case 'drawing':
       return false;

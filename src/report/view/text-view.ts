@@ -75,6 +75,8 @@ function blockLines(block: Block, style: TextStyle): string[] {
         ...andMore(style, lines.length - listed, ' lines'),
       ];
     }
+    case 'diff':
+      return block.lines.flatMap((line) => flow(style, [messageText(style, line)], 4, ['    ']));
     case 'paragraph':
       return flow(style, spansOf(block.text, style), 4, ['  ']);
     case 'drawing':
