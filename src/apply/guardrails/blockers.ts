@@ -13,7 +13,7 @@ SELECT a.pid, a.usename::text AS "user",
        to_json(a.backend_start) #>> '{}' AS started,
        a.state = 'idle in transaction' AND clock_timestamp() - a.state_change > interval '1 second' AS idle,
        a.backend_type = 'client backend' AND a.wait_event_type IS DISTINCT FROM 'Lock' AS endable
-  FROM pg_stat_activity a WHERE a.pid = $1`;
+  FROM pg_stat_activity a WHERE a.pid = ANY ($1)`;
 
 // The transaction may have ended or continued in the meantime, and the pid may have been reused.
 const TERMINATE = `
@@ -33,6 +33,9 @@ interface Blocker {
   /** A session of a client that does not itself wait for somebody else's lock. */
   endable: boolean | null;
 }
+
+/** Number of blockers of a statement that are named while it waits; the report has them all. */
+const NAMED = 10;
 
 /** Reports the sessions that block the command, and terminates those that --unblock permits to terminate. */
 export class Blockers {
@@ -57,15 +60,23 @@ export class Blockers {
    * @param own process ids of the command, which are never terminated.
    */
   async report(statement: Statement, pids: readonly number[], own: ReadonlySet<number>): Promise<void> {
-    const blockers: Blocker[] = [];
-    for (const pid of new Set(pids)) {
-      const key = keyOf(statement, pid);
-      const entry = this.#seen.get(key);
-      if (entry && (entry.ended || this.#unblock === 'never')) continue;
-      const [blocker] = (await this.#activity.ask<Blocker>(BLOCKER, [pid])) ?? [];
-      if (!entry) this.#seen.set(key, this.#describe(statement, pid, blocker));
-      if (blocker && !own.has(pid)) blockers.push(blocker);
+    const asked = [...new Set(pids)].filter((pid) => {
+      const entry = this.#seen.get(keyOf(statement, pid));
+      return !entry || !(entry.ended || this.#unblock === 'never');
+    });
+    if (asked.length === 0) return;
+    const found = (await this.#activity.ask<Blocker>(BLOCKER, [asked])) ?? [];
+    const unseen = asked.filter((pid) => !this.#seen.has(keyOf(statement, pid)));
+    for (const [index, pid] of unseen.entries()) {
+      const blocker = found.find((each) => each.pid === pid);
+      if (index < NAMED) this.#name(statement, pid, blocker);
+      this.#seen.set(keyOf(statement, pid), this.#record(statement, pid, blocker));
     }
+    if (unseen.length > NAMED)
+      this.#events.say(
+        `${this.#events.named(statement.sql)} waits for ${unseen.length - NAMED} more sessions`,
+      );
+    const blockers = found.filter(({ pid }) => !own.has(pid));
     const overdue = blockers.filter((blocker) => this.#mayTerminate(blocker));
     const [longest] = overdue.sort((a, b) => Date.parse(a.since ?? '') - Date.parse(b.since ?? ''));
     if (longest) await this.#terminate(statement, longest);
@@ -82,15 +93,26 @@ export class Blockers {
     return nowMs - since >= this.#unblock.activeAfterMs;
   }
 
-  #describe(statement: Statement, pid: number, blocker: Blocker | undefined): { ended: boolean } {
+  #record(statement: Statement, pid: number, blocker: Blocker | undefined): { ended: boolean } {
     const { user = null, application = null, state = null, query = null, since = null } = blocker ?? {};
     const prepared = pid === 0 ? { state: 'prepared' } : {};
     const blocked = statement.sql;
-    const known = { pid, user, application, state, query, since, blocked, ended: false, ...prepared };
-    this.#events.say(
-      `${this.#events.named(statement.sql)} waits for ${this.#named(pid, blocker)}${since ? ` since ${since}` : ''}`,
-    );
-    return this.#events.blocked(known);
+    return this.#events.blocked({
+      pid,
+      user,
+      application,
+      state,
+      query,
+      since,
+      blocked,
+      ended: false,
+      ...prepared,
+    });
+  }
+
+  #name(statement: Statement, pid: number, blocker: Blocker | undefined): void {
+    const since = blocker?.since ? ` since ${blocker.since}` : '';
+    this.#events.say(`${this.#events.named(statement.sql)} waits for ${this.#named(pid, blocker)}${since}`);
   }
 
   #named(pid: number, blocker: Blocker | undefined): string {

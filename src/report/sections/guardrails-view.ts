@@ -19,6 +19,9 @@ export function duringView(during: DuringSection | null): Section[] {
   ];
 }
 
+/** Number of blockers that are listed. */
+const SHOWN_BLOCKERS = 10;
+
 function duringPhrases(during: DuringSection): Phrase[] {
   return [
     ...during.diverged.map(
@@ -34,7 +37,12 @@ function duringPhrases(during: DuringSection): Phrase[] {
         sql(text),
       ],
     ),
-    ...during.blockers.map(blockerPhrase),
+    ...during.blockers.slice(0, SHOWN_BLOCKERS).map(blockerPhrase),
+    ...(during.blockers.length > SHOWN_BLOCKERS
+      ? [
+          `${plural(during.blockers.length - SHOWN_BLOCKERS, 'more session')} blocked it; the JSON report lists them`,
+        ]
+      : []),
     ...during.ownTimeouts.map(
       ({ setting, value, where }) =>
         `the command set ${setting} itself, ${where === 'start-up' ? 'at start-up' : 'in a statement'}: ` +
