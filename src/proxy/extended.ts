@@ -195,12 +195,14 @@ export class ExtendedProtocol {
     const { portal: name, limit } = executeMessage(piece.bytes);
     const portal = (await this.#meaning(this.#portals, name)) ?? { prepared: UNSEEN };
     if (transaction.skipping) return await this.#sendOn(piece);
-    const { sql, parsed, refusal: known } = portal.prepared;
+    const { sql, note, parsed, refusal: known } = portal.prepared;
     const repeats = this.#context.repetition(parsed?.shape) !== undefined;
     const goesOn = portal.statements?.open === true && portal.mayBeSuspended === true;
     portal.mayBeSuspended = limit > 0;
     const asks = !goesOn && !repeats;
-    const refusal = asks ? (known ?? (await this.#context.refusal(sql, parsed))) : undefined;
+    // A text that is too large to be parsed was judged when it came.
+    const judged = note === 'unread' ? undefined : () => this.#context.refusal(sql, parsed);
+    const refusal = asks ? (known ?? (await judged?.())) : undefined;
     if (refusal) return await this.#refuse(portal, refusal);
     // The client may send the data of a COPY ahead, and more behind it.
     const mayCopy = !parsed || copiesData(parsed.node);

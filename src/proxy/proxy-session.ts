@@ -85,8 +85,9 @@ export class ProxySession {
 
   async #take(piece: Piece): Promise<void> {
     const { requests } = this.#context;
-    if (piece.kind === 'head' && (piece.type === CLIENT.query || piece.type === CLIENT.parse))
-      this.#largeText = new LargeText(this.#parts.gate, piece.length + 1);
+    const { gate } = this.#parts;
+    if (!gate.open && piece.kind === 'head' && (piece.type === CLIENT.query || piece.type === CLIENT.parse))
+      this.#largeText = new LargeText(gate, piece.length + 1);
     this.#largeText?.take(piece.bytes);
     if (piece.kind !== 'slice' && ExtendedProtocol.serves(piece.type))
       return await this.#extended.take(piece);

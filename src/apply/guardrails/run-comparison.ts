@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Name } from '../../model/statement-actions.ts';
+import { LARGEST_TEXT_BYTES } from '../../postgres/protocol/frames.ts';
 import { beginsAsData, isIncidental, isQuery, writesWithin } from '../../postgres/sql/classify-statement.ts';
 import { LocalNames, type LocalReading, likenessOf } from '../../postgres/sql/local-names.ts';
 import { type ParsedStatement, parseText } from '../../postgres/sql/parse.ts';
@@ -55,6 +56,8 @@ export class RunComparison {
   /** Takes every statement in its order. */
   next(sent: SentStatement): Compared {
     const { sql, parsed } = sent;
+    // The rehearsal kept only the size of such a text.
+    if (!parsed && Buffer.byteLength(sql) > LARGEST_TEXT_BYTES) return 'rehearsed';
     const node = parsed?.node ?? null;
     const local = this.#names.read(sent.session, sql, node);
     const point = local?.own ? undefined : this.#points.next(sent);

@@ -39,6 +39,16 @@ const made = (name: string, number = 1) => [
   'COMMIT',
 ];
 
+test('a text of more than 2 MB, of which the rehearsal has the size alone, is not compared', async () => {
+  const large = (begin: string) => `${begin} /* ${'x'.repeat(2 * 1024 * 1024)} */`;
+  const run = [large('INSERT INTO t VALUES (1)'), large('DO $$ $$'), 'DROP TABLE t'];
+  expect(await compared(['[a text of 2097184 bytes]'], run)).toEqual([
+    'rehearsed',
+    'rehearsed',
+    'not rehearsed',
+  ]);
+});
+
 describe('names that a tool makes up for its session', () => {
   test('may be others in each run, and so may the literals of what they name', async () => {
     const answers = await compared(made('a1b2'), made('f00d', 7));
