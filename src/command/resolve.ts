@@ -62,7 +62,7 @@ function troubleWith(file: string): string | undefined {
   return isExecutable(file) ? undefined : NOT_EXECUTABLE;
 }
 
-function isExecutable(file: string): boolean {
+export function isExecutable(file: string): boolean {
   try {
     accessSync(file, constants.X_OK);
     return true;

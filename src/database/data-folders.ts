@@ -23,7 +23,7 @@ const FOLDER_TIMES = `SELECT extract(epoch FROM modification)::float8 AS modifie
 /** Returns null if this machine or this role cannot see it. */
 export async function readDiskSpace(session: Session, target: Target): Promise<DiskSpace | null> {
   const [row] =
-    (await attempt(() =>
+    (await orUndefined(() =>
       session.query<{ data_folder: string | null; reads_files: boolean; tablespace: string | null }>(
         DEFAULT_PLACE,
         [target.database.oid],
@@ -50,16 +50,16 @@ export async function resolveHere(
 ): Promise<string[] | null> {
   const host = target.settings.hosts[0]?.host ?? '';
   if (!host.startsWith('/') && !['localhost', '127.0.0.1', '::1'].includes(host)) return null;
-  const [there] = (await attempt(() => session.query<{ modified: number }>(FOLDER_TIMES))) ?? [];
+  const [there] = (await orUndefined(() => session.query<{ modified: number }>(FOLDER_TIMES))) ?? [];
   const [dataFolder = ''] = folders;
-  const here = await attempt(() => stat(dataFolder));
+  const here = await orUndefined(() => stat(dataFolder));
   if (!there || !here || Math.floor(here.mtimeMs / 1000) !== Math.floor(there.modified)) return null;
-  return (await attempt(() => Promise.all(folders.map((folder) => realpath(folder))))) ?? null;
+  return (await orUndefined(() => Promise.all(folders.map((folder) => realpath(folder))))) ?? null;
 }
 
 /** Reads the bytes free for an ordinary user on the fullest of their file systems; null if one cannot be read. */
 export async function freeSpace(folders: string[]): Promise<number | null> {
-  const spaces = await attempt(() => Promise.all(folders.map((folder) => statfs(folder))));
+  const spaces = await orUndefined(() => Promise.all(folders.map((folder) => statfs(folder))));
   return spaces ? Math.min(...spaces.map(({ bavail, bsize }) => bavail * bsize)) : null;
 }
 
@@ -67,11 +67,12 @@ async function compressRatioOf(folder: string): Promise<number> {
   const mount = mountOf(folder, await readMounts());
   if (mount?.type !== 'zfs') return 1;
   const words = ['get', '-H', '-o', 'value', 'compressratio', mount.source];
-  const found = await attempt(() => execute('zfs', words));
+  const found = await orUndefined(() => execute('zfs', words));
   return Math.max(1, Number.parseFloat(found?.stdout ?? '') || 1);
 }
 
-async function attempt<T>(query: () => Promise<T>): Promise<T | undefined> {
+/** Returns undefined instead of what is thrown. */
+export async function orUndefined<T>(query: () => Promise<T>): Promise<T | undefined> {
   try {
     return await query();
   } catch {

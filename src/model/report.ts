@@ -108,7 +108,6 @@ export type {
   CommandAttempt,
   CommandIsolation,
   CommandSection,
-  ProfileSection,
   TargetConnection,
   TargetSection,
 } from './run-model.ts';

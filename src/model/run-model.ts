@@ -265,5 +265,4 @@ export type CommandSection = z.infer<typeof commandSection>;
 export type CommandAttempt = z.infer<typeof commandAttempt>;
 export type CommandIsolation = z.infer<typeof commandIsolation>;
 export type TargetConnection = z.infer<typeof targetConnection>;
-export type ProfileSection = z.infer<typeof profileSection>;
 export type Caveat = z.infer<typeof caveat>;

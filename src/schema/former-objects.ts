@@ -1,6 +1,7 @@
 import type { DefinitionFacts, DroppedFacts } from '../model/hazard-facts.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import { described, ownersOf } from './changes.ts';
+import { text } from './metadata.ts';
 import type { Delta, Fact, FactBase, StableId } from './pg-delta.ts';
 
 /**
@@ -121,5 +122,3 @@ function changedId(delta: Delta): StableId[] {
   if (delta.verb === 'remove') return [delta.fact.id];
   return delta.verb === 'set' ? [delta.id] : [];
 }
-
-const text = ({ payload }: Fact, attribute: string) => String(payload[attribute]);

@@ -5,12 +5,12 @@ import { EXIT } from '../exit-codes.ts';
 import { type DetectedTool, detectTools } from '../init/detect-tool.ts';
 import { firstCommand, planInit } from '../init/init-files.ts';
 import type { ProjectFiles } from '../init/project-files.ts';
+import { CONFIG_FILES } from '../options/config.ts';
 import { INIT_SETTINGS } from '../options/subcommand-table.ts';
 import { visibleLines } from '../print.ts';
 import { gatherOptions } from '../read-options.ts';
 
 /** Any of these is a configuration already. */
-const CONFIGS = ['safemigrate.config.js', 'safemigrate.config.mjs', 'safemigrate.config.json'];
 
 /**
  * Recognises the project's migration tool, writes a configuration and the CI job, and prints the first command. It overwrites nothing.
@@ -30,7 +30,11 @@ export async function initCommand(flags: Record<string, unknown>): Promise<numbe
     lines.push(`Also found ${other.name} (${other.evidence}): ${firstCommand(other)}`);
   const { files, notes } = planInit(tool, project);
   for (const { file, text } of files) {
-    const taken = CONFIGS.includes(file) ? presentConfig(project) : project.exists(file) ? file : undefined;
+    const taken = CONFIG_FILES.includes(file)
+      ? presentConfig(project)
+      : project.exists(file)
+        ? file
+        : undefined;
     if (taken === 'package.json') lines.push('package.json has a configuration, and was left as it is.');
     else if (taken !== undefined) lines.push(`${taken} is there already, and was left as it is.`);
     else if (dryRun) lines.push('', `--- ${file}`, text.trimEnd());
@@ -51,7 +55,7 @@ export async function initCommand(flags: Record<string, unknown>): Promise<numbe
 
 function presentConfig(project: ProjectFiles): string | undefined {
   const isInPackage = /"safemigrate"\s*:\s*\{/.test(project.text('package.json'));
-  return CONFIGS.find((each) => project.exists(each)) ?? (isInPackage ? 'package.json' : undefined);
+  return CONFIG_FILES.find((each) => project.exists(each)) ?? (isInPackage ? 'package.json' : undefined);
 }
 
 /** The words to type, in a project that may have safemigrate among its packages and the URL in its .env. */

@@ -6,7 +6,7 @@ import { nameOfSetting, type SettingTree, settingsIn, variableOf } from '../../s
 import { valuesOfFlags } from './flags.ts';
 import type { OptionSource } from './read-values.ts';
 
-const FILES = ['safemigrate.config.js', 'safemigrate.config.mjs', 'safemigrate.config.json'];
+export const CONFIG_FILES = ['safemigrate.config.js', 'safemigrate.config.mjs', 'safemigrate.config.json'];
 
 /** The flags of the command line, as its parser stores them. */
 export function flagSource(tree: SettingTree, given: Readonly<Record<string, unknown>>): OptionSource {
@@ -36,7 +36,7 @@ export function environmentSource(tree: SettingTree, env: NodeJS.ProcessEnv): Op
  * @throws SafemigrateError `CONFIGURATION` for two of them, or an unreadable one.
  */
 export async function configSource(folder: string, executes: boolean): Promise<OptionSource | undefined> {
-  const found = FILES.filter((name) => existsSync(join(folder, name)));
+  const found = CONFIG_FILES.filter((name) => existsSync(join(folder, name)));
   const inPackage = readPackageKey(folder);
   const places = [...found, ...(inPackage === undefined ? [] : ['package.json'])];
   const [place] = places;
@@ -59,7 +59,7 @@ export async function configSource(folder: string, executes: boolean): Promise<O
 
 /** Names the config file of the folder that is a program; undefined if there is none. */
 export function configProgram(folder: string): string | undefined {
-  return FILES.find((name) => isProgram(name) && existsSync(join(folder, name)));
+  return CONFIG_FILES.find((name) => isProgram(name) && existsSync(join(folder, name)));
 }
 
 const isProgram = (name: string) => name.endsWith('js');

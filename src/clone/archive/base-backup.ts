@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { access, readdir, readFile, realpath, stat } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { mountOf, readMounts } from '../../database/mounts.ts';
@@ -125,7 +126,7 @@ export async function findZfsBase(
   refuse: (folder: string) => Promise<unknown>,
 ): Promise<ZfsBase | undefined> {
   const dataset = SNAPSHOT.exec(named)?.[1];
-  if (dataset === undefined || (await exists(named))) return undefined;
+  if (dataset === undefined || existsSync(named)) return undefined;
   if (process.getuid?.() !== 0)
     throw new CopyObstacle('only root may mount a clone of a ZFS snapshot', 'run safemigrate as root');
   await execute('zfs', ['list', '-H', '-t', 'snapshot', named]).catch((error: unknown) => {
@@ -148,7 +149,7 @@ export async function findZfsBase(
   refuseElsewhere(tablespaces, dataset, isInside);
   const wal = await realpath(path.join(folder, 'pg_wal'));
   const hasWal = isInside(wal);
-  if (!hasWal && !(await exists(path.join(folder, 'backup_label'))))
+  if (!hasWal && !existsSync(path.join(folder, 'backup_label')))
     throw new CopyObstacle(`WAL (${wal}) is not in the dataset ${dataset}`, ANOTHER_BASE);
   const snapshots: Snapshots = {
     kind: 'zfs',
@@ -177,7 +178,7 @@ async function findDataDirectory(
   depth: number,
   refuse: (folder: string) => Promise<unknown>,
 ): Promise<string | undefined> {
-  if (await exists(path.join(folder, 'global', 'pg_control')))
+  if (existsSync(path.join(folder, 'global', 'pg_control')))
     return refuse(folder).then(
       () => folder,
       (error: unknown) => {
@@ -193,11 +194,4 @@ async function findDataDirectory(
     if (found !== undefined) return found;
   }
   return undefined;
-}
-
-async function exists(place: string): Promise<boolean> {
-  return access(place).then(
-    () => true,
-    () => false,
-  );
 }

@@ -45,7 +45,7 @@ export class Copier {
       this.own(to);
     } catch (error) {
       // Relations and their segments may disappear while the server works; the destination must not.
-      if (codeOf(error) === 'ENOENT' && (await exists(path.dirname(to)))) return;
+      if (codeOf(error) === 'ENOENT' && existsSync(path.dirname(to))) return;
       throw explain(error, from, to);
     }
   }
@@ -113,13 +113,6 @@ async function copyInChunks(from: string, to: string, mode: number, signal: Abor
   } finally {
     await source.close();
   }
-}
-
-async function exists(place: string): Promise<boolean> {
-  return stat(place).then(
-    () => true,
-    () => false,
-  );
 }
 
 function explain(error: unknown, from: string, to: string): unknown {

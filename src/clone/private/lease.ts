@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../../errors.ts';
@@ -67,7 +67,7 @@ export async function takeLease(
     `entry ${entryFile(run)}`,
     () => writeEntry(entry),
     async () => {
-      if (!(await exists(folder))) await removeEntry(run);
+      if (!existsSync(folder)) await removeEntry(run);
     },
   );
   const watchdog = await scope.own(
@@ -181,11 +181,4 @@ function endedEarly(
     default:
       return new SafemigrateError('LOST', `The clone was lost: ${otherwise}.`);
   }
-}
-
-async function exists(place: string): Promise<boolean> {
-  return stat(place).then(
-    () => true,
-    () => false,
-  );
 }

@@ -1,4 +1,4 @@
-import { freeSpace, resolveHere } from '../../database/data-folders.ts';
+import { freeSpace, orUndefined, resolveHere } from '../../database/data-folders.ts';
 import { mountOf, parseMounts } from '../../database/mounts.ts';
 import type { Target } from '../../database/target.ts';
 import type { Session } from '../../postgres/connection/session.ts';
@@ -51,7 +51,7 @@ const SHARING: Record<string, FileSystems['canShare']> = {
 
 export async function inspectFileSystems(session: Session, target: Target): Promise<FileSystems> {
   const [row] =
-    (await attempt(() =>
+    (await orUndefined(() =>
       session.query<{ data_folder: string | null; reads_files: boolean; tablespaces: string[] }>(FOLDERS, [
         target.database.oid,
       ]),
@@ -67,7 +67,7 @@ export async function inspectFileSystems(session: Session, target: Target): Prom
   if (!row.reads_files) return unknown(NO_MOUNTS);
   const here = await resolveHere(session, target, folders);
   const freeBytes = here && (await freeSpace(here));
-  const [mounted] = (await attempt(() => session.query<{ mounts: string }>(MOUNTS))) ?? [];
+  const [mounted] = (await orUndefined(() => session.query<{ mounts: string }>(MOUNTS))) ?? [];
   if (!mounted) return unknown(NO_MOUNTS, freeBytes);
   return { ...judgeMounts(mounted.mounts, here ?? folders), freeBytes };
 }
@@ -86,14 +86,6 @@ export function judgeMounts(
   const canShare = order.find((ability) => abilities.includes(ability)) ?? 'unknown';
   // Blocks are not shared across file systems; that is no obstacle, since each relation stays in its own tablespace.
   return { canShare, description: types.join(' and '), types };
-}
-
-async function attempt<T>(query: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await query();
-  } catch {
-    return undefined;
-  }
 }
 
 /** Gives advice on the file systems that hold the target. @param types their names in the kernel; none on macOS. */

@@ -1,7 +1,8 @@
-import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { shippedFile } from '../../package.ts';
+import { isExecutable } from '../resolve.ts';
 import { NAME_SERVER } from './name-server.ts';
 
 // The words of the two ways to a sandbox: a private network with a loopback device of its own, private process ids, and covered
@@ -23,15 +24,6 @@ const SYSTEM_FOLDERS = [
 /** Finds a program of the system; undefined if it is not installed. */
 export function systemProgram(name: string): string | undefined {
   return SYSTEM_FOLDERS.map((folder) => path.join(folder, name)).find(isExecutable);
-}
-
-function isExecutable(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** The signals go to the command, which is in the same process group; what stands around it must not end before it. */

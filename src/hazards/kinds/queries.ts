@@ -73,7 +73,7 @@ function breaks({ broken, ...section }: QueriesSection): Finding[] {
   const seldom = isSeldom(broken);
   const texts = broken.map(
     ({ sql, error, callsPerSecond }) =>
-      `${queryExcerpt(sql)} (${rate(callsPerSecond)}${error.sqlstate}: ${error.message})`,
+      `${queryExcerpt(sql)} (${callRate(callsPerSecond)}${error.sqlstate}: ${error.message})`,
   );
   return [
     {
@@ -182,7 +182,7 @@ function slows({ slower, ...section }: QueriesSection): Finding[] {
   const texts = slower.map((query) => {
     const { sql, costBefore, costAfter, nodeBefore, nodeAfter, callsPerSecond } = query;
     const node = nodeBefore === null || nodeAfter === null ? '' : `, ${nodeBefore} → ${nodeAfter}`;
-    return `${queryExcerpt(sql)} (${rate(callsPerSecond)}cost ${cost(costBefore)} → ${cost(costAfter)}${node})`;
+    return `${queryExcerpt(sql)} (${callRate(callsPerSecond)}cost ${planCost(costBefore)} → ${planCost(costAfter)}${node})`;
   });
   return [
     {
@@ -229,8 +229,10 @@ export function queryExcerpt(sql: string): string {
   return line.length > SQL_CHARACTERS ? `${line.slice(0, SQL_CHARACTERS)}…` : line;
 }
 
-function rate(callsPerSecond: number | null): string {
+/** Begins a sentence with the rate of a query's calls, if it is known. */
+export function callRate(callsPerSecond: number | null): string {
   return callsPerSecond === null ? '' : `${formatRate(callsPerSecond)}, `;
 }
 
-const cost = (value: number) => formatCount(Math.round(value));
+/** A cost as the planner estimates it. */
+export const planCost = (value: number) => formatCount(Math.round(value));

@@ -7,7 +7,7 @@ import { PgSession } from './pg-session.ts';
 import type { Session } from './session.ts';
 import { refuseUnsupported } from './supported-versions.ts';
 
-export { dial, type Link } from './dial.ts';
+export { dial } from './dial.ts';
 
 export interface SessionOptions {
   /** The purpose of the session, shown in its application_name and in the audit: `control`, `inspect`, `clone`, … */

@@ -13,8 +13,6 @@ import {
   Unreachable,
 } from './link.ts';
 
-export { openLink } from './link.ts';
-
 /** A connection that is ready for the start-up message: nothing has been sent or read but the TLS handshake. */
 export interface Link {
   /** A TLSSocket if `encrypted`. */

@@ -1,5 +1,5 @@
-import { formatCount, formatRate } from '../../format.ts';
-import { isSeldom, queryExcerpt } from '../../hazards/kinds/queries.ts';
+import { formatRate } from '../../format.ts';
+import { callRate, isSeldom, planCost, queryExcerpt } from '../../hazards/kinds/queries.ts';
 import { FIRST_USER_OID } from '../../postgres/catalogue/user-objects.ts';
 import type { ObstacleRule } from './obstacle-rule.ts';
 
@@ -23,7 +23,7 @@ export const APPLICATION_EFFECTS: readonly ObstacleRule[] = [
     rate: ({ application }) => (isSeldom(application?.queries?.broken ?? []) ? 'warning' : 'error'),
     find: ({ application }) =>
       (application?.queries?.broken ?? []).map(({ sql, callsPerSecond, error }) => ({
-        object: `${queryExcerpt(sql)} (${rate(callsPerSecond)}${error.sqlstate}: ${error.message})`,
+        object: `${queryExcerpt(sql)} (${callRate(callsPerSecond)}${error.sqlstate}: ${error.message})`,
       })),
   },
   {
@@ -50,7 +50,7 @@ export const APPLICATION_EFFECTS: readonly ObstacleRule[] = [
       (application?.queries?.slower ?? [])
         .filter(({ untilAnalyzed }) => untilAnalyzed === undefined)
         .map(({ sql, callsPerSecond, costBefore, costAfter, nodeBefore, nodeAfter }) => ({
-          object: `${queryExcerpt(sql)} (${rate(callsPerSecond)}cost ${cost(costBefore)} → ${cost(costAfter)}${
+          object: `${queryExcerpt(sql)} (${callRate(callsPerSecond)}cost ${planCost(costBefore)} → ${planCost(costAfter)}${
             nodeBefore === null ? '' : `, ${nodeBefore} → ${nodeAfter}`
           })`,
         })),
@@ -91,11 +91,3 @@ export const APPLICATION_EFFECTS: readonly ObstacleRule[] = [
       }),
   },
 ];
-
-function rate(callsPerSecond: number | null): string {
-  return callsPerSecond === null ? '' : `${formatRate(callsPerSecond)}, `;
-}
-
-function cost(value: number): string {
-  return formatCount(Math.round(value));
-}
