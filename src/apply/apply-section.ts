@@ -1,3 +1,4 @@
+import { steadyDate } from '../clock.ts';
 import type { ApplySection, Caveat, Report, StatementSection } from '../model/report.ts';
 import { beginsAsData } from '../postgres/sql/classify-statement.ts';
 import type { Rehearsal } from '../rehearsal/receipts/receipt.ts';
@@ -102,7 +103,7 @@ export function withApply(
       ...report.run,
       ...(run === undefined ? {} : { id: run }),
       startedAt: startedAt.toISOString(),
-      finishedAt: new Date().toISOString(),
+      finishedAt: steadyDate().toISOString(),
       mode: 'apply',
     },
     caveats: [...report.caveats, ...caveats],

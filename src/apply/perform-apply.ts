@@ -1,3 +1,4 @@
+import { steadyDate } from '../clock.ts';
 import type { Report } from '../model/report.ts';
 import type { ChangeLock } from '../ownership/change-lock.ts';
 import { redactIfAsked } from '../rehearsal/judge-rehearsal.ts';
@@ -34,7 +35,7 @@ export function performApply(plan: ApplyPlan): Promise<Report> {
 }
 
 async function applyInTurn(plan: ApplyPlan, lock: ChangeLock): Promise<Report> {
-  const startedAt = new Date();
+  const startedAt = steadyDate();
   const { file, key } = plan.receipt;
   for (let rehearsals = 1; ; rehearsals++) {
     const rehearsal = await (file === null

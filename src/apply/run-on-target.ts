@@ -1,3 +1,4 @@
+import { steadyDate } from '../clock.ts';
 import { commandWithoutSecrets } from '../command/command-secrets.ts';
 import { placeConfigCopies } from '../command/config-files.ts';
 import { rewriteCommand } from '../command/rewrite.ts';
@@ -47,7 +48,7 @@ export async function runOnTarget(
   const server = await readServerIdentity(inside);
   const transactions = new TransactionWatch(inside);
   const rehearsed = rehearsedOf(report.statements, [report.target.database, report.clone.database]);
-  const startedAt = new Date().toISOString();
+  const startedAt = steadyDate().toISOString();
   const journal = await startJournal(startedAt, locked, given);
   const observer: Observer = (event) => {
     journal?.observe(event);
@@ -88,7 +89,7 @@ export async function runOnTarget(
   });
   await journal?.end(after.section.outcome);
   const reasons = [...after.section.reasons, ...(notAgain === null ? [] : [notAgain])];
-  const finishedAt = new Date().toISOString();
+  const finishedAt = steadyDate().toISOString();
   const facts = { startedAt, finishedAt, command, attempts: [...attempts], reasons };
   return {
     section: { ...NOT_STARTED, ...applyBasis(rehearsal, plan), ...after.section, ...facts },

@@ -127,8 +127,8 @@ const ASK_FOR_MS = 2_000;
 /** Waits until the collector of PostgreSQL 14 has published its counters again. */
 async function areCountersCurrent(session: Session): Promise<boolean> {
   const [row] = await session.query<{ now: string }>(`SELECT clock_timestamp()::text AS now`);
-  const deadline = Date.now() + ASK_FOR_MS;
-  while (Date.now() < deadline) {
+  const deadline = performance.now() + ASK_FOR_MS;
+  while (performance.now() < deadline) {
     const [published] = await session.query<{ current: boolean }>(PUBLISHED, [row?.now]);
     if (published?.current) return true;
     await delay(ASK_EVERY_MS);

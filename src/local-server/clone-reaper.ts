@@ -55,14 +55,14 @@ export interface CloneReaper {
 export async function startCloneReaper(order: ReaperOrder): Promise<CloneReaper> {
   const { folder, run, socketFolder, ttlMs = 0, floorBytes = 0, release, stopsOnly } = order;
   const space = order.space ?? path.dirname(folder);
-  const deadline = ttlMs <= 0 ? 0 : Math.ceil((Date.now() + ttlMs) / 1000);
+  const life = Math.max(0, Math.ceil(ttlMs / 1000));
   const floor = Math.ceil(floorBytes / 1024);
   const words = [
     folder,
     run,
     entryFile(run),
     socketFolder,
-    deadline,
+    life,
     floor,
     release ?? '',
     stopsOnly ? 'yes' : '',

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Ends a copied server and removes its folder: when its owner closes the pipe or dies in whatever way (unless the owner had
-# written `keep`), at a deadline, when the file system's free space falls below a floor, or when somebody else removed the
+# written `keep`), when its time is up, when the file system's free space falls below a floor, or when somebody else removed the
 # server's folder. It prints the reason before it does so, and `stopped` before it removes the folder.
 #
 # The server writes its process number to <folder>/server.pid before it becomes the server, or else to PostgreSQL's own file.
@@ -9,10 +9,10 @@
 # end of its parent: every process that works in the folder is ended, except those of people who have gone there to look, on
 # their terminals.
 #
-# folder: without symbolic links, need not exist yet; deadline: seconds since 1970; floor: KiB; release: a shell command;
+# folder: without symbolic links, need not exist yet; life: seconds; floor: KiB; release: a shell command;
 # stops: not empty if it only ends the server, and leaves the folder; space: a folder with the free space that matters.
 trap '' HUP INT PIPE
-folder=$1 run=$2 entry=$3 sockets=$4 deadline=$5 floor=$6 release=$7 stops=$8 space=$9
+folder=$1 run=$2 entry=$3 sockets=$4 life=$5 floor=$6 release=$7 stops=$8 space=$9
 watchdog=$$
 reason=
 trap 'reason=owner' USR1
@@ -50,13 +50,17 @@ free_of() {
   fi
 }
 
+# Seconds by a clock that is never set, if there is one.
+uptime() { { read -r up _ < /proc/uptime && echo "${up%.*}"; } 2> /dev/null || date +%s; }
+
+deadline=$(($(uptime) + life))
 born=
 while [ -z "$reason" ]; do
   # Its record is there before it, and goes after it: a clone that lived between two looks was never seen.
   if [ -e "$folder" ]; then born=yes; elif [ -n "$born" ] || [ ! -e "$entry" ]; then reason=gone; fi
   free=$(df -Pk "$space" | { read -r _; read -r line; free_of "$line"; })
   if [ -n "$free" ] && [ "$free" -lt "$floor" ]; then reason="space $free"; fi
-  if [ "$(date +%s)" -ge "$deadline" ]; then reason='time'; fi
+  if [ "$(uptime)" -ge "$deadline" ]; then reason='time'; fi
   [ -n "$reason" ] && break
   sleep 1 >/dev/null &
   wait $!

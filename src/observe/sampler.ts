@@ -1,3 +1,4 @@
+import { steadyNow } from '../clock.ts';
 import type { Emit } from '../events.ts';
 import { formatDuration } from '../format.ts';
 import type { Session } from '../postgres/connection/session.ts';
@@ -151,7 +152,7 @@ export class Sampler {
   }
 
   #agesMs(): number[] {
-    const now = Date.now();
+    const now = steadyNow();
     return [...this.#running.values()].map(({ startedAt }) => now - startedAt.getTime());
   }
 
@@ -187,7 +188,7 @@ export class Sampler {
         if (isGranted !== granted) return [];
         return [{ database: Number(database), relation: Number(relation), mode: mode ?? '' }];
       });
-    const ageMs = Date.now() - statement.startedAt.getTime();
+    const ageMs = steadyNow() - statement.startedAt.getTime();
     this.#onSample({
       statement,
       runningMs: RUNNING.has(state) ? Math.min(ageMs, since ?? ageMs) : null,

@@ -1,3 +1,4 @@
+import { steadyDate } from '../clock.ts';
 import { beginsAsData, beginsAsIncidental } from '../postgres/sql/classify-statement.ts';
 import type { Exactness, Observed, Outcome, RelationLock, Statement } from '../proxy/observed.ts';
 import { type EndedStatement, type RepeatedStatement, RepeatedStatements } from './repeated-statements.ts';
@@ -148,7 +149,7 @@ export class StatementStore {
     if (tag !== 'COMMIT PREPARED' && tag !== 'ROLLBACK PREPARED') return;
     const ended = this.#prepared.get(gid);
     if (ended)
-      ended.end = { at: new Date(), outcome: tag === 'COMMIT PREPARED' ? 'committed' : 'rolled back' };
+      ended.end = { at: steadyDate(), outcome: tag === 'COMMIT PREPARED' ? 'committed' : 'rolled back' };
     this.#prepared.delete(gid);
   }
 

@@ -1,3 +1,4 @@
+import { steadyNow } from '../clock.ts';
 import type { Caveat, StatementSection, TransactionSection } from '../model/report.ts';
 import { blocks, LOCK_MODES, lockModeOf } from '../postgres/lock-modes.ts';
 import { messageWithoutSecrets, statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
@@ -80,7 +81,7 @@ export class StatementLog {
   };
 
   /** Adds the locks that a sampler saw a statement hold. */
-  sample(statement: Statement, locks: readonly RelationLock[], at = Date.now()): void {
+  sample(statement: Statement, locks: readonly RelationLock[], at = steadyNow()): void {
     const entry = this.#store.get(statement.id);
     if (!entry) return;
     entry.sampledAt = { first: entry.sampledAt?.first ?? at, last: at };

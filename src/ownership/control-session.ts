@@ -75,13 +75,13 @@ export async function openMaintenanceSessionPatiently(
   options: MaintenanceOptions,
   patienceMs: number,
 ): Promise<Session> {
-  const deadline = Date.now() + patienceMs;
+  const deadline = performance.now() + patienceMs;
   for (;;) {
     try {
       return await openMaintenanceSession(target, options);
     } catch (error) {
       const mayPass = error instanceof SafemigrateError && ['CONNECTION', 'LOST'].includes(error.code);
-      if (!mayPass || Date.now() >= deadline) throw error;
+      if (!mayPass || performance.now() >= deadline) throw error;
       await delay(200);
     }
   }

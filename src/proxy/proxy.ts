@@ -1,5 +1,6 @@
 import { once, setMaxListeners } from 'node:events';
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net';
+import { steadyDate } from '../clock.ts';
 import type { Route } from '../command/rewrite.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
@@ -215,7 +216,7 @@ class ObservingProxy implements WireProxy {
     this.#running.set(key, session);
     await session.run();
     this.#running.delete(key);
-    this.#observer({ type: 'session-end', session: number, pid, at: new Date() });
+    this.#observer({ type: 'session-end', session: number, pid, at: steadyDate() });
   }
 
   #newestProtocol(): number {

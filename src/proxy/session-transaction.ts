@@ -1,3 +1,4 @@
+import { steadyDate } from '../clock.ts';
 import { rowsOf, type TransactionStatus } from '../postgres/protocol/messages.ts';
 import { changesLocksOfDml, fieldsIf, isRollbackTo } from '../postgres/sql/classify-statement.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
@@ -127,7 +128,7 @@ export class SessionTransaction {
       transaction: this.#number,
       explicit,
       values,
-      startedAt: new Date(),
+      startedAt: steadyDate(),
     };
     const begun: BegunStatement = {
       statement,
@@ -235,7 +236,7 @@ export class SessionTransaction {
       type: 'transaction-end',
       session: this.#session,
       transaction: this.#number,
-      at: new Date(),
+      at: steadyDate(),
       outcome: this.#outcome,
       lost,
     });

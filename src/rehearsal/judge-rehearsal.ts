@@ -1,3 +1,4 @@
+import { steadyDate } from '../clock.ts';
 import { describeClone } from '../clone/clone-section.ts';
 import { sharingOf } from '../clone/cluster/estimate-cluster.ts';
 import type { Clone } from '../clone/method.ts';
@@ -164,7 +165,7 @@ export function assembleReport(
     run: {
       id: run,
       startedAt: startedAt.toISOString(),
-      finishedAt: new Date().toISOString(),
+      finishedAt: steadyDate().toISOString(),
       mode: 'rehearse',
       tool: { name: 'safemigrate', version: toolVersion() },
     },

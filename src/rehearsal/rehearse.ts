@@ -1,3 +1,4 @@
+import { steadyDate } from '../clock.ts';
 import { inPhase } from '../events.ts';
 import type { Report } from '../model/report.ts';
 import { accountedFor, untouched } from '../proof/lost-connection.ts';
@@ -45,7 +46,7 @@ export async function rehearseAndRemember(
   plan: RehearsalPlan,
   openGuarded: OpenGuarded | null = null,
 ): Promise<ReturnType<typeof assembleReport>> {
-  const startedAt = new Date();
+  const startedAt = steadyDate();
   const { result, cleanup } = await withScope(plan, (scope, stop) =>
     rehearseWithin({ scope, stop }, plan, openGuarded),
   );

@@ -22,10 +22,10 @@ async function main(): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {});
   const { order, dismissed } = await readInput();
   if (dismissed || !order) return;
-  const deadline = Date.now() + TRY_FOR_MS;
+  const deadline = performance.now() + TRY_FOR_MS;
   for (
     let delayMs = FIRST_DELAY_MS;
-    Date.now() < deadline;
+    performance.now() < deadline;
     delayMs = Math.min(2 * delayMs, LONGEST_DELAY_MS)
   ) {
     if (await reopen(order)) return;

@@ -1,3 +1,4 @@
+import { steadyDate } from '../clock.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Report, SwapSection } from '../model/report.ts';
 import type { Cleanup } from '../scope.ts';
@@ -36,7 +37,7 @@ export function withSwap(report: Report, swap: SwapSection, { done, failed }: Cl
   const { run, cleanup } = report;
   return {
     ...report,
-    run: { ...run, mode: 'swap', finishedAt: new Date().toISOString() },
+    run: { ...run, mode: 'swap', finishedAt: steadyDate().toISOString() },
     swap,
     cleanup: { done: [...cleanup.done, ...done], failed: [...cleanup.failed, ...failed] },
   };

@@ -1,3 +1,4 @@
+import { steadyDate } from '../clock.ts';
 import { inPhase } from '../events.ts';
 import type { UpgradeReport } from '../model/upgrade-model.ts';
 import { toolVersion } from '../package.ts';
@@ -36,7 +37,7 @@ type Sections = Omit<UpgradeReport, 'version' | 'run' | 'cleanup'> & { readonly 
  * @throws SafemigrateError if there is nothing to report on.
  */
 export async function rehearseUpgrade(plan: UpgradePlan): Promise<UpgradeReport> {
-  const startedAt = new Date();
+  const startedAt = steadyDate();
   const { result, cleanup } = await withScope(plan, (scope, stop) => upgradeWithin({ scope, stop }, plan));
   const { run: id, ...sections } = result;
   return {
@@ -44,7 +45,7 @@ export async function rehearseUpgrade(plan: UpgradePlan): Promise<UpgradeReport>
     run: {
       id,
       startedAt: startedAt.toISOString(),
-      finishedAt: new Date().toISOString(),
+      finishedAt: steadyDate().toISOString(),
       mode: 'upgrade',
       tool: { name: 'safemigrate', version: toolVersion() },
     },

@@ -8,6 +8,7 @@ import { describe, expect, test } from 'vitest';
  * it. There are no exceptions.
  */
 const LAYERS = [
+  'clock.ts',
   'errors.ts',
   'format.ts',
   'events.ts',

@@ -5,7 +5,7 @@ import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import { type ExternalClone, externalClones } from '../../ownership/external-clones.ts';
 import { type OwnedDatabase, ownedDatabases } from '../../ownership/owned.ts';
 import { whoMayWait } from '../../ownership/reopen.ts';
-import { startOf } from '../../ownership/run-id.ts';
+import { type RunId, startOf } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
 import { visible } from '../../report/visible.ts';
 import { LIST_SETTINGS } from '../options/subcommand-table.ts';
@@ -113,7 +113,7 @@ function foldersAsText(folders: Listed[]): string {
     return [
       folder,
       `${folderState(each)} of ${target}`,
-      `${formatDuration(Date.now() - startOf(run))} ago`,
+      startedAgo(run),
       each.bytes === null ? '?' : formatBytes(each.bytes),
       endsIn(endsAt),
     ];
@@ -127,7 +127,7 @@ function externalsAsText(externals: (ExternalClone | UnreadableFile)[]): string 
     if ('unreadable' in each) return [each.file, `an entry that cannot be read: ${each.unreadable}`, ''];
     const { run, target, url } = each.entry;
     const what = `${EXTERNAL[each.state]} of ${target.database} on ${target.host}`;
-    return [url || `run ${run}`, what, `${formatDuration(Date.now() - startOf(run))} ago`];
+    return [url || `run ${run}`, what, startedAgo(run)];
   });
   return `Elsewhere, by commands of yours:\n${textTable(['CLONE', 'WHAT IT IS', 'STARTED'], rows)}`;
 }
@@ -151,6 +151,11 @@ function folderState({ entry, state, present }: RecordedFolder): string {
   return words[state];
 }
 
+/** The clock may have been set back since. */
+function startedAgo(run: RunId): string {
+  return `${formatDuration(Math.max(0, Date.now() - startOf(run)))} ago`;
+}
+
 function endsIn(endsAt: string | null): string {
   if (endsAt === null) return 'with its run';
   const left = Date.parse(endsAt) - Date.now();
@@ -162,7 +167,7 @@ function databasesAsText(databases: OwnedDatabase[], server: string): string {
   const rows = databases.map((database) => [
     database.name,
     whatItIs(database),
-    database.run ? `${formatDuration(Date.now() - startOf(database.run))} ago` : '',
+    database.run ? startedAgo(database.run) : '',
     database.sizeBytes === null ? '?' : formatBytes(database.sizeBytes),
     String(database.sessions),
   ]);

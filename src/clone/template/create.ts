@@ -108,7 +108,7 @@ export async function plannedStatements(
 
 async function createBy(context: CloneContext, name: string, strategy: TemplateStrategy): Promise<Made> {
   const { options, signal, control, target } = context;
-  const deadline = Date.now() + options.waitMs;
+  const deadline = performance.now() + options.waitMs;
   const tally = { ended: 0 };
   for (;;) {
     await waitForSessions(context, deadline);
@@ -122,7 +122,7 @@ async function createBy(context: CloneContext, name: string, strategy: TemplateS
       // CREATE DATABASE itself waits 5 s for sessions to end: with a shorter limit, they were the reason.
       const inUse = sqlstateOf(error) === OBJECT_IN_USE || (timedOut && (await haveStayed(context, present)));
       if (!inUse) throw timedOut && strategy !== 'clone' ? stalled(context, limitMs) : error;
-      if (Date.now() >= deadline) throw await sessionsInTheWay(context);
+      if (performance.now() >= deadline) throw await sessionsInTheWay(context);
       await pauseBetweenTries(100, signal);
     }
   }

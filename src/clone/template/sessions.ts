@@ -69,10 +69,10 @@ export async function waitForSessions(context: CloneContext, deadline: number): 
   for (let announced = false; ; ) {
     const obstacles = await inTheWay(context);
     if (obstacles.sessions.length + obstacles.prepared.length === 0) return;
-    if (Date.now() >= deadline) throw refusal(context, obstacles);
+    if (performance.now() >= deadline) throw refusal(context, obstacles);
     if (!announced) context.emit({ type: 'phase', phase: 'wait', detail: count(obstacles) });
     announced = true;
-    await pauseBetweenTries(Math.min(200, Math.max(1, deadline - Date.now())), context.signal);
+    await pauseBetweenTries(Math.min(200, Math.max(1, deadline - performance.now())), context.signal);
   }
 }
 
