@@ -1,9 +1,9 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { messageOf } from '../errors.ts';
 import { type Liveness, livenessOf, type ProcessStamp, stampOf } from '../ownership/process-stamp.ts';
-import { namesIn, stateFolder } from '../ownership/state-files.ts';
+import { makeStateFolder, namesIn, stateFolder } from '../ownership/state-files.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { beginsAsIncidental } from '../postgres/sql/classify-statement.ts';
@@ -47,7 +47,7 @@ function folder(env: NodeJS.ProcessEnv): string {
 /** Opens a journal. @throws Node's error if it cannot be written. */
 export async function openJournal(head: JournalHead, env: NodeJS.ProcessEnv): Promise<Journal> {
   const file = path.join(folder(env), `${head.run}${ENDING}`);
-  await mkdir(folder(env), { recursive: true, mode: 0o700 });
+  await makeStateFolder(folder(env));
   // Kept open, since opening it for each statement took as long as sending one.
   const opened = openSync(file, 'a', 0o600);
   const write = (line: Line) => writeSync(opened, `${JSON.stringify(line)}\n`);

@@ -1,9 +1,10 @@
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Report } from '../model/report.ts';
 import { parseRunId } from '../ownership/run-id.ts';
-import { namesIn, stateFolder } from '../ownership/state-files.ts';
+import { makeStateFolder, namesIn, stateFolder } from '../ownership/state-files.ts';
+import { overwriteFile } from '../rehearsal/write-whole.ts';
 
 /** Reports of earlier runs, for this user alone; passwords are in none. */
 const KEPT = 100;
@@ -15,8 +16,8 @@ function folder(): string {
 /** Stores the report beside those of earlier runs, and deletes the oldest. @returns why it could not be stored, if so. */
 export async function keepReport(report: Report): Promise<string | undefined> {
   try {
-    await mkdir(folder(), { recursive: true, mode: 0o700 });
-    await writeFile(fileOf(report.run.id), JSON.stringify(report), { mode: 0o600 });
+    await makeStateFolder(folder());
+    overwriteFile(fileOf(report.run.id), JSON.stringify(report), 0o600);
     const names = await runs();
     await Promise.all(
       names.slice(0, Math.max(0, names.length - KEPT)).map((run) => rm(fileOf(run), { force: true })),

@@ -1,9 +1,10 @@
-import { accessSync, appendFileSync, constants, existsSync, writeFileSync } from 'node:fs';
+import { accessSync, appendFileSync, constants, existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Report } from '../model/report.ts';
 import { CLONE_PORT, readEntries } from '../ownership/folder-records.ts';
 import { inCi } from '../rehearsal/sizes-caveat.ts';
+import { overwriteFile } from '../rehearsal/write-whole.ts';
 import { formatOfFile, type ReportFormat } from '../report/formats.ts';
 import { render } from '../report/render.ts';
 import { annotations, withoutCommands } from './ci/log-commands.ts';
@@ -90,7 +91,7 @@ export async function writeReport(report: Report, options: PublishOptions, termi
   };
   const files = (options.report ?? []).map((file) => ({ file, format: formatOfFile(file) ?? 'json' }));
   for (const { file, format } of files)
-    await attempt(file, async () => writeFileSync(file, await renderPlain(await forFormat(format), format)));
+    await attempt(file, async () => overwriteFile(file, await renderPlain(await forFormat(format), format)));
   const summary = env.GITHUB_STEP_SUMMARY;
   if (summary)
     await attempt('the summary of the step', async () =>

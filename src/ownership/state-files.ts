@@ -1,15 +1,43 @@
-import { existsSync, type Stats } from 'node:fs';
-import { appendFile, mkdir, open, readdir, stat } from 'node:fs/promises';
+import { constants, existsSync, type Stats } from 'node:fs';
+import { access, appendFile, mkdir, open, readdir, stat, statfs } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type * as z from 'zod/mini';
-import { messageOf, SafemigrateError } from '../errors.ts';
+import { codeOf, messageOf, SafemigrateError } from '../errors.ts';
 
 /** Returns `$XDG_STATE_HOME/safemigrate`, or its place under the home folder. */
 export function stateFolder(environment: NodeJS.ProcessEnv = process.env): string {
   const state = environment.XDG_STATE_HOME;
   const base = state?.startsWith('/') ? state : path.join(environment.HOME || homedir(), '.local', 'state');
   return path.join(base, 'safemigrate');
+}
+
+/** Returns why this user can make no file in a folder, for the end of a sentence; undefined if they can. Changes nothing. */
+export async function whyUnusable(folder: string): Promise<string | undefined> {
+  try {
+    await access(folder, constants.W_OK | constants.X_OK);
+    const { blocks, bfree, bavail } = await statfs(folder);
+    const free = process.geteuid?.() === 0 ? bfree : bavail;
+    // A file system without a limit has no blocks.
+    return blocks > 0 && free === 0 ? `no space is left in ${folder}` : undefined;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+/** The same for the state folder, or the one in which it would be made. */
+export async function whyNoState(folder = stateFolder()): Promise<string | undefined> {
+  if (existsSync(folder) || path.dirname(folder) === folder) return whyUnusable(folder);
+  return whyNoState(path.dirname(folder));
+}
+
+/** Creates a folder in the state folder. @throws Error with the true reason: of a read-only file system mkdir() says ENOENT. */
+export async function makeStateFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new Error((await whyNoState(folder)) ?? messageOf(error), { cause: error });
+  }
 }
 
 /**
@@ -19,12 +47,12 @@ export function stateFolder(environment: NodeJS.ProcessEnv = process.env): strin
  */
 export async function writeStateFile(file: string, content: unknown): Promise<void> {
   try {
-    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+    await makeStateFolder(path.dirname(file));
     const foreign = await foreignFolder(path.dirname(file));
     if (foreign !== undefined) throw new Error(foreign);
     await appendFile(file, `${JSON.stringify(content)}\n`, { mode: 0o600, flush: true });
   } catch (error) {
-    throw new SafemigrateError('CONFIGURATION', `${file} cannot be written: ${messageOf(error)}`, {
+    throw new SafemigrateError('CONFIGURATION', `${file} cannot be written: ${messageOf(error)}.`, {
       cause: error,
       hint: 'Clones are recorded there before they are created. Set XDG_STATE_HOME to a folder that you can write to.',
     });
@@ -40,7 +68,7 @@ export async function namesIn(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+    if (codeOf(error) === 'ENOENT') return [];
     throw new SafemigrateError('CONFIGURATION', `${folder} cannot be read: ${messageOf(error)}.`, {
       cause: error,
       hint: 'Runs are recorded there. Set HOME or XDG_STATE_HOME to a folder that you can read.',

@@ -1,8 +1,23 @@
+import { closeSync, fstatSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { link, mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makeWorkFolder } from '../local-server/folder-cleaner.ts';
 
 const OWN_FILE = { flag: 'wx', mode: 0o600 } as const;
+
+/** Writes a file. If it cannot be written to its end it is removed, so that no reader gets a part of it. @throws Node's error */
+export function overwriteFile(file: string, text: string, mode = 0o666): void {
+  const opened = openSync(file, 'w', mode);
+  try {
+    writeFileSync(opened, text);
+  } catch (error) {
+    // A device or a pipe is not ours.
+    if (fstatSync(opened).isFile()) rmSync(file, { force: true });
+    throw error;
+  } finally {
+    closeSync(opened);
+  }
+}
 
 /**
  * Writes a file that only its owner may read, whole or not at all.

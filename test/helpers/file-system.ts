@@ -66,6 +66,23 @@ export async function loopFileSystem(kind: FileSystemKind, sizeBytes: number): P
   return { folder, destroy: () => remove(place) };
 }
 
+/** A file system in memory of this size, which may be full (`size` 0 would be unlimited) or read-only. Root may mount one. */
+export async function memoryFileSystem(sizeBytes: number, ...options: string[]): Promise<LoopFileSystem> {
+  const place = path.join(tmpdir(), `${PREFIX}${process.pid}-${randomBytes(4).toString('hex')}`);
+  const folder = path.join(place, 'mount');
+  await mkdir(folder, { recursive: true });
+  const words = [`size=${sizeBytes}`, 'mode=1777', ...options].join(',');
+  await run('mount', ['-t', 'tmpfs', '-o', words, 'tmpfs', folder]);
+  return { folder, destroy: () => remove(place) };
+}
+
+/** Fills a file system to its last byte, with one file. @returns a way to free it again. */
+export async function fillUp({ folder }: LoopFileSystem): Promise<() => Promise<void>> {
+  const file = path.join(folder, 'filler');
+  await run('sh', ['-c', `! cat /dev/zero 2> /dev/null > '${file}'`]);
+  return () => rm(file);
+}
+
 /** Removes what test runs that were killed have left. */
 export async function removeStaleFileSystems(): Promise<void> {
   for (const name of await readdir(tmpdir())) {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { commandWithoutSecrets } from '../../command/command-secrets.ts';
 import type { Logins } from '../../command/rewrite.ts';
@@ -10,6 +10,7 @@ import type { Report } from '../../model/report.ts';
 import { redactReport } from '../../observe/redact-report.ts';
 import type { TargetState } from '../../proof/target-state.ts';
 import type { CommandPlan, RehearsalPlan } from '../plan.ts';
+import { overwriteFile } from '../write-whole.ts';
 import type { receiptShape } from './receipt-shape.ts';
 import { rehearsedOf } from './rehearsed.ts';
 import { sealObjection, sealOf } from './seal.ts';
@@ -159,7 +160,7 @@ export async function keepReceipt(
     const kept = redact
       ? { ...(await redactReport(report)), schema: report.schema, target: report.target }
       : report;
-    writeFileSync(file, writeReceipt(kept, identity, key ?? undefined), { mode: 0o600 });
+    overwriteFile(file, writeReceipt(kept, identity, key ?? undefined), 0o600);
     const unsigned = key === null ? ' It is not signed: anybody could make one (--receipt-key).' : '';
     emit({ type: 'notice', message: `the receipt is in ${file}.${unsigned}` });
   } catch (error) {
