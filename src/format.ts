@@ -26,6 +26,16 @@ export function formatBytesDelta(bytes: number): string {
   return bytes > 0 ? `+${formatBytes(bytes)}` : formatBytes(bytes);
 }
 
+/** `: memory ran out …`, for a command that was killed; empty if the kernel ended nothing. */
+export function memoryWords({
+  endedForMemory = 0,
+}: {
+  readonly endedForMemory?: number | undefined;
+}): string {
+  if (endedForMemory === 0) return '';
+  return `: memory ran out; meanwhile the kernel ended ${plural(endedForMemory, 'process', 'processes')} of this machine for that`;
+}
+
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;

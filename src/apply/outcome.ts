@@ -1,3 +1,4 @@
+import { memoryWords } from '../format.ts';
 import type { ApplySection } from '../model/report.ts';
 
 /** Facts about an apply after its command has ended. */
@@ -77,10 +78,13 @@ function reasonsFor(facts: ApplyFacts): string[] {
   ];
 }
 
-function commandReasons({ exitCode, signal, timedOut }: ApplyFacts['command']): string[] {
+function commandReasons(command: ApplyFacts['command']): string[] {
+  const { exitCode, signal, timedOut } = command;
   if (timedOut) return ['the command was stopped by the time limit'];
-  if (signal !== null) return [`the command was ended by ${signal}`];
-  return exitCode === 0 ? [] : [`the command failed with exit code ${exitCode ?? 'unknown'}`];
+  if (signal !== null) return [`the command was ended by ${signal}${memoryWords(command)}`];
+  return exitCode === 0
+    ? []
+    : [`the command failed with exit code ${exitCode ?? 'unknown'}${memoryWords(command)}`];
 }
 
 function listed(items: readonly string[]): string {

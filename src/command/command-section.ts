@@ -8,7 +8,7 @@ import type { CommandResult } from './run-command.ts';
 export function describeCommand(
   argv: readonly string[],
   { rewritten, added, undecided }: Rewritten,
-  { exitCode, signal, timedOut, durationMs }: CommandResult,
+  { exitCode, signal, timedOut, durationMs, endedForMemory }: CommandResult,
   seen: Pick<
     CommandSection,
     'reachedClone' | 'leftForTls' | 'refused' | 'allowed' | 'redirected' | 'isolation' | 'leftRunning'
@@ -22,6 +22,7 @@ export function describeCommand(
     signal,
     timedOut,
     durationMs,
+    ...(endedForMemory === undefined ? {} : { endedForMemory }),
     rewritten: [...rewritten],
     added: [...added],
     undecided: [...undecided],

@@ -1,5 +1,6 @@
 import type { EventEmitter } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { type CommandCgroup, startInCgroup } from './command-cgroup.ts';
@@ -50,6 +51,8 @@ export interface CommandResult {
   readonly timedOut: boolean;
   readonly durationMs: number;
   readonly pid: number;
+  /** Processes of this machine that the kernel ended meanwhile because memory ran out, if the command may be one of them. */
+  readonly endedForMemory?: number;
   /** Processes that still run, with their command lines: the command ended without them. */
   readonly leftRunning: readonly { readonly pid: number; readonly command: string }[];
 }
@@ -70,11 +73,29 @@ const LOOK_EVERY_MS = 50;
 export async function runCommand(options: RunOptions): Promise<CommandResult> {
   const start = options.start ?? (await childStarter(options));
   const startedAt = performance.now();
+  const killsBefore = memoryKills();
   const command = await started(options, start);
   try {
-    return await whileItRuns(command, startedAt, options);
+    const result = await whileItRuns(command, startedAt, options);
+    const endedForMemory = wasKilled(result) ? memoryKills() - killsBefore : 0;
+    return endedForMemory > 0 ? { ...result, endedForMemory } : result;
   } finally {
     command.cgroup?.dissolve();
+  }
+}
+
+/** A shell gives the exit code of a program that was killed. */
+function wasKilled({ exitCode, signal }: CommandResult): boolean {
+  return signal === 'SIGKILL' || exitCode === 128 + constants.signals.SIGKILL;
+}
+
+/** Number of processes that the kernel has ended because memory ran out, of the machine or of a cgroup; 0 if it does not count. */
+function memoryKills(): number {
+  if (process.platform !== 'linux') return 0;
+  try {
+    return Number(/^oom_kill (\d+)$/m.exec(readFileSync('/proc/vmstat', 'utf8'))?.[1] ?? 0);
+  } catch {
+    return 0;
   }
 }
 

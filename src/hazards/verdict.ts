@@ -1,3 +1,4 @@
+import { memoryWords } from '../format.ts';
 import { isBookkeeping } from '../model/migration-tables.ts';
 import type { DataSection, Hazard, SchemaSection, TargetConnection, TargetSection } from '../model/report.ts';
 import { attemptWords, decidingAttempts } from './attempt-words.ts';
@@ -109,10 +110,11 @@ function commandReasons({ command, interrupted, targetConnections }: Findings): 
   if (targetConnections.length > 0) return [];
   if (interrupted) return ['the rehearsal was interrupted'];
   if (command.timedOut) return ['the command ran longer than --timeout allows and was terminated'];
-  if (command.signal !== null) return [`the command was terminated by ${command.signal}`];
+  if (command.signal !== null)
+    return [`the command was terminated by ${command.signal}${memoryWords(command)}`];
   if (command.exitCode === 0) return [];
   const attempts = decidingAttempts(command);
-  const failed = `the command failed with exit code ${command.exitCode}`;
+  const failed = `the command failed with exit code ${command.exitCode}${memoryWords(command)}`;
   return [attempts.length === 0 ? failed : `${failed}: ${attemptWords(attempts)}`];
 }
 

@@ -140,6 +140,8 @@ export const applySection = z.object({
       timedOut: z.boolean(),
       /** Time from the start of the command to its end. */
       durationMs: milliseconds,
+      /** Processes that the kernel ended for lack of memory, as in `command.endedForMemory`. */
+      endedForMemory: z.int().optional(),
     })
     .nullable(),
   /** Every run of the command on the target, in order: `--retries` allows more than one. */

@@ -164,6 +164,11 @@ export const commandSection = z.object({
   timedOut: z.boolean(),
   /** Time from the start of the command to its end. */
   durationMs: milliseconds,
+  /**
+   * Processes of this machine that the kernel ended for lack of memory while the command ran. Given only if the command was killed,
+   * so that it may be one of them.
+   */
+  endedForMemory: z.int().optional(),
   /** Names of the variables, and positions of the arguments, that named the target and were rewritten to point to the clone. */
   rewritten: z.array(z.string()),
   /** Variables that were set besides. If `rewritten` is empty, nothing named the target, and these offer the clone to the command. */

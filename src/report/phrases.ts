@@ -1,4 +1,12 @@
-import { formatBytes, formatCount, formatDuration, formatTime, listed, plural } from '../format.ts';
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatTime,
+  listed,
+  memoryWords,
+  plural,
+} from '../format.ts';
 import { conversionCounts } from '../hazards/evidence.ts';
 import { isReplaced } from '../model/converted-column.ts';
 import type {
@@ -217,14 +225,16 @@ export function commandWords({
   signal,
   timedOut,
   durationMs,
-}: Pick<FurtherRunSection, 'exitCode' | 'signal' | 'timedOut' | 'durationMs'>): string {
+  endedForMemory,
+}: Pick<FurtherRunSection, 'exitCode' | 'signal' | 'timedOut' | 'durationMs'> &
+  Parameters<typeof memoryWords>[0]): string {
   const after = `after ${formatDuration(durationMs)}`;
   if (timedOut) return `stopped by the time limit ${after}`;
-  if (signal !== null) return `terminated by ${signal} ${after}`;
+  if (signal !== null) return `terminated by ${signal} ${after}${memoryWords({ endedForMemory })}`;
   if (exitCode === null) return `ended without an exit code ${after}`;
   return exitCode === 0
     ? `succeeded in ${formatDuration(durationMs)}`
-    : `failed with exit code ${exitCode} ${after}`;
+    : `failed with exit code ${exitCode} ${after}${memoryWords({ endedForMemory })}`;
 }
 
 /** The same with a verb that can follow `the command`. */

@@ -1,3 +1,4 @@
+import { steadyDate } from '../../clock.ts';
 import type { CommandResult } from '../../command/run-command.ts';
 import type { Emit } from '../../events.ts';
 import { formatDuration, plural } from '../../format.ts';
@@ -43,9 +44,9 @@ export async function runAttempts(options: RetryOptions) {
     options.timeoutMs === 0 ? 0 : Math.max(1, options.timeoutMs - (performance.now() - startedAtMs));
   const attempts: Attempt[] = [];
   for (let earlier = 0; ; ) {
-    const startedAt = new Date().toISOString();
-    const { exitCode, signal: endedBy, timedOut, durationMs } = await options.run(leftMs());
-    const command = { exitCode, signal: endedBy, timedOut, durationMs };
+    const startedAt = steadyDate().toISOString();
+    const { pid: _, leftRunning: __, ...command } = await options.run(leftMs());
+    const { exitCode, signal: endedBy, timedOut, durationMs } = command;
     const failed = exitCode !== 0 && exitCode !== null && !timedOut && !signal.aborted;
     const mayRerun = failed && attempts.length < retries;
     await (mayRerun ? proxy.disconnect() : proxy.end());
