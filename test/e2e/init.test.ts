@@ -19,7 +19,7 @@ test('what it writes and shows for a Knex project rehearses it, and a second tim
     expect(written.exitCode, written.stderr).toBe(0);
     const [, command = ''] = /^ +safemigrate -- (.*)$/m.exec(written.stdout) ?? [];
     expect(command).toBe('npx knex migrate:latest');
-    expect(written.stdout).toContain('No CI job was written');
+    expect(written.stdout).toContain('Run safemigrate-ci.sh in its CI.');
     const config = path.join(folder, 'safemigrate.config.json');
     const text = readFileSync(config, 'utf8');
 

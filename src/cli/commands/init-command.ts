@@ -10,8 +10,6 @@ import { INIT_SETTINGS } from '../options/subcommand-table.ts';
 import { visibleLines } from '../print.ts';
 import { gatherOptions } from '../read-options.ts';
 
-/** Any of these is a configuration already. */
-
 /**
  * Recognises the project's migration tool, writes a configuration and the CI job, and prints the first command. It overwrites nothing.
  * @throws SafemigrateError `USAGE` if no tool is recognised.
