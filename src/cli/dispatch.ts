@@ -12,7 +12,9 @@ export async function dispatch(words: SplitArguments): Promise<number> {
   const signals = new SignalWatch();
   try {
     const asked = readWords(words.own, words.command !== undefined);
-    return asked === 'shown' ? 0 : await COMMANDS[asked.action](asked, signals, words.command ?? []);
+    if (asked === 'shown') return 0;
+    requireFolder();
+    return await COMMANDS[asked.action](asked, signals, words.command ?? []);
   } catch (error) {
     if (!(error instanceof SafemigrateError)) {
       printUnforeseen(error);
@@ -22,6 +24,18 @@ export async function dispatch(words: SplitArguments): Promise<number> {
     return exitCodeOfError(error.code, signals.received);
   } finally {
     signals.stop();
+  }
+}
+
+/** @throws SafemigrateError `USAGE` if the current folder was removed: nearly everything is relative to it. */
+function requireFolder(): void {
+  try {
+    process.cwd();
+  } catch (cause) {
+    throw new SafemigrateError('USAGE', 'The current folder does not exist any more.', {
+      hint: 'Nothing was touched. Go to a folder that exists, and run it again.',
+      cause,
+    });
   }
 }
 

@@ -1,5 +1,5 @@
 import { maskPasswords } from '../command/command-secrets.ts';
-import type { SafemigrateError } from '../errors.ts';
+import { codeOf, messageOf, type SafemigrateError } from '../errors.ts';
 import { visible } from '../report/visible.ts';
 import { withoutCommands } from './ci/log-commands.ts';
 
@@ -13,13 +13,24 @@ export function printError(error: SafemigrateError): void {
   process.stderr.write(visibleLines(maskPasswords(`safemigrate: ${error.message}${sqlstate}${hint}\n`)));
 }
 
+/** Failures of the operating system, which are not bugs of ours: something is full, or read-only. */
+const OF_THE_SYSTEM = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'ENOMEM', 'EMFILE', 'ENFILE', 'EIO', 'EAGAIN']);
+
+const LEFT = '  Run `safemigrate list` to see whether a clone is left, and `safemigrate clean` to drop it.\n';
+
 /** Prints a bug of ours: only here a stack trace is of use. */
 export function printUnforeseen(error: unknown): void {
+  if (OF_THE_SYSTEM.has(codeOf(error))) {
+    process.stderr.write(
+      visibleLines(`safemigrate: The operating system refused: ${messageOf(error)}.\n${LEFT}`),
+    );
+    return;
+  }
   const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
   process.stderr.write(
     withoutCommands(
       `safemigrate: Internal error: this is a bug in safemigrate.\n` +
-        `  Run \`safemigrate list\` to see whether a clone is left, and \`safemigrate clean\` to drop it.\n` +
+        LEFT +
         `  Please report what follows.\n${indent(details)}\n`,
     ),
   );

@@ -7,6 +7,7 @@ import { findClientPrograms } from '../local-server/client-programs.ts';
 import { makeWorkFolder, runGuarded } from '../local-server/folder-cleaner.ts';
 import { reachableByOthers, usableInstallation } from '../local-server/installation.ts';
 import { nameTarget, type Owner } from '../ownership/folder-records.ts';
+import { whyUnusable } from '../ownership/state-files.ts';
 import { clientEnvironment } from '../postgres/connection/client-environment.ts';
 import { applicationName, tryReplication } from '../postgres/connection/connect.ts';
 import { identifier } from '../postgres/sql/quote.ts';
@@ -179,6 +180,8 @@ async function refuseNotLetIn(context: CloneContext): Promise<void> {
   }
 }
 
+const NAME_ANOTHER = 'set TMPDIR to a folder of yours, or name one with --clone-dir';
+
 async function findPlace({ options }: CloneContext, bytes: number): Promise<string> {
   const wished = options.folder ?? tmpdir();
   try {
@@ -186,16 +189,16 @@ async function findPlace({ options }: CloneContext, bytes: number): Promise<stri
     if (process.getuid?.() === 0 && !(await reachableByOthers(parent)))
       throw new CopyObstacle(
         `PostgreSQL does not run as root, and other users cannot enter ${parent}`,
-        'name another folder with --clone-dir, or run as an ordinary user',
+        `${NAME_ANOTHER}, or run as an ordinary user`,
       );
+    const why = await whyUnusable(parent);
+    if (why !== undefined)
+      throw new CopyObstacle(`the folder for the clone cannot be used: ${why}`, NAME_ANOTHER);
     refuseWithoutSpace({ parent, ...(await spaceIn(parent)) }, bytes, 'the cluster');
     return parent;
   } catch (error) {
     if (codeOf(error) === '') throw error;
-    throw new CopyObstacle(
-      `${wished} cannot be used: ${messageOf(error)}`,
-      'name another folder with --clone-dir',
-    );
+    throw new CopyObstacle(`the folder for the clone cannot be used: ${messageOf(error)}`, NAME_ANOTHER);
   }
 }
 
@@ -243,7 +246,7 @@ async function receive(context: CloneContext, found: BackupServer, folder: strin
     environment: clientEnvironment((source ?? target).settings, { applicationName: named }),
     uid: process.getuid?.() === 0 ? found.owner.uid : undefined,
   };
-  const place = await makeWorkFolder(tmpdir(), 'log', nameTarget(target));
+  const place = await makeWorkFolder(path.dirname(folder), 'log', nameTarget(target));
   const words = receivingWords(context, found, folder);
   const said = await runGuarded(place, words, launching, signal, async () => {
     // The role may not see it.

@@ -1,5 +1,6 @@
 import { SafemigrateError } from '../errors.ts';
 import { formatBytes, formatDuration } from '../format.ts';
+import { whyNoState } from '../ownership/state-files.ts';
 import { archive } from './archive.ts';
 import { basebackup } from './basebackup.ts';
 import type { MethodId } from './clone-settings.ts';
@@ -102,7 +103,10 @@ async function assess(
   wanted: 'auto' | MethodId,
 ): Promise<Assessment> {
   const assessment =
-    bringsRows(method, context) ?? hasOneDatabase(method, context) ?? (await method.assess(context));
+    bringsRows(method, context) ??
+    hasOneDatabase(method, context) ??
+    (await unrecorded(method)) ??
+    (await method.assess(context));
   // A user who names the method accepts what it copies.
   return wanted === 'auto' ? withinLimit(assessment, method.id, context.options.maxCopyBytes) : assessment;
 }
@@ -124,6 +128,17 @@ function hasOneDatabase({ clonesOthers }: CloneMethod, { options }: CloneContext
     possible: false,
     reason: 'it clones the target only, and --database names another database',
     enable: 'leave --database out',
+  };
+}
+
+/** Refuses a method that could not be recorded on this machine: only databases in the target's server are found without that. */
+async function unrecorded({ id }: CloneMethod): Promise<Impossible | undefined> {
+  const why = id === 'template' ? undefined : await whyNoState();
+  if (why === undefined) return undefined;
+  return {
+    possible: false,
+    reason: `the state folder, in which clones are recorded, cannot be used: ${why}`,
+    enable: 'set XDG_STATE_HOME to a folder that you can write to',
   };
 }
 

@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import { type CopiedServer, startCopied } from '../local-server/copied.ts';
@@ -7,6 +8,7 @@ import { openMaintenanceSession } from '../ownership/control-session.ts';
 import type { FolderEntry, StartOrder } from '../ownership/folder-records.ts';
 import { MadeDatabases } from '../ownership/made-databases.ts';
 import { newRunId } from '../ownership/run-id.ts';
+import { whyUnusable } from '../ownership/state-files.ts';
 import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
@@ -23,7 +25,13 @@ import {
   removeRemains,
 } from './private/post-start.ts';
 import type { FilledFolder, PrivateServer } from './private/private-server.ts';
-import { type FolderLocation, loginThere, placeFor, targetThere } from './private/private-server.ts';
+import {
+  type FolderLocation,
+  hasSocketApart,
+  loginThere,
+  placeFor,
+  targetThere,
+} from './private/private-server.ts';
 import type { OwnFolders } from './private/sandbox.ts';
 import { findSandbox, libraryFoldersIn, type Sandbox } from './private/sandbox.ts';
 import {
@@ -46,8 +54,15 @@ export type { PrivateServer } from './private/private-server.ts';
  */
 export async function assessContainment(
   context: CloneContext,
-  server: Pick<PrivateServer, 'owner' | 'programs'>,
+  server: Pick<PrivateServer, 'owner' | 'programs' | 'folder'>,
 ): Promise<Impossible | Pick<Possible, 'containment'>> {
+  const why = hasSocketApart(server.folder) ? await whyUnusable(tmpdir()) : undefined;
+  if (why !== undefined)
+    return {
+      possible: false,
+      reason: `the path of the clone is too long for its socket, and the folder for temporary files cannot be used: ${why}`,
+      enable: 'set TMPDIR to a folder of yours, or name one with a shorter path with --clone-dir',
+    };
   const original = await readOriginal(context);
   const sandbox = await sandboxFor(server, original);
   return obstacleOf(context, original, sandbox) ?? { containment: sandbox.containment };

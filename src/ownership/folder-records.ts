@@ -2,7 +2,7 @@ import { chown, lstat, mkdir, open, readdir, readFile, rename, rm } from 'node:f
 import path from 'node:path';
 import * as z from 'zod/mini';
 import type { Target } from '../database/target.ts';
-import { messageOf, SafemigrateError } from '../errors.ts';
+import { codeOf, messageOf, SafemigrateError } from '../errors.ts';
 import { processStampSchema } from './process-stamp.ts';
 import { parseRunId, type RunId, runIdSchema } from './run-id.ts';
 import { readStateFiles, stateFolder, type UnreadableFile, writeStateFile } from './state-files.ts';
@@ -103,37 +103,47 @@ const UNFINISHED = `${NAME}.new`;
 /**
  * Creates a folder that only its owner may enter.
  * @param owner user of the operating system, if we are root. Default: our own.
- * @throws SafemigrateError `CLONE`
+ * @throws SafemigrateError `CLONE`, `DISK`
  */
 export async function makeFolder(folder: string, owner?: Owner): Promise<void> {
   try {
     await mkdir(folder, { mode: 0o700 });
     if (owner && process.getuid?.() === 0) await chown(folder, owner.uid, owner.gid);
   } catch (error) {
-    throw new SafemigrateError('CLONE', `The folder ${folder} could not be created: ${messageOf(error)}.`, {
-      cause: error,
-      hint: 'Set TMPDIR to a folder of yours, or name one for clones with --clone-dir. The target was not touched by it.',
-    });
+    throw unmade(folder, error);
   }
+}
+
+function unmade(folder: string, cause: unknown): SafemigrateError {
+  const code = codeOf(cause) === 'ENOSPC' ? 'DISK' : 'CLONE';
+  return new SafemigrateError(code, `The folder ${folder} could not be created: ${messageOf(cause)}.`, {
+    cause,
+    hint: 'Set TMPDIR to a folder of yours, or name one for clones with --clone-dir. The target was not touched by it.',
+  });
 }
 
 /**
  * Marks a new folder, which may belong to another user already: an existing file or link is never written through.
  * @param owner of the mark, if we are root.
+ * @throws SafemigrateError `CLONE`, `DISK`
  */
 export async function markFolder(folder: string, run: RunId, owner?: Owner): Promise<void> {
   const { ino } = await lstat(folder);
   const mark: FolderMark = { version: 1, run, at: { path: folder, inode: String(ino) } };
   const fresh = path.join(folder, UNFINISHED);
   await rm(fresh, { recursive: true, force: true });
-  const handle = await open(fresh, 'wx', 0o600);
   try {
-    await handle.writeFile(JSON.stringify(mark));
-    if (owner && process.getuid?.() === 0) await handle.chown(owner.uid, owner.gid);
-  } finally {
-    await handle.close();
+    const handle = await open(fresh, 'wx', 0o600);
+    try {
+      await handle.writeFile(JSON.stringify(mark));
+      if (owner && process.getuid?.() === 0) await handle.chown(owner.uid, owner.gid);
+    } finally {
+      await handle.close();
+    }
+    await rename(fresh, path.join(folder, NAME));
+  } catch (error) {
+    throw unmade(folder, error);
   }
-  await rename(fresh, path.join(folder, NAME));
 }
 
 /** Says why the folder cannot be the one that was marked for this run; null if it is, or does not exist. */

@@ -15,7 +15,8 @@ export function stateFolder(environment: NodeJS.ProcessEnv = process.env): strin
 /** Returns why this user can make no file in a folder, for the end of a sentence; undefined if they can. Changes nothing. */
 export async function whyUnusable(folder: string): Promise<string | undefined> {
   try {
-    await access(folder, constants.W_OK | constants.X_OK);
+    // The slash makes it fail for a file.
+    await access(`${folder}/`, constants.W_OK | constants.X_OK);
     const { blocks, bfree, bavail } = await statfs(folder);
     const free = process.geteuid?.() === 0 ? bfree : bavail;
     // A file system without a limit has no blocks.

@@ -1,8 +1,8 @@
-import { access, constants } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { messageOf, SafemigrateError } from '../../errors.ts';
+import { SafemigrateError } from '../../errors.ts';
 import { formatBytes, formatDuration, plural } from '../../format.ts';
 import { type ClientPrograms, findClientPrograms } from '../../local-server/client-programs.ts';
+import { whyUnusable } from '../../ownership/state-files.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { Assessment, CloneContext, Possible } from '../method.ts';
 import { refuseOnSharedServer } from '../obstacle.ts';
@@ -121,10 +121,10 @@ async function obstacleTo(
   }
   const folders = kind === 'embedded-server' ? [workFolder(context), tmpdir()] : [workFolder(context)];
   for (const folder of new Set(folders)) {
-    const refused = await access(folder, constants.W_OK | constants.X_OK).catch((error: unknown) => error);
-    if (refused !== undefined)
+    const why = await whyUnusable(folder);
+    if (why !== undefined)
       return {
-        reason: `the folder for temporary files cannot be used: ${messageOf(refused)}`,
+        reason: `the folder for temporary files cannot be used: ${why}`,
         enable: 'set TMPDIR to a folder of yours, or name one with --clone-dir',
       };
   }

@@ -135,10 +135,18 @@ export async function placeFor(
       },
     );
   }
-  const inside = path.join(folder, 'socket');
-  const apart = Buffer.byteLength(`${inside}/.s.PGSQL.${CLONE_PORT}.lock`) > MAX_SOCKET_PATH_BYTES;
-  const socketFolder = apart ? path.join(await realpath(tmpdir()), `safemigrate_${run}`) : inside;
+  const socketFolder = hasSocketApart(folder)
+    ? path.join(await realpath(tmpdir()), `safemigrate_${run}`)
+    : socketInside(folder);
   return { socketFolder, floorBytes };
+}
+
+const socketInside = (folder: string) => path.join(folder, 'socket');
+
+/** Says whether the path of the clone's folder is too long for a socket, which then is in the folder for temporary files. */
+export function hasSocketApart(folder: string): boolean {
+  const place = `${socketInside(folder)}/.s.PGSQL.${CLONE_PORT}.lock`;
+  return Buffer.byteLength(place) > MAX_SOCKET_PATH_BYTES;
 }
 
 /** Connects as the target's user, without a password. */
