@@ -4,7 +4,7 @@ import type { PostgresError } from '../postgres/protocol/messages.ts';
 import { mayRunUserCode, nameOfStatement, outsideMadeBy } from '../postgres/sql/classify-statement.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import type { Gate, GateAnswer, Intent } from '../proxy/observed.ts';
-import type { RehearsalGate } from './rehearsal-gate.ts';
+import type { RehearsalGate, SettingsAtStart } from './rehearsal-gate.ts';
 
 const SQLSTATE = '42501';
 const WHY = 'the clone could reach other systems through it';
@@ -49,10 +49,22 @@ export class ExternalAccessGate implements Gate {
     return this.#inner.part(text);
   }
 
-  calls(oid: number): GateAnswer {
+  begins(settings: SettingsAtStart): GateAnswer {
+    return this.#inner.begins(settings);
+  }
+
+  readsOnly(database: string): boolean {
+    return this.#inner.readsOnly(database);
+  }
+
+  mayWrite(intent: Intent): boolean {
+    return this.#inner.mayWrite(intent);
+  }
+
+  calls(oid: number, database: string): GateAnswer {
     return this.#found.length > 0
       ? this.#refuse('a function', this.#whyNothingMore())
-      : this.#inner.calls(oid);
+      : this.#inner.calls(oid, database);
   }
 
   translate(text: string, statements: readonly ParsedStatement[]): Promise<string | undefined> {

@@ -6,6 +6,7 @@ import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import { calledFunctions, optionOf } from '../postgres/sql/tree.ts';
 import type { Gate, GateAnswer, Intent } from '../proxy/observed.ts';
 import { findNamedCall, findServerCall, type Known } from './find-server-call.ts';
+import { mentionsWriting, permitsWriting } from './permits-writing.ts';
 import { type Replacement, redirectTargetName } from './redirect-target-name.ts';
 import { type KnownFunction, type ServerCall, ServerCalls } from './server-calls.ts';
 import { classifyScope, type Names, type StatementScope, templateOf } from './statement-scope.ts';
@@ -37,6 +38,14 @@ export interface RehearsalGateOptions {
   readonly leftOut?: ReadonlySet<string>;
 }
 
+/** The settings that a client's start-up message has. */
+export type SettingsAtStart = readonly (readonly [name: string, value: string])[];
+
+const OF_OWN_DATABASES: ReadonlySet<StatementScope['kind']> = new Set([
+  'own-databases',
+  'create-database',
+  'drop-database',
+]);
 /** insufficient_privilege: tools take it as final, and do not try again. */
 const SQLSTATE = '42501';
 const NOT_REHEARSED = 'it is not the rehearsed one';
@@ -73,14 +82,18 @@ export class RehearsalGate implements Gate {
     const known: Known = { calls: this.#calls, names: own };
     const learned = this.#calls.takeLearned();
     if (learned.length > 0) await this.#options.findUses?.(learned);
+    if (!parsed && this.readsOnly(database) && mentionsWriting(sql))
+      return this.#refuse(`a text that cannot be read in the database ${database}`, NOT_REHEARSED);
     if (!parsed) return this.#withoutCall(findNamedCall(sql, known));
     const call = await findServerCall(sql, parsed.node, known);
     if (isolation === 'own-cluster')
       return this.#withoutFiles(parsed.node) ?? this.#withinHost(classifyScope(parsed.node, names), call);
     const reach = classifyScope(parsed.node, own);
-    const elsewhere = database !== names.target && !databases.has(database);
+    const elsewhere = this.#isElsewhere(database);
     if (elsewhere && !isHarmlessElsewhere(parsed.node) && reach.kind !== 'own-databases')
       return this.#refuse(`${nameOfStatement(parsed.node)} in the database ${database}`, NOT_REHEARSED);
+    if (elsewhere && permitsWriting(parsed.node))
+      return this.#refuse(`a transaction that may write in the database ${database}`, NOT_REHEARSED);
     const writing = elsewhere ? await this.#writingCall(parsed.node) : undefined;
     if (writing !== undefined) return this.#refuse(`${writing}() in the database ${database}`, NOT_REHEARSED);
     switch (reach.kind) {
@@ -112,6 +125,37 @@ export class RehearsalGate implements Gate {
     }
   }
 
+  /** Decides about the settings with which a session begins, as about a SET. */
+  begins(settings: SettingsAtStart): GateAnswer {
+    for (const [name] of settings) {
+      const scope = classifyScope({ VariableSetStmt: { kind: 'VAR_SET_VALUE', name } }, this.#names);
+      const answer =
+        this.#options.isolation === 'own-cluster'
+          ? this.#withinHost(scope, undefined)
+          : scope.kind === 'beyond'
+            ? this.#refuse(scope.what, scope.why)
+            : 'run';
+      if (answer !== 'run') return answer;
+    }
+    return 'run';
+  }
+
+  readsOnly(database: string): boolean {
+    const { isolation, allow } = this.#options;
+    return isolation === 'same-cluster' && !allow && this.#isElsewhere(database);
+  }
+
+  /** The databases that the command makes may be made, changed and dropped from anywhere. */
+  mayWrite({ parsed }: Intent): boolean {
+    return parsed !== null && OF_OWN_DATABASES.has(classifyScope(parsed.node, this.#names).kind);
+  }
+
+  #isElsewhere(database: string): boolean {
+    const { names, databases } = this.#options;
+    return database !== names.target && !databases.has(database);
+  }
+
+  /** Read-only transactions may still take advisory locks, send notifications and, before PostgreSQL 16, make large objects. */
   async #writingCall(node: ParsedStatement['node']): Promise<string | undefined> {
     return this.#options.writingFunction(calledFunctions(node).map(({ name }) => name));
   }
@@ -128,7 +172,9 @@ export class RehearsalGate implements Gate {
   }
 
   /** Decides about the fast-path message, which calls a function by its OID. */
-  calls(oid: number): GateAnswer {
+  calls(oid: number, database: string): GateAnswer {
+    if (this.readsOnly(database))
+      return this.#refuse(`a call by its OID in the database ${database}`, NOT_REHEARSED);
     return this.#withoutCall(this.#calls.calledByOid(oid));
   }
 

@@ -59,8 +59,8 @@ const EXTENDED: ReadonlySet<number> = new Set([
  * Serves the extended protocol. The implicit transaction ends at Sync, which is why locks can be read before: an
  * Execute is followed by a Flush, and what comes behind it waits for its end.
  *
- * The messages up to a Sync are gathered first if the gate may have a statement sent again: nothing of them is answered
- * before it. If they run one statement, that is served as a whole; else they are taken one by one, as if they came now.
+ * The messages up to a Sync are gathered first if the gate may have a statement sent again, or the session is read-only but for
+ * some statements: nothing of them is answered before it. If they run one statement, that is served as a whole; else they are taken one by one, as if they came now.
  */
 export class ExtendedProtocol {
   readonly #context: SessionContext;
@@ -104,8 +104,8 @@ export class ExtendedProtocol {
 
   /** Adds the message to the batch, or begins one with it. */
   #gather(piece: Message): boolean {
-    if (!this.#batch && this.#context.retries && this.#context.idle && Batch.begins(piece))
-      this.#batch = new Batch();
+    const gathers = this.#context.retries || this.#context.readOnly;
+    if (!this.#batch && gathers && this.#context.idle && Batch.begins(piece)) this.#batch = new Batch();
     return this.#batch?.add(piece) === true;
   }
 

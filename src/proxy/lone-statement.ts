@@ -1,5 +1,5 @@
 import type { Piece } from '../postgres/protocol/frames.ts';
-import { bindMessage, CLIENT, parseMessage, SYNC } from '../postgres/protocol/messages.ts';
+import { bindMessage, CLIENT, parseMessage, SYNC, withParseText } from '../postgres/protocol/messages.ts';
 import { copiesData } from '../postgres/sql/classify-statement.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import { HeldResponse } from './held-response.ts';
@@ -9,7 +9,6 @@ import {
   REFUSED_PARSE,
   refusedRequest,
   type SessionNames,
-  startOfPrepared,
 } from './prepared-statement.ts';
 import { serveResendable } from './resend.ts';
 import type { SessionContext } from './session-context.ts';
@@ -41,8 +40,13 @@ export class Batch {
   }
 
   /** Its Parse messages. */
-  get parses(): readonly { name: string; text: Buffer }[] {
-    return this.#of(CLIENT.parse).map(({ bytes }) => parseMessage(bytes));
+  get parses(): readonly Frame[] {
+    return this.#of(CLIENT.parse);
+  }
+
+  /** Puts another text into a Parse message. */
+  translate(frame: Frame, text: Buffer): void {
+    this.#frames[this.#frames.indexOf(frame)] = { ...frame, bytes: withParseText(frame.bytes, text) };
   }
 
   /** The name of the prepared statement that is executed; undefined if none is. */
@@ -68,6 +72,8 @@ export class Batch {
 /** The one statement of a batch: alone in its transaction, it may be sent again. */
 export interface LoneStatement extends PreparedStatement {
   readonly parsed: ParsedStatement;
+  /** It may write, though the session is read-only. */
+  readonly writes: boolean;
   /** The prepared statements that the batch's Parse messages make, with their names, in order. */
   readonly prepared: readonly (readonly [string, PreparedStatement])[];
 }
@@ -79,15 +85,18 @@ export async function loneStatementOf(
   context: SessionContext,
 ): Promise<LoneStatement | undefined> {
   const prepared: [string, PreparedStatement][] = [];
-  for (const { name, text } of batch.parses) {
-    const { statements } = await context.parse(text);
+  for (const frame of batch.parses) {
+    const { name, text: given } = parseMessage(frame.bytes);
+    const { text, statements } = await context.parse(given);
+    if (text !== given) batch.translate(frame, text);
     prepared.push([name, { sql: text.toString().trim(), parsed: onlyStatement(statements) }]);
   }
   const name = batch.executes;
   const statement = name === undefined ? undefined : (new Map(prepared).get(name) ?? known.get(name));
   const parsed = statement?.parsed;
   if (!statement || parsed?.role !== 'ordinary' || copiesData(parsed.node)) return undefined;
-  return { sql: statement.sql, parsed, prepared };
+  const writes = context.mayWrite(context.intent(statement.sql, parsed));
+  return writes || context.retries ? { sql: statement.sql, parsed, prepared, writes } : undefined;
 }
 
 /** Serves a batch that is one statement. @returns the prepared statements that the server has from it. */
@@ -109,10 +118,11 @@ export async function serveLoneStatement(
     return lone.prepared.slice(0, held.parsesAnswered);
   }
   const answered = await serveResendable(context, {
-    starts: [startOfPrepared(lone, context)],
+    starts: [{ sql: lone.sql, parsed: lone.parsed, sent: 'through' }],
     bytes: (withoutParses) => batch.bytes({ withoutParses }),
     heldBytes: undefined,
     only: context.intent(lone.sql, lone.parsed),
+    writes: lone.writes,
   });
   return lone.prepared.slice(0, answered);
 }

@@ -132,8 +132,14 @@ export interface Gate {
   before(intent: Intent): GateAnswer | Promise<GateAnswer>;
   /** Decides about a part of a text that is too large to be held; a refusal ends the session. */
   part?(text: string): GateAnswer;
+  /** Decides whether a session may begin with these settings. */
+  begins?(settings: readonly (readonly [name: string, value: string])[]): GateAnswer;
+  /** Tells whether sessions of this database are forced to be read-only. */
+  readsOnly?(database: string): boolean;
+  /** Tells whether this statement may write in such a session. */
+  mayWrite?(intent: Intent): boolean;
   /** Decides about a call of a function by its OID: the protocol's fast path. */
-  calls?(oid: number): GateAnswer;
+  calls?(oid: number, database: string): GateAnswer;
   /** Returns the text to send in place of one that names something which has another name here, if there is one. */
   translate?(text: string, statements: readonly ParsedStatement[]): Promise<string | undefined>;
   /**

@@ -118,7 +118,7 @@ export class ProxySession {
     await requests.drained();
     // Its end is that of a transaction.
     if (!transaction.inBlock) await this.#context.readLocks();
-    const answer = this.#parts.gate.calls?.(functionOf(piece.bytes)) ?? 'run';
+    const answer = this.#parts.gate.calls?.(functionOf(piece.bytes), this.#parts.who.database) ?? 'run';
     if (answer === 'run') {
       requests.expect({ endsWith: 'ready', relay: 'whole' });
       return await this.#context.send(piece.bytes);

@@ -8,13 +8,14 @@ import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
 import { DirectTls, ProtocolError } from '../postgres/protocol/frames.ts';
 import { AUTHENTICATION, authentication, errorResponse, STARTUP } from '../postgres/protocol/messages.ts';
 import { ScramVerifier } from '../postgres/protocol/scram.ts';
-import { withSettings } from '../postgres/protocol/startup-settings.ts';
+import { settingsAtStart, withSettings } from '../postgres/protocol/startup-settings.ts';
 import { endsWithin } from '../postgres/session-helpers.ts';
 import { BusyPolling } from './busy-polling.ts';
 import type { Gate, Observe, Observer, ReadLocks } from './observed.ts';
 import { PipedSession } from './piped-session.ts';
 import { ProxySession } from './proxy-session.ts';
 import { ProxyState } from './proxy-state.ts';
+import { logInReadOnly } from './read-only-login.ts';
 import { type Arrival, authenticate, Refusal, receiveStartup, type Startup } from './startup.ts';
 import { logIn, ServerRefusal, type Upstream } from './upstream.ts';
 
@@ -63,6 +64,7 @@ interface Admitted {
   readonly upstream: Upstream;
   /** Names of the settings that were added to the client's own. */
   readonly given: ReadonlySet<string>;
+  readonly readOnly: boolean;
 }
 
 const SPEAKS_32 = 180000;
@@ -179,15 +181,20 @@ class ObservingProxy implements WireProxy {
   /** Logs a client that knows the secret in upstream, and sends it the server's own greeting. */
   async #admit(socket: Socket, { startup, rest }: Extract<Arrival, { kind: 'session' }>): Promise<Admitted> {
     const reader = await authenticate(socket, { startup, rest }, this.#verifier);
+    const { gate = OPEN } = this.#options;
+    const answer = gate.begins?.(settingsAtStart(startup.parameters)) ?? 'run';
+    if (answer !== 'run') throw new Refusal(answer);
     const { parameters, given } = withSettings(startup.parameters, this.#options.settings ?? {});
-    const upstream = await logIn(this.#settingsFor(startup), parameters, this.#stop.signal, startup.version);
+    const readOnly = gate.readsOnly?.(startup.database) === true;
+    const login = readOnly ? logInReadOnly : logIn;
+    const upstream = await login(this.#settingsFor(startup), parameters, this.#stop.signal, startup.version);
     socket.write(Buffer.concat([authentication(AUTHENTICATION.ok), ...upstream.greeting]));
-    return { reader, upstream, given };
+    return { reader, upstream, given, readOnly };
   }
 
   async #serveSession(
     socket: Socket,
-    { reader, upstream, given }: Admitted,
+    { reader, upstream, given, readOnly }: Admitted,
     startup: Startup,
   ): Promise<void> {
     const number = ++this.sessions;
@@ -201,6 +208,7 @@ class ObservingProxy implements WireProxy {
       gate,
       state: this.#state,
       lockTimeoutGiven: given.has('lock_timeout'),
+      readOnly,
       who: { session: number, user, database },
     };
     const heard = this.#polling.exchange();

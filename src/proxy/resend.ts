@@ -15,6 +15,8 @@ export interface Resendable {
   readonly heldBytes: number | undefined;
   /** The statement, if it is one: it may be one that has to wait for locks. */
   readonly only: Intent | undefined;
+  /** It may write, though the session is read-only. */
+  readonly writes?: boolean;
 }
 
 // A lock_timeout that the command has set by itself has its session as the source.
@@ -24,6 +26,8 @@ const WAIT_FOR_LOCKS = ownStatement(
 );
 /** Restores the value that the session was begun with. */
 const RESET = ownStatement('RESET lock_timeout');
+const READ_WRITE = ownStatement('SET default_transaction_read_only = off');
+const READ_ONLY = ownStatement('SET default_transaction_read_only = on');
 
 /**
  * Sends a transaction as it came. An error because of a lock is held, with what was held before it, while the gate has the
@@ -31,14 +35,17 @@ const RESET = ownStatement('RESET lock_timeout');
  */
 export async function serveResendable(context: SessionContext, resendable: Resendable): Promise<number> {
   const { requests } = context;
-  const { only } = resendable;
+  const { only, writes = false } = resendable;
   const waits =
     only !== undefined && context.runsWithoutLockTimeout(only) && (await changesRow(context, WAIT_FOR_LOCKS));
+  if (writes) await changesRow(context, READ_WRITE);
   const startedMs = performance.now();
   let held = new HeldResponse(resendable.heldBytes);
   for (let number = 1; await failsAgain(context, resendable, { number, startedMs, held }); number++)
     held = new HeldResponse(resendable.heldBytes, held.parseAnswers);
   if (waits && !requests.lost) await changesRow(context, RESET);
+  // A cancel request may have come too late for the statement.
+  if (writes && !requests.lost && !(await changesRow(context, READ_ONLY))) context.breakOff();
   return held.parsesAnswered;
 }
 
@@ -70,7 +77,7 @@ async function failsAgain(
   return again;
 }
 
-/** Sends a statement of ours between the client's. @returns whether it did something to a row. */
+/** Sends a statement of ours between the client's. @returns whether it succeeded, and was no SELECT of nothing. */
 async function changesRow(context: SessionContext, statement: Buffer): Promise<boolean> {
   const pending: PendingRequest = context.requests.expect({
     endsWith: 'ready',

@@ -25,6 +25,8 @@ export interface SessionParts {
   readonly gate: Gate;
   /** The session was begun with a lock_timeout that is not the client's. */
   readonly lockTimeoutGiven: boolean;
+  /** Its transactions are read-only, but for statements that the gate excepts. */
+  readonly readOnly: boolean;
   readonly who: Pick<Intent, 'session' | 'user' | 'database'>;
 }
 
@@ -110,6 +112,21 @@ export class SessionContext {
   /** Tells whether the statement runs without the lock_timeout that the session was given. */
   runsWithoutLockTimeout(intent: Intent): boolean {
     return this.#parts.lockTimeoutGiven && this.#parts.gate.waitsForLocks?.(intent) === true;
+  }
+
+  /** The session's transactions are read-only, but for statements that the gate excepts. */
+  get readOnly(): boolean {
+    return this.#parts.readOnly;
+  }
+
+  /** Tells whether the statement may write, though the session is read-only. */
+  mayWrite(intent: Intent): boolean {
+    return this.readOnly && this.#parts.gate.mayWrite?.(intent) === true;
+  }
+
+  /** Ends the connection to the server, since the session might not be read-only any more. */
+  breakOff(): void {
+    this.#server.destroy();
   }
 
   /** Describes a statement to the gate. */

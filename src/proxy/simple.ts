@@ -51,9 +51,10 @@ export class SimpleProtocol {
     const { text, statements } = await this.#context.parse(given);
     const refusal = await this.#refusal(text, statements);
     if (refusal) return await this.#refuse(text, refusal);
-    const mayBeSplit = statements !== null && !unsynced && this.#context.exact;
+    const writes = this.#writes(text, statements);
+    const mayBeSplit = statements !== null && !unsynced && !writes && this.#context.exact;
     if (mayBeSplit && (await this.#sendsStatements(text, statements))) return;
-    await this.#sendWhole(text, statements);
+    await this.#sendWhole(text, statements, writes);
   }
 
   /** Returns what the parser said of DML with the same normalised text, if it need not be parsed again. */
@@ -115,11 +116,12 @@ export class SimpleProtocol {
   }
 
   /** Sends a text as it came; its statements are distinguished by their completions. */
-  async #sendWhole(text: Buffer, parsed: readonly ParsedStatement[] | null): Promise<void> {
+  async #sendWhole(text: Buffer, parsed: readonly ParsedStatement[] | null, writes: boolean): Promise<void> {
     const { requests, transaction } = this.#context;
     await this.#context.readLocks();
     const starts = startsOf(text, parsed);
-    if (parsed && this.#context.retries && this.#context.idle && this.#isTransaction(text, parsed)) {
+    const mayFailAgain = this.#context.retries && this.#context.idle;
+    if (parsed && (writes || (mayFailAgain && this.#isTransaction(text, parsed)))) {
       const [first] = parsed;
       const only = parsed.length === 1 && first ? first : undefined;
       await serveResendable(this.#context, {
@@ -127,6 +129,7 @@ export class SimpleProtocol {
         bytes: () => query(text),
         heldBytes: only ? undefined : HELD_BYTES,
         only: only && this.#context.intent(textOf(text, only.from, only.to), only),
+        writes,
       });
       return;
     }
@@ -137,6 +140,14 @@ export class SimpleProtocol {
     // A client may send the data of a COPY ahead, with more statements behind it. The text's locks must be kept apart from those of the next one.
     if (this.#context.exact || !parsed || parsed.some(({ node }) => copiesData(node)))
       await this.#context.outcome(pending, 'simple');
+  }
+
+  /** Tells whether all statements of the text may write, though the session is read-only. */
+  #writes(text: Buffer, statements: readonly ParsedStatement[] | null): boolean {
+    if (!this.#context.readOnly || !this.#context.idle || !statements) return false;
+    return statements.every((each) =>
+      this.#context.mayWrite(this.#context.intent(textOf(text, each.from, each.to), each)),
+    );
   }
 
   /** Tells whether nothing of the text stays if it fails. Read otherwise by the server, there could be a COMMIT in it. */

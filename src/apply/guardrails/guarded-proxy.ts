@@ -148,7 +148,11 @@ function withinBoundary(boundary: Gate, gate: ApplyGate): Gate {
       const answer = await boundary.before(intent);
       return answer === 'run' ? gate.before(intent) : answer;
     },
-    calls: (oid) => boundary.calls?.(oid) ?? 'run',
+    part: (text) => boundary.part?.(text) ?? 'run',
+    calls: (oid, database) => boundary.calls?.(oid, database) ?? 'run',
+    begins: (options) => boundary.begins?.(options) ?? 'run',
+    readsOnly: (database) => boundary.readsOnly?.(database) === true,
+    mayWrite: (intent) => boundary.mayWrite?.(intent) === true,
     between: (signal) => gate.between(signal),
     waitsForLocks: (intent) => gate.waitsForLocks(intent),
     after: (intent, attempt) => gate.after(intent, attempt),

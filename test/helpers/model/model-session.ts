@@ -101,6 +101,7 @@ export class ModelSession {
       observe: plan.observe,
       gate: plan.gate,
       lockTimeoutGiven: false,
+      readOnly: false,
       who: { session: 1, user: 'app', database: 'shop' },
     });
   }

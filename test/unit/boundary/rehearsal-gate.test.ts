@@ -67,6 +67,20 @@ describe('a statement that reaches beyond the clone', () => {
   });
 });
 
+test('a session that is to begin with a setting is judged as SET is', () => {
+  const begin = (options: Parameters<typeof guard>[0]) =>
+    guard(options).guard.begins([
+      ['work_mem', '5MB'],
+      ['extension_control_path', '/tmp'],
+    ]);
+  const answers = [{}, { isolation: 'own-cluster' }, { isolation: 'own-cluster', sandboxed: true }] as const;
+  expect(answers.map((options) => begin(options))).toMatchObject([
+    { sqlstate: '42501' },
+    { sqlstate: '42501' },
+    'run',
+  ]);
+});
+
 describe('a statement that names the target', () => {
   test.each([
     [
@@ -166,6 +180,57 @@ describe('a database that the command makes for itself', () => {
     expect(await ask(on, 'CREATE TABLE t (id int)', 'shadow')).toBe('run');
     expect(await ask(on, 'SELECT 1 FROM pg_database', 'postgres')).toBe('run');
     expect(await ask(on, 'PREPARE p AS SELECT 1', 'postgres')).toBe('run');
+  });
+
+  test('sessions elsewhere are read-only, but for what makes, changes and drops that database', async () => {
+    const { guard: on } = guard({ made: ['shadow'] });
+    expect(['shop', 'shadow', 'postgres'].map((name) => on.readsOnly(name))).toEqual([false, false, true]);
+    expect(guard({ allow: true }).guard.readsOnly('postgres')).toBe(false);
+    expect(guard({ isolation: 'own-cluster' }).guard.readsOnly('postgres')).toBe(false);
+    const mayWrite = async (sql: string) => {
+      const [parsed = null] = (await parseText(Buffer.from(sql))) ?? [];
+      return on.mayWrite({ session: 1, user: 'app', database: 'postgres', sql, parsed });
+    };
+    for (const sql of [
+      'CREATE DATABASE other',
+      'DROP DATABASE shadow',
+      'ALTER DATABASE shadow SET work_mem TO 1',
+    ])
+      expect(await mayWrite(sql), sql).toBe(true);
+    for (const sql of ['ALTER DATABASE shop SET work_mem TO 1', 'CREATE TABLE t ()', 'SELECT 1', 'CREATE ('])
+      expect(await mayWrite(sql), sql).toBe(false);
+  });
+
+  test.each([
+    'BEGIN READ WRITE',
+    'START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ WRITE',
+    'SET TRANSACTION READ WRITE',
+    'SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE',
+    'SET transaction_read_only = off',
+    'SET LOCAL "Transaction_Read_Only" TO false',
+    'SET default_transaction_read_only = 0',
+    'RESET transaction_read_only',
+    'SET transaction_read_only TO DEFAULT',
+    "SELECT set_config('transaction_read_only', 'off', true)",
+    "COPY (SELECT pg_catalog.set_config('default_' || 'transaction_read_only', 'off', true)) TO STDOUT",
+    'SET transaction_read_only = off; SELECT (',
+  ])('nor be made to write by %s', async (sql) => {
+    expect(await ask(guard().guard, sql, 'postgres')).toMatchObject({ sqlstate: '42501' });
+    expect(await ask(guard().guard, sql)).toBe('run');
+  });
+
+  test.each([
+    'BEGIN',
+    'BEGIN READ ONLY',
+    'SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY',
+    'SET transaction_read_only = on',
+    'SET search_path = app',
+    'RESET ALL',
+    'DISCARD ALL',
+    "SELECT set_config('search_path', '', false)",
+    'SELECT (',
+  ])('while it may still send %s', async (sql) => {
+    expect(await ask(guard().guard, sql, 'postgres')).toBe('run');
   });
 
   test.each([
