@@ -45,6 +45,10 @@ export class ExternalAccessGate implements Gate {
     return 'run';
   }
 
+  completed(tag: string, parsed: ParsedStatement | null): void {
+    this.#inner.completed(tag, parsed);
+  }
+
   part(text: string): GateAnswer {
     return this.#inner.part(text);
   }

@@ -1,6 +1,12 @@
 import type { MadeDatabases } from '../ownership/made-databases.ts';
 import type { PostgresError } from '../postgres/protocol/messages.ts';
-import { fieldsIf, isHarmlessElsewhere, nameOfStatement } from '../postgres/sql/classify-statement.ts';
+import {
+  fieldsIf,
+  isHarmlessElsewhere,
+  nameOfStatement,
+  reachOf,
+} from '../postgres/sql/classify-statement.ts';
+import { actsBeyond } from '../postgres/sql/command-tags.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 
 import { calledFunctions, optionOf } from '../postgres/sql/tree.ts';
@@ -61,6 +67,8 @@ export class RehearsalGate implements Gate {
   readonly allowed: string[] = [];
   /** Statements that named the target and were redirected to the clone. */
   readonly redirected: string[] = [];
+  /** Command tags of statements that the server ran although they reach beyond the clone, and that the gate has not seen. */
+  readonly ranUnseen: string[] = [];
   readonly #options: RehearsalGateOptions;
   readonly #calls: ServerCalls;
   readonly #names: Names;
@@ -158,6 +166,14 @@ export class RehearsalGate implements Gate {
   /** Read-only transactions may still take advisory locks, send notifications and, before PostgreSQL 16, make large objects. */
   async #writingCall(node: ParsedStatement['node']): Promise<string | undefined> {
     return this.#options.writingFunction(calledFunctions(node).map(({ name }) => name));
+  }
+
+  /** The last line of defence: the server's own words for a statement that was read otherwise here, or not at all. */
+  completed(tag: string, parsed: ParsedStatement | null): void {
+    const { isolation, allow } = this.#options;
+    if (isolation === 'own-cluster' || allow || !actsBeyond(tag)) return;
+    const isKnown = parsed !== null && reachOf(parsed.node) !== 'database';
+    if (!isKnown) this.ranUnseen.push(tag);
   }
 
   part(text: string): GateAnswer {

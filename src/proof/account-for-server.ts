@@ -13,13 +13,20 @@ import { compareShared } from './shared-changes.ts';
  */
 export function accountForServer(states: TargetStates, seen: SeenCommand, target: number) {
   const { start, after } = states;
+  const ran = seen.ranUnseen.map(
+    (tag): TargetChange => ({
+      what: `the server ran ${tag}`,
+      madeBy: 'command',
+      evidence: 'a session of the command got this answer',
+    }),
+  );
   // Another server has files, counters and settings of its own.
   if (start.server && after.server && movedBetween(start.server, after.server) !== undefined)
-    return { changes: [], unproved: [], untraced: [] };
+    return { changes: ran, unproved: [], untraced: [] };
   const files = changedFiles(states, seen);
   if (seen.confined) return { changes: files, unproved: [], untraced: [] };
   return {
-    changes: [...files, ...reload(states, seen)],
+    changes: [...ran, ...files, ...reload(states, seen)],
     unproved: [
       ...ownSessionsElsewhere(seen),
       ...unseenElsewhere(states, seen, target),

@@ -18,6 +18,8 @@ export interface SeenCommand extends Omit<Contacts, 'caveats' | 'dialled'> {
   readonly mayReplicateUnseen: boolean;
   /** Its code that executed texts which could not be read beforehand, if the clone is in the target's server. */
   readonly unreadCode: readonly string[];
+  /** Command tags of statements that the target's server ran, that reach beyond the clone, and that were not read before. */
+  readonly ranUnseen: readonly string[];
   /** Its role could change more there than is compared; any role may end the sessions of its own. */
   readonly mayActUnseen: boolean;
   /** Processes that it left running. */

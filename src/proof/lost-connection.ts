@@ -80,6 +80,7 @@ const UNOBSERVED: SeenCommand = {
   mayHaveDialled: true,
   mayReplicateUnseen: false,
   unreadCode: [],
+  ranUnseen: [],
   mayActUnseen: false,
   leftRunning: [],
   transactions: [],

@@ -130,6 +130,11 @@ export interface Gate {
   /** Statements need not be read if they are not observed: nothing would be refused, or the server's sandbox holds it back. */
   readonly open?: boolean;
   before(intent: Intent): GateAnswer | Promise<GateAnswer>;
+  /**
+   * Takes note of the command tag with which the server ends a statement. @param parsed the statement that was sent, as far as that
+   * is known; null: it was not parsed, or none was expected.
+   */
+  completed?(tag: string, parsed: ParsedStatement | null): void;
   /** Decides about a part of a text that is too large to be held; a refusal ends the session. */
   part?(text: string): GateAnswer;
   /** Decides whether a session may begin with these settings. */

@@ -11,6 +11,7 @@ import {
 } from '../postgres/protocol/messages.ts';
 import { WriteBuffer } from '../postgres/protocol/write-buffer.ts';
 import { DeferredFrames, type HeldResponse } from './held-response.ts';
+import type { Gate } from './observed.ts';
 import type { PendingRequest, RequestQueue, ServerRequest } from './request-queue.ts';
 import type { SessionTransaction } from './session-transaction.ts';
 
@@ -35,13 +36,16 @@ export class ResponseRelay {
   readonly #outbox: WriteBuffer;
   readonly #parameters: Map<string, string>;
   readonly #deferred = new DeferredFrames();
+  readonly #onCompleted: Gate['completed'];
 
   constructor(
     client: Socket,
     upstream: { readonly socket: Socket; readonly parameters: ReadonlyMap<string, string> },
     requests: RequestQueue,
     transaction: SessionTransaction,
+    onCompleted: Gate['completed'],
   ) {
+    this.#onCompleted = onCompleted;
     this.#client = client;
     this.#server = upstream.socket;
     this.#parameters = new Map(upstream.parameters);
@@ -152,6 +156,7 @@ export class ResponseRelay {
     else if (this.#part === 'inner' || this.#part === 'whole') this.#forward(bytes);
     if (!pending) return;
     pending.tag = tag;
+    if (tag !== null) this.#onCompleted?.(tag, pending.request.statements?.current?.parsed ?? null);
     pending.request.statements?.completed(tag);
     if (pending.request.endsTransaction) this.#transaction.completed(tag);
     if (pending.request.endsWith === 'completion') this.#requests.end('succeeded');

@@ -42,12 +42,14 @@ export class SessionContext {
   #waiting = new AbortController();
 
   constructor(parts: SessionParts) {
-    const { client, upstream, state, who } = parts;
+    const { client, upstream, state, who, gate } = parts;
     this.#parts = parts;
     this.#server = upstream.socket;
     this.#outbox = new WriteBuffer(upstream.socket);
     this.transaction = new SessionTransaction(state, who.session, upstream.pid, who.database);
-    this.relay = new ResponseRelay(client, upstream, this.requests, this.transaction);
+    this.relay = new ResponseRelay(client, upstream, this.requests, this.transaction, (tag, parsed) =>
+      gate.completed?.(tag, parsed),
+    );
   }
 
   /** The gate may have a statement sent again. */

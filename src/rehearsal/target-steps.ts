@@ -85,6 +85,7 @@ const NOTHING_SHARED: SharedWork = {
   ranHiddenCode: false,
   ownDatabases: [],
   unreadCode: [],
+  ranUnseen: [],
   transactions: [],
   cloneChanges: [],
   afterClone: [],
@@ -118,6 +119,7 @@ export function compareWithTarget(
   const statements = [...after.seen.statements, ...further.statements];
   const withinServer = () => ({
     unreadCode: [...new Set(runs.flatMap(({ gate }) => [...gate.knownCalls.composing]))],
+    ranUnseen: [...new Set(runs.flatMap(({ gate }) => gate.ranUnseen))],
     transactions: runs.map(({ wire }) => wire.transactions),
     ranHiddenCode: plan.proxy.observe === 'off' || after.observed.hasUserCode || statements.some(mayRunCode),
     afterClone: clone.preparedIn ?? [],

@@ -121,6 +121,64 @@ describe('what would take effect beyond the clone', () => {
     expect(await databases()).not.toContain(`${target.name}_copy`);
   });
 
+  test('goes for what the server reads otherwise than the parser: exit code 5, by the server’s own word', async () => {
+    const { report, exitCode } = await rehearse(
+      target.url,
+      scriptCommand(`
+        const client = await connect();
+        await client.query('SET standard_conforming_strings = off');
+        await client.query("SELECT 'a\\\\''; CREATE ROLE misread; --'");
+        await client.end();`),
+    );
+    expect(exitCode).toBe(5);
+    expect(report.target.unchanged).toBe(false);
+    expect(report.target.changes).toContainEqual({
+      what: 'the server ran CREATE ROLE',
+      madeBy: 'command',
+      evidence: 'a session of the command got this answer',
+    });
+    await onServer('DROP ROLE misread');
+  });
+
+  test('a function, a view and an operator of the database postgres cannot write there', async () => {
+    await onServer(`
+        CREATE TABLE notes (id int);
+        CREATE FUNCTION note(int, int) RETURNS int LANGUAGE sql AS 'INSERT INTO notes VALUES ($1) RETURNING id';
+        CREATE VIEW noting AS SELECT note(1, 1);
+        CREATE OPERATOR public.@@@@ (FUNCTION = note, LEFTARG = int, RIGHTARG = int)`);
+    const { stderr } = await rehearse(
+      target.url,
+      scriptCommand(`
+        for (const sql of ${JSON.stringify([
+          'SELECT note(1, 1)',
+          'TABLE noting',
+          'SELECT 1 @@@@ 2',
+          'RESET ALL; TABLE noting',
+          'BEGIN READ WRITE',
+          'SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE',
+          'SELECT 1',
+        ])})
+          for (const values of [undefined, []]) {
+            const client = await connect('postgres');
+            const done = await client.query(sql, values).then(() => 'ran', ({ code }) => code);
+            console.error(done + ' ' + sql);
+            await client.end();
+          }`),
+    );
+    const outcomes = stderr.match(/^\S+ (?:SELECT|TABLE|RESET|BEGIN|SET) .*$/gm)?.sort();
+    expect(outcomes).toEqual(
+      [
+        ...['42501 SELECT note(1, 1)', '25006 TABLE noting', '25006 SELECT 1 @@@@ 2'],
+        ...['42501 BEGIN READ WRITE', 'ran SELECT 1'],
+        '42501 SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE',
+      ]
+        .flatMap((each) => [each, each])
+        .concat(['25006 RESET ALL; TABLE noting', '42601 RESET ALL; TABLE noting'])
+        .sort(),
+    );
+    await onServer('DROP VIEW noting; DROP OPERATOR @@@@ (int, int); DROP FUNCTION note; DROP TABLE notes');
+  });
+
   test('the database postgres may be looked into, and not changed', async () => {
     const { report, exitCode, stderr } = await rehearse(
       target.url,
@@ -214,6 +272,27 @@ describe('databases that the command makes for itself', () => {
         return maker.end();`),
     );
     expect(exitCode, stderr).toBe(0);
+    expect(await databases()).toEqual(before);
+  });
+
+  test('also by prepared statements, and several at a time', async () => {
+    const before = await databases();
+    const { report, exitCode, stderr } = await rehearse(
+      target.url,
+      scriptCommand(`
+        const maker = await connect('postgres');
+        await maker.query({ name: 'make', text: 'CREATE DATABASE prepared' });
+        await maker.query('CREATE DATABASE unnamed', []);
+        await maker.query("ALTER DATABASE prepared SET work_mem = '7MB'; ALTER DATABASE unnamed SET work_mem = '7MB'");
+        await maker.query({ name: 'drop', text: 'DROP DATABASE prepared' });
+        await maker.query('COMMENT ON DATABASE unnamed IS $$made$$', []);
+        const { rows } = await maker.query('SHOW default_transaction_read_only');
+        console.error('read-only:', rows[0].default_transaction_read_only);
+        await maker.end();`),
+    );
+    expect(exitCode, stderr).toBe(0);
+    expect(stderr).toContain('read-only: on');
+    expect(report.command.refused).toEqual([]);
     expect(await databases()).toEqual(before);
   });
 

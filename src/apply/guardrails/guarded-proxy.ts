@@ -148,6 +148,7 @@ function withinBoundary(boundary: Gate, gate: ApplyGate): Gate {
       const answer = await boundary.before(intent);
       return answer === 'run' ? gate.before(intent) : answer;
     },
+    completed: (tag, parsed) => boundary.completed?.(tag, parsed),
     part: (text) => boundary.part?.(text) ?? 'run',
     calls: (oid, database) => boundary.calls?.(oid, database) ?? 'run',
     begins: (options) => boundary.begins?.(options) ?? 'run',

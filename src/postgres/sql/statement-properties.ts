@@ -75,6 +75,8 @@ type Decided<Fields, Value> = Value | ((fields: Fields) => Value);
 export interface StatementProperties<Fields> {
   /** In PostgreSQL's words, for people. */
   readonly name: string;
+  /** The server's command tags; by default its name without the part behind `…`. */
+  readonly tags?: readonly string[];
   /** The words that its text may begin with; by default the first of the name. */
   readonly words?: readonly string[];
   readonly effect: Decided<Fields, StatementEffect>;

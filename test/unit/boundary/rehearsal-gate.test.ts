@@ -67,6 +67,32 @@ describe('a statement that reaches beyond the clone', () => {
   });
 });
 
+test('the server’s word for what it ran counts, unless the gate has seen the statement', async () => {
+  const { guard: on } = guard();
+  const completed = async (gate: RehearsalGate, tag: string, sql: string | null) =>
+    gate.completed(tag, sql === null ? null : ((await parseText(Buffer.from(sql)))?.[0] ?? null));
+  await completed(on, 'CREATE DATABASE', 'CREATE DATABASE shadow');
+  await completed(on, 'ALTER DATABASE', 'ALTER DATABASE shop SET work_mem TO 1');
+  await completed(on, 'INSERT 0 1', null);
+  await completed(on, 'DO', 'DO $$ BEGIN END $$');
+  expect(on.ranUnseen).toEqual([]);
+  const tags = [
+    'ALTER SYSTEM',
+    'GRANT ROLE',
+    'DROP DATABASE',
+    'ALTER ROLE',
+    'CREATE SUBSCRIPTION',
+    'DROP OWNED',
+  ];
+  for (const tag of tags) await completed(on, tag, null);
+  await completed(on, 'CREATE TABLESPACE', "SELECT 'CREATE TABLESPACE'");
+  expect(on.ranUnseen).toEqual([...tags, 'CREATE TABLESPACE']);
+  const permitted = guard({ allow: true }).guard;
+  const own = guard({ isolation: 'own-cluster' }).guard;
+  for (const gate of [permitted, own]) await completed(gate, 'ALTER SYSTEM', null);
+  expect([permitted.ranUnseen, own.ranUnseen]).toEqual([[], []]);
+});
+
 test('a session that is to begin with a setting is judged as SET is', () => {
   const begin = (options: Parameters<typeof guard>[0]) =>
     guard(options).guard.begins([

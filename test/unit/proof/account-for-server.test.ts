@@ -63,6 +63,7 @@ const NOTHING: SeenCommand = {
   mayReplicateUnseen: false,
   mayHaveDialled: true,
   unreadCode: [],
+  ranUnseen: [],
   mayActUnseen: false,
   leftRunning: [],
   transactions: [],
@@ -146,6 +147,16 @@ describe('sessions in other databases of the server', () => {
 });
 
 describe('what needs no session', () => {
+  test('a statement that the server says it ran, and that nobody had read, is the command’s', () => {
+    expect(account({}, { ranUnseen: ['ALTER SYSTEM'] }).changes).toEqual([
+      {
+        what: 'the server ran ALTER SYSTEM',
+        madeBy: 'command',
+        evidence: 'a session of the command got this answer',
+      },
+    ]);
+  });
+
   test('sessions that were terminated leave the target unproved, except those that we ended', () => {
     expect(account({ terminated: 1 }).unproved).toEqual([
       '1 session in crm was terminated while the command ran, and nothing shows by whom',

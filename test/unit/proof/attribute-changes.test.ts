@@ -34,6 +34,7 @@ const plain: SeenCommand = {
   sandboxed: false,
   afterClone: [],
   unreadCode: [],
+  ranUnseen: [],
   mayHaveDialled: false,
   mayActUnseen: false,
   leftRunning: [],

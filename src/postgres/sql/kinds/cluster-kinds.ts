@@ -76,6 +76,7 @@ export const CLUSTER_KINDS = {
   DropRoleStmt: ofCluster('DROP ROLE', ROLES),
   GrantRoleStmt: {
     name: 'GRANT or REVOKE of a role',
+    tags: ['GRANT ROLE', 'REVOKE ROLE'],
     words: ['GRANT', 'REVOKE'],
     effect: 'cluster',
     reach: ({ is_grant: grants }) => ({
