@@ -3,7 +3,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import type { PostgresError } from '../postgres/protocol/messages.ts';
 import { mayRunUserCode, nameOfStatement, outsideMadeBy } from '../postgres/sql/classify-statement.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
-import type { Gate, GateAnswer, Intent } from '../proxy/observed.ts';
+import type { Gate, GateAnswer, Intent, UnreadText } from '../proxy/observed.ts';
 import type { RehearsalGate, SettingsAtStart } from './rehearsal-gate.ts';
 
 const SQLSTATE = '42501';
@@ -49,8 +49,8 @@ export class ExternalAccessGate implements Gate {
     this.#inner.completed(tag, parsed);
   }
 
-  part(text: string): GateAnswer {
-    return this.#inner.part(text);
+  unread(database: string): UnreadText {
+    return this.#inner.unread(database);
   }
 
   begins(settings: SettingsAtStart): GateAnswer {

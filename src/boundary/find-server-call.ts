@@ -33,18 +33,6 @@ export interface Known {
 const BEYOND =
   /\b(?:role|user|group|database|tablespace|program|copy|owned|system|subscription|grant|revoke|lock|load|reindex|language\s+['"]*c)\b/i;
 const EXECUTE = /\bexecute\b/i;
-/** Pattern of the spacing and comments between two words. */
-const GAP = String.raw`(?:\s|--[^\n]*\n|\/\*[^*]*\*\/)+`;
-/** Statements that act beyond their database, for a text that the parser does not read; also in quotes, as EXECUTE has them. */
-const STATEMENT_BEYOND = new RegExp(
-  [
-    `\\b(?:create|alter|drop)${GAP}(?:role|user|group|database|tablespace|subscription)\\b`,
-    `\\balter${GAP}system\\b`,
-    `\\b(?:reassign|drop)${GAP}owned\\b`,
-    `\\b(?:to|from)${GAP}program\\b`,
-  ].join('|'),
-  'i',
-);
 /** Functions that execute their text. */
 const EXECUTES =
   /^(?:query_to_xml|query_to_xmlschema|query_to_xml_and_xmlschema|ts_stat|crosstab\w*|connectby)$/;
@@ -84,27 +72,6 @@ export async function findServerCall(sql: string, node: Node, known: Known): Pro
   const dropped = fieldsIf(node, 'DropStmt');
   if (dropped) return learnDropped(dropped, calls);
   return inTree(node, known, evaluatesExpressions(node)) ?? inDefinition(node, calls);
-}
-
-/**
- * Returns what a text that the parser does not read would do, or a part of one: statements by their first words, and functions
- * that it names outside of comments and quotes.
- */
-export function findNamedCall(text: string, { calls }: Known): ServerCall | undefined {
-  const statement = STATEMENT_BEYOND.exec(text)?.[0].replace(new RegExp(GAP, 'g'), ' ').toUpperCase();
-  if (statement !== undefined)
-    return {
-      what: `${statement} in a text that cannot be read`,
-      why: 'it acts beyond the clone',
-      leaves: 'server',
-    };
-  if (!calls.mentions(text)) return undefined;
-  const bare = text.replace(/--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'/g, ' ');
-  for (const [, name = ''] of bare.matchAll(/([\w$\u0080-\uffff]+)"?\s*\(/g)) {
-    const call = calls.called({ schema: null, name: name.toLowerCase() }, undefined);
-    if (call) return call;
-  }
-  return undefined;
 }
 
 async function inBlock(sql: string, node: Node, known: Known): Promise<ServerCall | undefined> {

@@ -20,7 +20,5 @@ function setsReadOnly({ funcname, args = [] }: Tree.FuncCall): boolean {
   return nameOfParts(funcname).name === 'set_config' && (name === undefined || SETTING.test(name));
 }
 
-/** Tells if a text that cannot be read may do so. */
-export function mentionsWriting(sql: string): boolean {
-  return /\b(?:write|set|reset|set_config)\b|u&["']/i.test(sql);
-}
+/** Words of a text that cannot be read by which it could do so. */
+export const WORDS_OF_SETTINGS: ReadonlySet<string> = new Set(['write', 'set', 'reset', 'set_config']);

@@ -10,12 +10,13 @@ import { actsBeyond } from '../postgres/sql/command-tags.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 
 import { calledFunctions, optionOf } from '../postgres/sql/tree.ts';
-import type { Gate, GateAnswer, Intent } from '../proxy/observed.ts';
-import { findNamedCall, findServerCall, type Known } from './find-server-call.ts';
-import { mentionsWriting, permitsWriting } from './permits-writing.ts';
+import type { Gate, GateAnswer, Intent, UnreadText } from '../proxy/observed.ts';
+import { findServerCall, type Known } from './find-server-call.ts';
+import { permitsWriting, WORDS_OF_SETTINGS } from './permits-writing.ts';
 import { type Replacement, redirectTargetName } from './redirect-target-name.ts';
 import { type KnownFunction, type ServerCall, ServerCalls } from './server-calls.ts';
 import { classifyScope, type Names, type StatementScope, templateOf } from './statement-scope.ts';
+import { UnreadCode } from './unread-code.ts';
 
 /** A statement that was not let through, because its effect would have left the clone. */
 export interface Refused {
@@ -54,6 +55,7 @@ const OF_OWN_DATABASES: ReadonlySet<StatementScope['kind']> = new Set([
 ]);
 /** insufficient_privilege: tools take it as final, and do not try again. */
 const SQLSTATE = '42501';
+const NO_WORDS: ReadonlySet<string> = new Set();
 const NOT_REHEARSED = 'it is not the rehearsed one';
 const UNDEFINED_DATABASE = '3D000';
 
@@ -90,9 +92,7 @@ export class RehearsalGate implements Gate {
     const known: Known = { calls: this.#calls, names: own };
     const learned = this.#calls.takeLearned();
     if (learned.length > 0) await this.#options.findUses?.(learned);
-    if (!parsed && this.readsOnly(database) && mentionsWriting(sql))
-      return this.#refuse(`a text that cannot be read in the database ${database}`, NOT_REHEARSED);
-    if (!parsed) return this.#withoutCall(findNamedCall(sql, known));
+    if (!parsed) return this.unread(database).end(Buffer.from(sql));
     const call = await findServerCall(sql, parsed.node, known);
     if (isolation === 'own-cluster')
       return this.#withoutFiles(parsed.node) ?? this.#withinHost(classifyScope(parsed.node, names), call);
@@ -176,10 +176,21 @@ export class RehearsalGate implements Gate {
     if (!isKnown) this.ranUnseen.push(tag);
   }
 
-  part(text: string): GateAnswer {
-    return this.open
-      ? 'run'
-      : this.#withoutCall(findNamedCall(text, { calls: this.#calls, names: this.#names }));
+  unread(database: string): UnreadText {
+    const code = new UnreadCode(this.#calls, {
+      forbidden: this.readsOnly(database) ? WORDS_OF_SETTINGS : NO_WORDS,
+      matters: (call) => this.#matters(call),
+    });
+    let answered: ServerCall | undefined;
+    const answer = (call: ServerCall | undefined) => {
+      if (this.open || answered) return 'run';
+      answered = call;
+      return this.#withoutCall(call);
+    };
+    return {
+      push: (bytes) => answer(code.push(bytes)),
+      end: (bytes) => answer(code.push(bytes) ?? code.end()),
+    };
   }
 
   /** Returns the functions and relations that it knows to act beyond the clone. */
@@ -195,9 +206,12 @@ export class RehearsalGate implements Gate {
   }
 
   #withoutCall(call: ServerCall | undefined): GateAnswer {
+    return call && this.#matters(call) ? this.#refuse(call.what, call.why) : 'run';
+  }
+
+  #matters({ leaves }: ServerCall): boolean {
     const { isolation, sandboxed = false } = this.#options;
-    const matters = call && (isolation === 'same-cluster' || (call.leaves === 'server' && !sandboxed));
-    return matters ? this.#refuse(call.what, call.why) : 'run';
+    return isolation === 'same-cluster' || (leaves === 'server' && !sandboxed);
   }
 
   /** The server itself would only report a missing file, without the reason. */

@@ -1,30 +1,31 @@
-import { ProtocolError } from '../postgres/protocol/frames.ts';
-import type { Gate } from './observed.ts';
-
-/** No words that the gate looks for are longer, with what stands between them. */
-const OVERLAP_BYTES = 256;
+import { type Piece, ProtocolError } from '../postgres/protocol/frames.ts';
+import { CLIENT, payloadOf } from '../postgres/protocol/messages.ts';
+import type { UnreadText } from './observed.ts';
 
 /**
- * A message with a text that is too large to be held. It is sent on as it comes, and the gate looks at each part before: the server
+ * A message with a text that is too large to be held. It is sent on as it comes, and the gate reads each part before: the server
  * runs nothing of a message whose end it does not get.
  */
 export class LargeText {
-  readonly #gate: Gate;
-  #bytesLeft: number;
-  #tail = '';
+  readonly #text: UnreadText;
+  #ended = false;
 
-  constructor(gate: Gate, bytes: number) {
-    this.#gate = gate;
-    this.#bytesLeft = bytes;
+  /** @param head of a Query, or of a Parse, whose text comes behind a name. @throws ProtocolError if the gate refuses it. */
+  constructor(text: UnreadText, { type, bytes }: Extract<Piece, { kind: 'head' }>) {
+    this.#text = text;
+    const payload = payloadOf(bytes);
+    const nameEnd = type === CLIENT.parse ? payload.indexOf(0) : -1;
+    if (type === CLIENT.parse && nameEnd < 0)
+      throw new ProtocolError('The name of the prepared statement is too long.');
+    this.take(payload.subarray(nameEnd + 1));
   }
 
   /** Takes what comes next. @throws ProtocolError if the gate refuses it, after which nothing more must be sent. */
   take(bytes: Buffer): void {
-    if (this.#bytesLeft <= 0) return;
-    this.#bytesLeft -= bytes.length;
-    const text = this.#tail + bytes.toString('latin1');
-    this.#tail = text.slice(-OVERLAP_BYTES);
-    const answer = this.#gate.part?.(text) ?? 'run';
+    if (this.#ended) return;
+    const end = bytes.indexOf(0);
+    this.#ended = end >= 0;
+    const answer = this.#ended ? this.#text.end(bytes.subarray(0, end)) : this.#text.push(bytes);
     if (answer !== 'run') throw new ProtocolError(answer.message);
   }
 }

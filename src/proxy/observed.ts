@@ -135,8 +135,8 @@ export interface Gate {
    * is known; null: it was not parsed, or none was expected.
    */
   completed?(tag: string, parsed: ParsedStatement | null): void;
-  /** Decides about a part of a text that is too large to be held; a refusal ends the session. */
-  part?(text: string): GateAnswer;
+  /** Begins to read a text that is too large to be held, and is sent on as it comes; a refusal ends the session. */
+  unread?(database: string): UnreadText;
   /** Decides whether a session may begin with these settings. */
   begins?(settings: readonly (readonly [name: string, value: string])[]): GateAnswer;
   /** Tells whether sessions of this database are forced to be read-only. */
@@ -163,6 +163,14 @@ export interface Gate {
    * used if statements go as they came (not `exact`); such a gate does not translate.
    */
   after?(intent: Intent, attempt: StatementAttempt): Promise<'deliver' | 'retry'>;
+}
+
+/** A text that the parser does not read, and that comes in parts. */
+export interface UnreadText {
+  /** Decides about the text up to here. */
+  push(bytes: Buffer): GateAnswer;
+  /** Decides about all of it, of which these are the last bytes. */
+  end(bytes: Buffer): GateAnswer;
 }
 
 export interface StatementAttempt {

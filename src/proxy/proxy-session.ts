@@ -85,10 +85,7 @@ export class ProxySession {
 
   async #take(piece: Piece): Promise<void> {
     const { requests } = this.#context;
-    const { gate } = this.#parts;
-    if (!gate.open && piece.kind === 'head' && (piece.type === CLIENT.query || piece.type === CLIENT.parse))
-      this.#largeText = new LargeText(gate, piece.length + 1);
-    this.#largeText?.take(piece.bytes);
+    this.#readLarge(piece);
     if (piece.kind !== 'slice' && ExtendedProtocol.serves(piece.type))
       return await this.#extended.take(piece);
     if (this.#extended.gathers) return await this.#extended.takeOneByOne(piece);
@@ -107,6 +104,20 @@ export class ProxySession {
         break;
     }
     await this.#context.send(piece.bytes);
+  }
+
+  /** Reads a text that is sent on before it is complete. @throws ProtocolError if the gate refuses it. */
+  #readLarge(piece: Piece): void {
+    if (piece.kind === 'slice') {
+      this.#largeText?.take(piece.bytes);
+      return;
+    }
+    this.#largeText = undefined;
+    const { gate, who } = this.#parts;
+    const isText = piece.type === CLIENT.query || piece.type === CLIENT.parse;
+    if (piece.kind !== 'head' || !isText || gate.open) return;
+    const text = gate.unread?.(who.database);
+    if (text) this.#largeText = new LargeText(text, piece);
   }
 
   /** Serves the fast path, which calls a function by its OID. */

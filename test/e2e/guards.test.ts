@@ -158,9 +158,9 @@ describe('what would take effect beyond the clone', () => {
           'SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE',
           'SELECT 1',
         ])})
-          for (const values of [undefined, []]) {
+          for (const queryMode of [undefined, 'extended']) {
             const client = await connect('postgres');
-            const done = await client.query(sql, values).then(() => 'ran', ({ code }) => code);
+            const done = await client.query({ text: sql, queryMode }).then(() => 'ran', ({ code }) => code);
             console.error(done + ' ' + sql);
             await client.end();
           }`),
@@ -282,10 +282,10 @@ describe('databases that the command makes for itself', () => {
       scriptCommand(`
         const maker = await connect('postgres');
         await maker.query({ name: 'make', text: 'CREATE DATABASE prepared' });
-        await maker.query('CREATE DATABASE unnamed', []);
+        await maker.query({ text: 'CREATE DATABASE unnamed', queryMode: 'extended' });
         await maker.query("ALTER DATABASE prepared SET work_mem = '7MB'; ALTER DATABASE unnamed SET work_mem = '7MB'");
         await maker.query({ name: 'drop', text: 'DROP DATABASE prepared' });
-        await maker.query('COMMENT ON DATABASE unnamed IS $$made$$', []);
+        await maker.query({ text: 'COMMENT ON DATABASE unnamed IS $$made$$', queryMode: 'extended' });
         const { rows } = await maker.query('SHOW default_transaction_read_only');
         console.error('read-only:', rows[0].default_transaction_read_only);
         await maker.end();`),

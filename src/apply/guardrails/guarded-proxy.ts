@@ -14,7 +14,7 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { withSettings } from '../../postgres/protocol/startup-settings.ts';
 import { endsWithin } from '../../postgres/session-helpers.ts';
 import { shapeHash } from '../../postgres/sql/statement-hashes.ts';
-import type { Gate, Observed, Observer } from '../../proxy/observed.ts';
+import type { Gate, Observed, Observer, UnreadText } from '../../proxy/observed.ts';
 import { ignore } from '../../rehearsal/plan.ts';
 import { type Rehearsed, type RehearsedStatement, rehearsedOf } from '../../rehearsal/receipts/rehearsed.ts';
 import { type OpenGuarded, openWay } from '../../rehearsal/run-on-clone.ts';
@@ -141,6 +141,8 @@ function wayToTarget({ target, logins, listen, connect }: GuardedParts) {
   };
 }
 
+const NOT_READ: UnreadText = { push: () => 'run', end: () => 'run' };
+
 /** Asks the gate of rehearsals first: it refuses statements that may not run on a clone either. */
 function withinBoundary(boundary: Gate, gate: ApplyGate): Gate {
   return {
@@ -149,7 +151,7 @@ function withinBoundary(boundary: Gate, gate: ApplyGate): Gate {
       return answer === 'run' ? gate.before(intent) : answer;
     },
     completed: (tag, parsed) => boundary.completed?.(tag, parsed),
-    part: (text) => boundary.part?.(text) ?? 'run',
+    unread: (database) => boundary.unread?.(database) ?? NOT_READ,
     calls: (oid, database) => boundary.calls?.(oid, database) ?? 'run',
     begins: (options) => boundary.begins?.(options) ?? 'run',
     readsOnly: (database) => boundary.readsOnly?.(database) === true,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { findNamedCall, findServerCall } from '../../../src/boundary/find-server-call.ts';
+import { findServerCall } from '../../../src/boundary/find-server-call.ts';
 import { type ServerCall, ServerCalls } from '../../../src/boundary/server-calls.ts';
 import { classifyScope } from '../../../src/boundary/statement-scope.ts';
 import { parseText, textOf } from '../../../src/postgres/sql/parse.ts';
@@ -110,33 +110,6 @@ describe('lets pass what stays in the clone', () => {
     'SELECT pg_advisory_lock(1), pg_backend_pid()',
   ])('%s', async (sql) => {
     expect(await found(sql)).toBeUndefined();
-  });
-});
-
-describe('in a text that the parser does not read', () => {
-  const known = { calls: new ServerCalls(), names: NAMES };
-  test('finds calls by their names', () => {
-    expect(findNamedCall('SELECT (((( pg_catalog."pg_switch_wal" ()', known)).toMatchObject({
-      what: 'pg_switch_wal()',
-    });
-  });
-
-  test.each([
-    ['SELECT 1 /* … */; create\n-- as a role\n  role r', 'CREATE ROLE'],
-    ['ALTER /* the server */ SYSTEM SET x', 'ALTER SYSTEM'],
-    ["DO $$ BEGIN EXECUTE 'drop owned by r'", 'DROP OWNED'],
-    ["COPY t FROM PROGRAM 'true' ((", 'FROM PROGRAM'],
-  ])('finds in %s the statement, wherever it stands', (text, words) => {
-    expect(findNamedCall(text, known)?.what).toBe(`${words} in a text that cannot be read`);
-  });
-
-  test.each([
-    "SELECT 'pg_switch_wal()' ((",
-    "INSERT INTO users VALUES ('a database role",
-    '-- pg_switch_wal()\nSELECT ((',
-    'INSERT INTO pg_switch_wal',
-  ])('takes %s for none', (sql) => {
-    expect(findNamedCall(sql, known)).toBeUndefined();
   });
 });
 
