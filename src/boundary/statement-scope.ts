@@ -17,7 +17,7 @@ export type StatementScope =
       /** How far it goes: other databases and the roles of the cluster, or files, programs and other servers. */
       readonly leaves: 'database' | 'server';
       /** A sandbox of the server keeps it within. */
-      readonly held?: boolean;
+      readonly held?: true;
     }
   /** Only databases that the command made for itself, beside the clone. */
   | { readonly kind: 'own-databases'; readonly what: string; readonly databases: readonly string[] }
@@ -37,12 +37,13 @@ export function classifyScope(node: Node, names: Names): StatementScope {
   const reach = reachOf(node);
   if (reach === 'database') return { kind: 'within' };
   if ('databases' in reach) return onDatabases(reach, names);
-  const { beyond: leaves, what = nameOfStatement(node), why, held = false } = reach;
-  return { kind: 'beyond', what, why, leaves: leaves === 'server' ? 'server' : 'database', held };
+  const { beyond: leaves, what = nameOfStatement(node), why, held } = reach;
+  const scope = beyond(what, why, leaves === 'server' ? 'server' : 'database');
+  return held ? { ...scope, held } : scope;
 }
 
-function beyond(what: string, why: string): StatementScope {
-  return { kind: 'beyond', what, why, leaves: 'database' };
+function beyond(what: string, why: string, leaves: 'database' | 'server' = 'database') {
+  return { kind: 'beyond', what, why, leaves } as const;
 }
 
 function onDatabases(
