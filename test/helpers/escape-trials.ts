@@ -96,6 +96,9 @@ CREATE VIEW public.a_call AS SELECT 1 FROM pg_notify('jobs', 'escaped');
 CREATE VIEW public.an_object AS SELECT lo_create(0);
 GRANT ALL ON public.a_plan, public.next_plan, public.a_call, public.an_object TO PUBLIC`;
 
+const IN_ARCHIVE =
+  'CREATE FUNCTION public.exec(q text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE q; END $$';
+
 async function openProduction(version: ServerVersion): Promise<Production> {
   const server = await ownServer(version, {
     settings: {
@@ -143,6 +146,7 @@ async function furnish(server: Server, files: string, version: ServerVersion): P
   });
   await withClient(withDatabase(server.url, 'shop'), (client) => client.query(IN_SHOP));
   await withClient(withDatabase(server.url, 'crm'), (client) => client.query(IN_CRM));
+  await withClient(withDatabase(server.url, 'archive'), (client) => client.query(IN_ARCHIVE));
 }
 
 interface Login {

@@ -61,7 +61,7 @@ const SHARED: readonly [what: string, sql: string][] = [
   ],
   [
     'database',
-    `SELECT datname AS key, (to_jsonb(d) - '{datfrozenxid,datminmxid}'::text[])::text AS value FROM pg_database d`,
+    `SELECT datname AS key, (to_jsonb(d) - '{datfrozenxid,datminmxid,dathasloginevt}'::text[])::text AS value FROM pg_database d`,
   ],
   [
     'setting of',
