@@ -62,6 +62,15 @@ export function socketInodes(pid: number): Set<string> | undefined {
   }
 }
 
+/** Tells if a process is in our network namespace; false if it has ended. */
+export function sharesNetwork(pid: number): boolean {
+  return process.platform !== 'linux' || networkOf(pid) === networkOf(process.pid);
+}
+
+function networkOf(pid: number): string {
+  return linkOrEmpty(`/proc/${pid}/ns/net`);
+}
+
 /** A descriptor that was closed since has none. */
 function linkOrEmpty(file: string): string {
   try {

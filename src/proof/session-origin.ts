@@ -1,6 +1,13 @@
 import { readdirSync, statSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
-import { listSockets, nameOfProgram, socketInodes, socketsOf } from '../command/process-sockets.ts';
+import {
+  listSockets,
+  nameOfProgram,
+  type ProcessSocket,
+  sharesNetwork,
+  socketInodes,
+  socketsOf,
+} from '../command/process-sockets.ts';
 import type { ProcessFamily } from '../command/process-tree.ts';
 import { listeningUnixSockets, unixPeers } from '../command/sandbox/unix-sockets.ts';
 import { ownPorts } from '../postgres/connection/own-backends.ts';
@@ -127,7 +134,7 @@ export function isOwnHost(host: string): boolean {
 export function isOwnAddress(address: string | null): boolean {
   if (address === null) return true;
   const own = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
-  return address.startsWith('127.') || own.some((each) => each.address === address);
+  return isLoopback(address) || own.some((each) => each.address === address);
 }
 
 /** Finds the processes that accept connections, once: to read the sockets of 500 processes takes 40 ms. */
@@ -164,7 +171,7 @@ async function readSockets(
   const pids = (await family?.pids()) ?? [];
   const strangers = (family?.strangers() ?? []).map((pid) => ({ pid, open: socketInodes(pid) }));
   const inodes = pids.map((pid) => ({ pid, open: socketInodes(pid) }));
-  const command = (await Promise.all(pids.map(socketsOf))).flat();
+  const command = (await Promise.all(pids.map(visibleSocketsOf))).flat();
   const ofListeners = byInode((await listening()).map((pid) => ({ pid, open: socketInodes(pid) })));
   // Read last: a socket that is still there was held by its process while the processes were read.
   const [all, peers] = await Promise.all([listSockets(process.pid), overUnix ? unixPeers() : undefined]);
@@ -185,6 +192,20 @@ async function readSockets(
     /** By the inode of a socket: the process that has it open and accepts connections itself. */
     ofListeners,
   };
+}
+
+/**
+ * Lists the TCP sockets of a process that a server may see. The loopback addresses of another network namespace, such as a sandbox's,
+ * are not among them: the same address and port may be another client's here.
+ */
+async function visibleSocketsOf(pid: number): Promise<ProcessSocket[]> {
+  const isHere = sharesNetwork(pid);
+  const sockets = await socketsOf(pid);
+  return isHere ? sockets : sockets.filter(({ address }) => !isLoopback(address));
+}
+
+function isLoopback(address: string): boolean {
+  return address.startsWith('127.') || address === '::1';
 }
 
 function byInode(

@@ -1,12 +1,17 @@
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { Socket } from 'node:net';
 import path from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { CLI, runProgram, safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { ownServer } from '../helpers/own-server.ts';
-import { rehearseWatched as rehearse, scriptCommand } from '../helpers/rehearse.ts';
+import {
+  rehearseWatched as rehearse,
+  rehearse as rehearseSandboxed,
+  scriptCommand,
+} from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 import { clonesOf, digestOf, withDatabase } from '../helpers/target-state.ts';
 
@@ -110,7 +115,55 @@ describe('a command that connects to the target past safemigrate', () => {
   });
 });
 
+/** A session from this local port of the machine. */
+async function connectFrom(url: string, localPort: number): Promise<Client> {
+  const stream = () => {
+    const socket = new Socket();
+    const dial = socket.connect.bind(socket) as (options: object) => Socket;
+    socket.connect = ((port: number, host: string) => dial({ port, host, localPort })) as Socket['connect'];
+    return socket;
+  };
+  const client = new Client({ connectionString: url, stream });
+  await client.connect();
+  return client;
+}
+
 describe('sessions of somebody else', () => {
+  test('that have the local port of one of the command in its sandbox are not taken for it', async () => {
+    const body = `
+      const { connect: dial } = await import('node:net');
+      const { hostname, port } = new URL(process.env.DATABASE_URL);
+      const socket = dial({ host: hostname, port });
+      await new Promise((resolve) => socket.once('connect', resolve));
+      console.error('from port', socket.localPort);
+      await new Promise((resolve) => process.stdin.once('data', resolve));
+      socket.destroy();
+      const client = await connect();
+      await client.query('CREATE TABLE notes (id int)');
+      process.exit(0);`;
+    let somebody: Client | undefined;
+    const { report, exitCode, stderr } = await rehearseSandboxed(target.url, scriptCommand(body), {
+      args: ['--clone', 'cluster', '--sandbox', 'required'],
+      typed: [
+        [
+          /from port \d+/,
+          async (printed) => {
+            const localPort = Number(/from port (\d+)/.exec(printed)?.[1]);
+            somebody = await connectFrom(target.url, localPort);
+            // The watch looks every 100 ms.
+            await somebody.query('SELECT pg_sleep(1)');
+            return 'go\n';
+          },
+        ],
+      ],
+    });
+    expect(report.targetConnections).toEqual([]);
+    expect(report.target.unchanged).toBe(true);
+    expect(exitCode, stderr).toBe(0);
+    expect((await somebody?.query('SELECT 1'))?.rowCount).toBe(1);
+    await somebody?.end();
+  });
+
   test('that come to the target while the command runs are never touched, whatever it does', async () => {
     const somebody = new Client(target.url);
     let lost = false;
