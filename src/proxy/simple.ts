@@ -16,6 +16,8 @@ type Message = Exclude<Piece, { kind: 'slice' }>;
 export const REFUSED = serialize.query('refused by safemigrate');
 /** Longer texts do not come from the loops for which normalising is worth its time. */
 const LONGEST_NORMALISED_BYTES = 16 * 1024;
+/** The length and the final zero of a Query. */
+const NOT_TEXT_BYTES = 5;
 /** So much of the answer to a text of several statements is held until it is known that it need not be sent again. */
 const HELD_BYTES = 64 * 1024;
 
@@ -97,7 +99,11 @@ export class SimpleProtocol {
   async #sendUnparsed(piece: Message & { kind: 'head' }): Promise<void> {
     await this.#context.readLocks();
     this.#context.transaction.synced();
-    await this.#sendAlone(piece.bytes, { ...unreadText(piece.length), parsed: null, sent: 'through' });
+    await this.#sendAlone(piece.bytes, {
+      ...unreadText(piece.length - NOT_TEXT_BYTES),
+      parsed: null,
+      sent: 'through',
+    });
   }
 
   /** Tells whether a statement of a block needs no reading of locks before it or behind it. */

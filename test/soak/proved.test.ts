@@ -97,4 +97,4 @@ test(`${trials} rehearsals of the tools' projects on a busy server: all are prov
   ]);
   expect(sum('proved unchanged')).toBe(trials);
   expect(sum('did not pass')).toBe(0);
-});
+}, 10_800_000);
