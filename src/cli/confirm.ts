@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import { SafemigrateError } from '../errors.ts';
 import { formatDuration } from '../format.ts';
 import type { Report } from '../model/report.ts';
-import { render } from '../report/render.ts';
+import { renderRehearsal } from '../report/text.ts';
 import { withoutCommands } from './ci/log-commands.ts';
 import type { RunValues } from './options/run-table.ts';
 import type { ProgressDisplay } from './progress.ts';
@@ -43,9 +43,8 @@ export async function confirmApply(
   if (yes) return true;
   display.finish();
   const style = styleOf(process.stderr);
-  process.stderr.write(
-    withoutCommands(`\n${await render(await forReader(report, 'text', redact), 'text', style)}`),
-  );
+  const text = renderRehearsal(await forReader(report, 'text', redact), style);
+  process.stderr.write(withoutCommands(`\n${text}`));
   const { database, host, port } = report.target;
   const took = `It took ${formatDuration(report.command.durationMs)} on the clone.`;
   return confirm(`Now the command runs on ${database} on ${host}:${port} itself. ${took}`, yes, signal);

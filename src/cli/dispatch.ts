@@ -1,8 +1,8 @@
 import type { ManualOrder } from '../apply/guardrails/control.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { RunMode } from '../settings.ts';
-import { EXIT, exitCodeOfError } from './exit-codes.ts';
-import { printError, printUnforeseen } from './print.ts';
+import { EXIT, endingOfError, exitCodeOfError } from './exit-codes.ts';
+import { printEnding, printError, printUnforeseen } from './print.ts';
 import { type ParsedArguments, readWords } from './program.ts';
 import { SignalWatch } from './signals.ts';
 import { noCommand, type SplitArguments } from './split-arguments.ts';
@@ -10,18 +10,20 @@ import { noCommand, type SplitArguments } from './split-arguments.ts';
 /** Runs what the words ask for, and prints every failure. @returns the exit code. */
 export async function dispatch(words: SplitArguments): Promise<number> {
   const signals = new SignalWatch();
+  let action: ParsedArguments['action'] = 'rehearse';
   try {
     const asked = readWords(words.own, words.command !== undefined);
     if (asked === 'shown') return 0;
+    action = asked.action;
     requireFolder();
-    return await COMMANDS[asked.action](asked, signals, words.command ?? []);
+    return await COMMANDS[action](asked, signals, words.command ?? []);
   } catch (error) {
-    if (!(error instanceof SafemigrateError)) {
-      printUnforeseen(error);
-      return EXIT.cannotRehearse;
-    }
-    printError(error);
-    return exitCodeOfError(error.code, signals.received);
+    const exitCode =
+      error instanceof SafemigrateError ? exitCodeOfError(error.code, signals.received) : EXIT.cannotRehearse;
+    if (error instanceof SafemigrateError) printError(error);
+    else printUnforeseen(error);
+    if (HAS_VERDICT.has(action)) printEnding(endingOfError(exitCode));
+    return exitCode;
   } finally {
     signals.stop();
   }
@@ -38,6 +40,9 @@ function requireFolder(): void {
     });
   }
 }
+
+/** What ends with a verdict. */
+const HAS_VERDICT: ReadonlySet<string> = new Set(['rehearse', 'apply', 'swap', 'upgrade']);
 
 type Run = (
   asked: Pick<ParsedArguments, 'values' | 'subject'>,

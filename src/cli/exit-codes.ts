@@ -1,6 +1,7 @@
 import { constants } from 'node:os';
 import type { ErrorCode } from '../errors.ts';
 import type { Report } from '../model/report.ts';
+import type { Ending } from '../report/ending.ts';
 
 /** Exit codes for scripts; docs/exit-codes-and-errors.md documents them. */
 export const EXIT = {
@@ -33,6 +34,22 @@ const OF_ERROR: Record<ErrorCode, number> = {
 
 export function exitCodeOfError(code: ErrorCode, signal: NodeJS.Signals | undefined): number {
   return signal && code !== 'TARGET_CHANGED' ? exitCodeOfSignal(signal) : OF_ERROR[code];
+}
+
+/** The verdict of a run that has no report. */
+export function endingOfError(exitCode: number): Ending {
+  switch (exitCode) {
+    case EXIT.usage:
+      return { outcome: 'bad', words: 'Not started, nothing was changed.' };
+    case EXIT.refused:
+      return { outcome: 'bad', words: 'Refused, nothing was changed.' };
+    case EXIT.targetChanged:
+      return { outcome: 'alarm', words: 'The target is not as asked: look at it now.' };
+    case EXIT.cannotRehearse:
+      return { outcome: 'bad', words: 'Could not rehearse, nothing was changed.' };
+    default:
+      return { outcome: 'bad', words: 'Interrupted, nothing was changed.' };
+  }
 }
 
 /** A change of the target outweighs everything, even the signal that ended the run. */

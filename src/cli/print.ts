@@ -1,7 +1,9 @@
 import { maskPasswords } from '../command/command-secrets.ts';
 import { codeOf, messageOf, type SafemigrateError } from '../errors.ts';
+import { type Ending, endingLines } from '../report/ending.ts';
 import { visible } from '../report/visible.ts';
 import { withoutCommands } from './ci/log-commands.ts';
+import { styleOf } from './style.ts';
 
 /** Prints a foreseeable failure: what happened, the server's code, what to do. */
 export function printError(error: SafemigrateError): void {
@@ -17,6 +19,12 @@ export function printError(error: SafemigrateError): void {
 const OF_THE_SYSTEM = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'ENOMEM', 'EMFILE', 'ENFILE', 'EIO', 'EAGAIN']);
 
 const LEFT = '  Run `safemigrate list` to see whether a clone is left, and `safemigrate clean` to drop it.\n';
+
+/** Prints the verdict as the last line of a run. */
+export function printEnding(ending: Ending): void {
+  const lines = endingLines(ending, styleOf(process.stderr));
+  process.stderr.write(withoutCommands(`${lines.join('\n')}\n`));
+}
 
 /** Prints a bug of ours: only here a stack trace is of use. */
 export function printUnforeseen(error: unknown): void {

@@ -5,12 +5,13 @@ import type { Report } from '../model/report.ts';
 import { CLONE_PORT, readEntries } from '../ownership/folder-records.ts';
 import { inCi } from '../rehearsal/sizes-caveat.ts';
 import { overwriteFile } from '../rehearsal/write-whole.ts';
+import { endingOf } from '../report/ending.ts';
 import { formatOfFile, type ReportFormat } from '../report/formats.ts';
 import { render } from '../report/render.ts';
 import { annotations, withoutCommands } from './ci/log-commands.ts';
 import { keepReport } from './history.ts';
 import type { RunValues } from './options/run-table.ts';
-import { visibleLines } from './print.ts';
+import { printEnding, visibleLines } from './print.ts';
 import { styleOf } from './style.ts';
 
 /** `redact` undefined: formats for others are redacted, and in CI all of them. */
@@ -38,22 +39,28 @@ export function checkWritable(file: string, what = 'report', option = '--report'
 /** Formats that are made to be shown to others. */
 const FOR_OUTSIDE = new Set<ReportFormat>(['markdown', 'html', 'sarif']);
 
-/** Writes, prints and stores the report of a run that has just ended. */
+/** Writes, stores and prints the report of a run that has just ended; the last line that a person sees is its verdict. */
 export async function publish(report: Report, options: PublishOptions): Promise<void> {
   const { env } = process;
-  const out = await writeReport(report, options, process.stderr);
-  if (env.GITHUB_ACTIONS === 'true') process.stderr.write(annotations(await out.forFormat('markdown')));
-  if (report.clone.kept) process.stderr.write(visibleLines(await keptNote(report, options)));
+  const out = await writeFiles(report, options);
   const notKept = await keepReport(report);
   if (notKept !== undefined)
     out.problems.push(`The report is not kept for \`safemigrate show\`: ${notKept}.`);
+  if (env.GITHUB_ACTIONS === 'true') process.stderr.write(annotations(await out.forFormat('markdown')));
+  if (report.clone.kept) process.stderr.write(visibleLines(await keptNote(report, options)));
   for (const problem of out.problems) process.stderr.write(visibleLines(`safemigrate: ${problem}\n`));
+  await printReport(out.forFormat, options, process.stderr);
+  if (options.format !== undefined) printEnding(endingOf(report));
 }
 
-/** Prints a stored report on standard output. @throws SafemigrateError `CONFIGURATION` for a file that cannot be written. */
-export async function publishStored(report: Report, options: PublishOptions): Promise<void> {
-  const { problems } = await writeReport(report, options, process.stdout);
-  const [problem] = problems;
+/** Prints a stored report on standard output, all of it. @throws SafemigrateError `CONFIGURATION` for a file that cannot be written. */
+export async function publishStored(
+  report: Report,
+  options: Pick<PublishOptions, 'report' | 'format' | 'redact'>,
+): Promise<void> {
+  const out = await writeFiles(report, options);
+  await printReport(out.forFormat, { ...options, verbose: true }, process.stdout);
+  const [problem] = out.problems;
   if (problem !== undefined) throw new SafemigrateError('CONFIGURATION', problem);
 }
 
@@ -72,8 +79,8 @@ export async function forReader(
   return redactReport(report);
 }
 
-/** Writes the report to its files first: a terminal that is gone must not prevent that. */
-export async function writeReport(report: Report, options: PublishOptions, terminal: NodeJS.WriteStream) {
+/** Writes the report to its files, before it is printed: a terminal that is gone must not prevent that. */
+export async function writeFiles(report: Report, options: Pick<PublishOptions, 'report' | 'redact'>) {
   const { env } = process;
   const problems: string[] = [];
   const attempt = async (what: string, work: () => Promise<void>) => {
@@ -97,27 +104,25 @@ export async function writeReport(report: Report, options: PublishOptions, termi
     await attempt('the summary of the step', async () =>
       appendFileSync(summary, await renderPlain(await forFormat('markdown'), 'markdown')),
     );
-  if (options.format) {
-    const style = styleOf(process.stdout, env);
-    const rendered = await render(await forFormat(options.format), options.format, {
-      ...style,
-      verbose: options.verbose ?? false,
-    });
-    // Only a person reads text; other formats are for programs, byte by byte.
-    process.stdout.write(options.format === 'text' ? withoutCommands(rendered) : rendered);
-  } else {
-    const style = styleOf(terminal, env);
-    const text = await render(await forFormat('text'), 'text', {
-      ...style,
-      verbose: options.verbose ?? false,
-    });
-    terminal.write(withoutCommands(`\n${text}`));
-  }
   return { problems, forFormat };
 }
 
+/** Prints the report on standard output if a format is asked for, else as text on the terminal. */
+export async function printReport(
+  forFormat: (format: ReportFormat) => Report | Promise<Report>,
+  { format, verbose = false }: Pick<PublishOptions, 'format' | 'verbose'>,
+  terminal: NodeJS.WriteStream,
+): Promise<void> {
+  const stream = format === undefined ? terminal : process.stdout;
+  const shown = format ?? 'text';
+  const rendered = await render(await forFormat(shown), shown, { ...styleOf(stream), verbose });
+  // Only a person reads text; other formats are for programs, byte by byte.
+  const text = shown === 'text' ? withoutCommands(rendered) : rendered;
+  stream.write(format === undefined ? `\n${text}` : text);
+}
+
 function renderPlain(report: Report, format: ReportFormat): Promise<string> {
-  return render(report, format, { columns: 100, colour: false, unicode: true });
+  return render(report, format, { columns: 100, colour: false, unicode: true, verbose: true });
 }
 
 async function keptNote({ run, target, clone }: Report, options: PublishOptions): Promise<string> {

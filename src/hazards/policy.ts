@@ -20,8 +20,17 @@ export function hazardReasons(hazards: readonly Hazard[], policy: Policy, today:
       const was = over
         ? `; the allowance until ${over.until} ("${over.reason}") has expired; to accept it again: `
         : '; to accept it: ';
-      return `${hazard.code}${hazard.relation === null ? '' : ` on ${hazard.relation}`}: ${sentence(hazard.message)}${was}${acceptFlag(hazard)}`;
+      return `${headOf(hazard)}${sentence(hazard.message)}${was}${acceptFlag(hazard)}`;
     });
+}
+
+/** The reasons that are about no hazard. */
+export function otherReasons(reasons: readonly string[], hazards: readonly Hazard[]): string[] {
+  return reasons.filter((reason) => !hazards.some((hazard) => reason.startsWith(headOf(hazard))));
+}
+
+function headOf({ code, relation }: Hazard): string {
+  return `${code}${relation === null ? '' : ` on ${relation}`}: `;
 }
 
 /** Tells if a name refers to a relation; `orders` refers to relations of this name in any schema. */
@@ -49,7 +58,7 @@ function sentence(message: string): string {
 
 /** Options, as a person would type them, that allow what was refused: every refusal names its way out. */
 
-function acceptFlag({ code, relation }: Pick<Hazard, 'code' | 'relation'>): string {
+export function acceptFlag({ code, relation }: Pick<Hazard, 'code' | 'relation'>): string {
   const what = relation === null ? code : `${code}:${relation}`;
   return `--accept ${quoted(`${what}="…"`)}`;
 }

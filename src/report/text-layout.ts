@@ -70,6 +70,19 @@ export function flow(style: TextStyle, spans: Span[], hanging = 0, first?: Span[
   return lines;
 }
 
+/** One line, which ends in a mark if it had to be cut. */
+export function cutLine(style: TextStyle, spans: Span[]): string {
+  const cells = withoutTrailingBlanks(cellsOf(spans));
+  if (widthOf(cells) <= style.columns) return paint(style, cells);
+  const more = cellsOf([tone('dim', marks(style).more)]);
+  let room = style.columns - widthOf(more);
+  const end = cells.findIndex(({ width }) => {
+    room -= width;
+    return room < 0;
+  });
+  return paint(style, [...withoutTrailingBlanks(cells.slice(0, end)), ...more]);
+}
+
 /** The last blank at which the line may be broken, preferably not between a number and its unit. */
 function breakIn(line: Cell[], start: number): number {
   const isBlank = (each: Cell, index: number) => index >= start && each.text === ' ';

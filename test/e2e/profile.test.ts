@@ -189,10 +189,10 @@ describe('a rehearsal with a profile', () => {
     expect(other).toMatchObject({ exitCode: 2, stderr: expect.stringMatching(/signed with another key/) });
   });
 
-  test('without one, in CI, says on its first lines by what sizes it judges', async () => {
+  test('without one, in CI, says on its first screen by what sizes it judges', async () => {
     const { stderr } = await safemigrate(['--url', small.url, '--', ...COMMAND], { env: { CI: 'true' } });
     expect(stderr.replace(/\s+/g, ' ')).toMatch(
-      /PASSED: .{20,200} Judged by the sizes of this database \(\d+ MB\)/,
+      /PASSED: .* Sizes judged by the sizes of this database \(\d+ MB\)/,
     );
     const plain = await rehearse(small.url, COMMAND);
     expect(plain.report.caveats.filter(({ path }) => path === 'hazards[].severity')).toEqual([]);

@@ -1,3 +1,4 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,16 +8,14 @@ import { startServer } from '../../local-server/embedded.ts';
 import { makeWorkFolder } from '../../local-server/folder-cleaner.ts';
 import type { Report } from '../../model/report.ts';
 import { builtFile } from '../../package.ts';
-import { hazardsView } from '../../report/sections/hazards-view.ts';
 import { proposalView } from '../../report/sections/proposal-view.ts';
-import { verdictView } from '../../report/sections/verdict-view.ts';
 import { viewText } from '../../report/view/text-view.ts';
 import { Scope } from '../../scope.ts';
-import { LAST_SAFE, SHOP } from '../demo/shop.ts';
+import { LAST_SAFE, MIGRATIONS, SHOP } from '../demo/shop.ts';
 import { EXIT, exitCodeOfReport } from '../exit-codes.ts';
 import { DEMO_SETTINGS } from '../options/subcommand-table.ts';
 import { progress } from '../progress.ts';
-import { checkWritable, writeReport } from '../publish.ts';
+import { checkWritable, printReport, writeFiles } from '../publish.ts';
 import { gatherOptions } from '../read-options.ts';
 import type { SignalWatch } from '../signals.ts';
 import { styleOf } from '../style.ts';
@@ -40,26 +39,26 @@ export async function demoCommand(flags: Record<string, unknown>, signals: Signa
     );
     const url = server.url.replace(/\/postgres$/, '/shop');
     await fillShop(server.url, url);
+    const project = makeProject(folder);
 
     say('\nFirst three migrations that pass, and what is worth knowing before they run on production:');
     say(`\n$ export DATABASE_URL=postgresql://…@${server.host}:${server.port}/shop`);
-    const passed = await rehearsal(['--to', LAST_SAFE], url, signals);
-    const { problems } = await writeReport(passed, options, process.stderr);
-    for (const problem of problems) say(`safemigrate: ${problem}`);
+    const passed = await rehearsal(['--to', LAST_SAFE], { url, project }, signals);
+    const out = await writeFiles(passed, options);
+    for (const problem of out.problems) say(`safemigrate: ${problem}`);
+    await printReport(out.forFormat, {}, process.stderr);
     const exitCode = exitCodeOfReport(passed, signals.received);
     if (exitCode !== EXIT.passed) return exitCode;
 
     say('\nThen one more, which drops a column that is full of values: it is stopped.\n');
-    const stopped = await rehearsal([], url, signals);
-    const errors = stopped.hazards.filter(({ severity }) => severity === 'error');
-    const shown = [verdictView(stopped), ...hazardsView({ ...stopped, hazards: errors })];
-    for (const lines of viewText(shown, style)) say(['', ...lines].join('\n'));
+    const stopped = await rehearsal([], { url, project }, signals);
+    await printReport(() => stopped, {}, process.stderr);
     const stoppedWith = exitCodeOfReport(stopped, signals.received);
     if (stoppedWith !== EXIT.failed || stopped.command.exitCode !== 0) return stoppedWith;
     say('\nA pipeline would end here, with exit code 1.');
 
     say('\nLast the first three once more, in a form that blocks others less: a second clone proves it.\n');
-    const safer = await rehearsal(['--to', LAST_SAFE], url, signals, path.join(folder, SAFER));
+    const safer = await rehearsal(['--to', LAST_SAFE], { url, project }, signals, path.join(folder, SAFER));
     for (const lines of viewText(proposalView(safer), style)) say(['', ...lines].join('\n'));
     if (safer.proposal?.outcome !== 'proved') return EXIT.failed;
     say('\nThe shop itself was touched by none of them.');
@@ -76,13 +75,23 @@ async function startDemoServer() {
   return { server: await startServer({ version: 18, place }), folder: place.folder };
 }
 
+/** Writes the migrations where a project would have them, with the tool beside them. */
+function makeProject(folder: string): string {
+  const project = path.join(folder, 'project');
+  mkdirSync(path.join(project, 'migrations'), { recursive: true });
+  for (const [name, text] of Object.entries(MIGRATIONS))
+    writeFileSync(path.join(project, 'migrations', `${name}.sql`), text);
+  symlinkSync(MIGRATE, path.join(project, path.basename(MIGRATE)));
+  return project;
+}
+
 function say(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
 async function rehearsal(
   words: readonly string[],
-  url: string,
+  { url, project }: { url: string; project: string },
   signals: SignalWatch,
   propose?: string,
 ): Promise<Report> {
@@ -92,7 +101,7 @@ async function rehearsal(
   try {
     return await rehearse({
       command: [process.execPath, path.basename(MIGRATE), ...words],
-      folder: path.dirname(MIGRATE),
+      folder: project,
       env: { ...process.env, DATABASE_URL: url },
       emit: display.emit,
       signal: signals.abort,

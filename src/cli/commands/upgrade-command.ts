@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { messageOf } from '../../errors.ts';
 import type { UpgradeReport } from '../../model/upgrade-model.ts';
+import { upgradeEnding } from '../../report/ending.ts';
 import { formatOfFile, type UpgradeFormat } from '../../report/formats.ts';
 import { renderUpgrade } from '../../report/render.ts';
 import type { OptionsOf } from '../../settings.ts';
@@ -10,7 +11,7 @@ import { auditTo } from '../audit-file.ts';
 import { withoutCommands } from '../ci/log-commands.ts';
 import { EXIT, exitCodeOfSignal } from '../exit-codes.ts';
 import { UPGRADE_COMMAND_SETTINGS } from '../options/subcommand-table.ts';
-import { visibleLines } from '../print.ts';
+import { printEnding, visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { checkWritable } from '../publish.ts';
 import { gatherOptions } from '../read-options.ts';
@@ -61,6 +62,7 @@ async function publishUpgrade(
     } catch (error) {
       problems.push(`The report could not be written to ${file}: ${messageOf(error)}.`);
     }
+  for (const problem of problems) process.stderr.write(visibleLines(`safemigrate: ${problem}\n`));
   if (format === undefined) {
     const style = styleOf(process.stderr);
     process.stderr.write(withoutCommands(`\n${await renderUpgrade(report, 'text', style)}`));
@@ -68,6 +70,6 @@ async function publishUpgrade(
     const style = styleOf(process.stdout);
     const text = await renderUpgrade(report, format, style);
     process.stdout.write(format === 'text' ? withoutCommands(text) : text);
+    printEnding(upgradeEnding(report));
   }
-  for (const problem of problems) process.stderr.write(visibleLines(`safemigrate: ${problem}\n`));
 }

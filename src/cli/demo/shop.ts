@@ -23,27 +23,16 @@ INSERT INTO orders (customer_id, status, total)
 CREATE TABLE schema_migrations (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now());
 ANALYZE;`;
 
-/** The demo's migrations, as a tool would keep them: one file a step, each in its own transaction. */
-export const MIGRATIONS: readonly { name: string; sql: string }[] = [
-  {
-    name: '001_rename_mail',
-    sql: 'ALTER TABLE customers RENAME COLUMN mail TO email;',
-  },
-  {
-    name: '002_totals_in_cents',
-    sql: `ALTER TABLE orders ADD COLUMN total_cents bigint;
+/** The demo's migrations by their names: one file a step, each in its own transaction. */
+export const MIGRATIONS: Readonly<Record<string, string>> = {
+  '001_rename_mail': 'ALTER TABLE customers RENAME COLUMN mail TO email;\n',
+  '002_totals_in_cents': `ALTER TABLE orders ADD COLUMN total_cents bigint;
 UPDATE orders SET total_cents = total * 100 WHERE status <> 'shipped';
-ALTER TABLE orders ADD CONSTRAINT total_cents_positive CHECK (total_cents >= 0) NOT VALID;`,
-  },
-  {
-    name: '003_index_orders',
-    sql: 'CREATE INDEX orders_customer_id_idx ON orders (customer_id);',
-  },
-  {
-    name: '004_drop_legacy_code',
-    sql: 'ALTER TABLE customers DROP COLUMN legacy_code;',
-  },
-];
+ALTER TABLE orders ADD CONSTRAINT total_cents_positive CHECK (total_cents >= 0) NOT VALID;
+`,
+  '003_index_orders': 'CREATE INDEX orders_customer_id_idx ON orders (customer_id);\n',
+  '004_drop_legacy_code': 'ALTER TABLE customers DROP COLUMN legacy_code;\n',
+};
 
 /** The last migration that passes; the next one must be stopped. */
 export const LAST_SAFE = '003_index_orders';

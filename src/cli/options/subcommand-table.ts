@@ -29,7 +29,7 @@ interface Subcommand {
 
 const target = pick(REHEARSAL_SETTINGS.target, 'url', 'urlEnv');
 const { clone, receipt, redact } = REHEARSAL_SETTINGS;
-const { report, audit, verbose, yes } = PROGRAM_SETTINGS;
+const { report, audit, yes } = PROGRAM_SETTINGS;
 const { pgbouncer } = SWAP_SETTINGS.window;
 
 const tableFormat = flag('--format <format>', choiceOf('text', 'json'), {
@@ -123,7 +123,6 @@ export const ROLLBACK_COMMAND_SETTINGS = {
 
 export const SHOW_SETTINGS = {
   format: PROGRAM_SETTINGS.format,
-  verbose,
   report,
   redact,
 };

@@ -2,7 +2,6 @@ import { formatDuration, formatTime, listed, plural } from '../../format.ts';
 import type { ApplySection, Report } from '../../model/report.ts';
 import { commandWords } from '../phrases.ts';
 import {
-  AT_TERMINAL,
   type FactList,
   factList,
   type Item,
@@ -267,7 +266,7 @@ function wayBackView({ outcome, wayBack }: ApplySection): Section[] {
         importance: 8,
         blocks: [{ kind: 'script', sql: wayBack, listed: 2 * LISTED }],
       }),
-      shownIn: outcome === 'partly' ? [...AT_TERMINAL, ...ON_PAGES] : ON_PAGES,
+      ...(outcome === 'partly' ? {} : { shownIn: ON_PAGES }),
     },
   ];
 }

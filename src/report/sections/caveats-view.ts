@@ -1,6 +1,14 @@
 import { formatCount } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
-import { type Item, type ItemList, type Medium, ON_PAGES, type Section, sql } from '../view/section.ts';
+import {
+  AS_TEXT,
+  type Item,
+  type ItemList,
+  type Medium,
+  ON_PAGES,
+  type Section,
+  sql,
+} from '../view/section.ts';
 
 type Caveat = Report['caveats'][number];
 
@@ -15,16 +23,12 @@ const CONSTANT = new Set([
   'queries',
   'forecast.disk.freeBytes',
 ]);
-
-/** Each of its estimates is shown with a `~`. */
-const MARKED_AS_ESTIMATE = 'data.tables';
-const PATHS_AT_TERMINAL = 3;
+const PATHS_AS_TEXT = 3;
 
 /** Values that are estimates or were not measured. */
 export function caveatsView({ caveats }: Pick<Report, 'caveats'>): Section[] {
   if (caveats.length === 0) return [];
   const long = caveats.filter(({ path }) => !CONSTANT.has(path));
-  const short = long.filter(({ path, kind }) => kind !== 'estimate' || path !== MARKED_AS_ESTIMATE);
   const list = (shown: readonly Caveat[], shownIn: readonly Medium[], most?: number): ItemList => ({
     kind: 'items',
     items: caveatItems(shown, most),
@@ -36,11 +40,7 @@ export function caveatsView({ caveats }: Pick<Report, 'caveats'>): Section[] {
       title: 'Caveats',
       folds: 'in-comment',
       importance: 2,
-      blocks: [
-        list(short, ['short'], PATHS_AT_TERMINAL),
-        list(long, ['long'], PATHS_AT_TERMINAL),
-        list(caveats, ON_PAGES),
-      ],
+      blocks: [list(long, AS_TEXT, PATHS_AS_TEXT), list(caveats, ON_PAGES)],
     },
   ];
 }

@@ -5,10 +5,9 @@ import { convertedWords, lostWords } from '../phrases.ts';
 import { tone } from '../text-layout.ts';
 import {
   ARROW,
-  AT_TERMINAL,
+  AS_TEXT,
   type Cell,
   cellParts,
-  IN_FULL,
   type Item,
   named,
   ON_PAGES,
@@ -34,12 +33,10 @@ export function lossView({ data }: Report): Section[] {
       summary: items.length === 0 ? 'none' : plural(items.length, 'object'),
       folds: items.length === 0 ? 'in-comment' : 'never',
       importance: 9,
-      ...(items.length === 0 ? { shownIn: IN_FULL } : {}),
       blocks: [
         { kind: 'items', items },
         {
           kind: 'items',
-          shownIn: IN_FULL,
           items: copied.map((column) => ({
             text: ['dropped, but another column took the name and has the same values: ', named(column)],
           })),
@@ -65,7 +62,7 @@ function convertedItem(column: ConvertedColumn): Item {
 /** Rows, sizes and storage of the tables before and after. */
 export function dataView({ data, schema }: Report): Section[] {
   const section = { id: 'data', title: 'Data', folds: 'in-comment', importance: 5 } as const;
-  if (data === null) return [{ ...section, summary: 'not compared', shownIn: AT_TERMINAL, blocks: [] }];
+  if (data === null) return [{ ...section, summary: 'not compared', shownIn: AS_TEXT, blocks: [] }];
   const { tables, written } = data;
   const largest = Math.max(1, ...tables.map(largestSize));
   const changed = written
@@ -78,7 +75,7 @@ export function dataView({ data, schema }: Report): Section[] {
     {
       ...section,
       summary: summaryOf(data),
-      ...(tables.length + changed.length === 0 ? { shownIn: AT_TERMINAL } : {}),
+      ...(tables.length + changed.length === 0 ? { shownIn: AS_TEXT } : {}),
       blocks: [
         {
           kind: 'table',
@@ -101,7 +98,7 @@ export function dataView({ data, schema }: Report): Section[] {
             { title: '', align: 'right' },
             { title: '' },
           ],
-          shownIn: AT_TERMINAL,
+          shownIn: AS_TEXT,
           rows: rows.map(([table = '', count = '', ...others]) => [
             table,
             [...phraseParts(cellParts(count).text), ' rows'],
@@ -111,7 +108,6 @@ export function dataView({ data, schema }: Report): Section[] {
         // Inserted rows show in the row counts.
         {
           kind: 'items',
-          shownIn: IN_FULL,
           listed: LISTED_WRITTEN,
           items: changed.map((each) => ({
             text: ['rows of ', named(each.relation), `: ${writtenWords(each)}`],

@@ -4,6 +4,7 @@ import type { ForecastSection, Report } from '../../model/report.ts';
 import { basisWords, lockEffects, resourceWords, transactionWords } from '../phrases.ts';
 import { tone } from '../text-layout.ts';
 import {
+  AS_TEXT,
   type Block,
   type Cell,
   type Item,
@@ -55,19 +56,17 @@ function lockItems(forecast: ForecastSection): Block[] {
   const rest = locks.filter(({ queued }) => queued !== null).length - noticed.length;
   const others = `at this traffic no session would wait for ${noticed.length > 0 ? 'the other ' : ''}${plural(rest, 'lock')}`;
   return [
-    ...(['short', 'long'] as const).map(
-      (medium): Block => ({
-        kind: 'items',
-        shownIn: [medium],
-        listed: LISTED,
-        items: noticed.map((lock) => lockItem(lock, forecast, medium)),
-      }),
-    ),
-    { kind: 'items', shownIn: ['long'], items: rest > 0 ? [{ text: others }] : [] },
+    {
+      kind: 'items',
+      shownIn: AS_TEXT,
+      listed: LISTED,
+      items: noticed.map((lock) => lockItem(lock, forecast)),
+    },
+    { kind: 'items', shownIn: AS_TEXT, items: rest > 0 ? [{ text: others }] : [] },
   ];
 }
 
-function lockItem(lock: Lock, forecast: ForecastSection, medium: 'short' | 'long'): Item {
+function lockItem(lock: Lock, forecast: ForecastSection): Item {
   const { relation, mode, heldMs, statement, atProductionSize, blocks } = lock;
   const held = heldMs === null ? '' : ` for ${timeWords(heldMs, atProductionSize)}`;
   return {
@@ -77,7 +76,7 @@ function lockItem(lock: Lock, forecast: ForecastSection, medium: 'short' | 'long
       named(relation),
       `${held} (`,
       { statement },
-      medium === 'long' ? `), blocks ${blocks.join(', ')}` : ')',
+      `), blocks ${blocks.join(', ')}`,
     ],
     notes: effectPhrases(lock, forecast).map((text) => ({ text })),
   };

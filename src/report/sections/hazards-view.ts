@@ -6,15 +6,12 @@ import { isScripted } from '../../propose/scripted-hazards.ts';
 import { statementAt } from '../place.ts';
 import { tone } from '../text-layout.ts';
 import {
-  AT_TERMINAL,
+  AS_TEXT,
   findingNotes,
-  IN_FULL,
   type Item,
   type ItemMark,
-  type Note,
   named,
   ON_PAGES,
-  type Paragraph,
   type Section,
 } from '../view/section.ts';
 
@@ -22,35 +19,30 @@ const LISTED_PLACES = 6;
 /** Findings of one transaction that are worth a title. */
 const TOGETHER = 3;
 const SEVERITIES: readonly Hazard['severity'][] = ['error', 'warning', 'notice'];
-const MARKS: Readonly<Record<Hazard['severity'], ItemMark>> = {
+export const MARKS: Readonly<Record<Hazard['severity'], ItemMark>> = {
   error: 'bad',
   warning: 'warning',
   notice: 'notice',
 };
 
 /** A hazard, and the same one in other places. */
-type HazardGroup = [Hazard, ...Hazard[]];
+export type HazardGroup = [Hazard, ...Hazard[]];
 
 /** Hazards by severity. At a terminal, the same one in several places is shown once, with the names of the others. */
 export function hazardsView(report: Report): Section[] {
   const { hazards } = report;
   if (hazards.length === 0) return [];
   const hint = saferFormHint(report);
-  const explain = 'To explain a hazard: safemigrate explain CODE';
-  const paragraph = (text: string, ...shownIn: Paragraph['shownIn'] & object): Paragraph => ({
-    kind: 'paragraph',
-    text: [tone('dim', text)],
-    shownIn,
-  });
+  const explain = [tone('dim', 'To explain a hazard: safemigrate explain CODE')];
   return [
     {
       id: 'hazards',
       title: 'Hazards',
-      summary: summaryOf(hazards),
+      summary: hazardCounts(hazards),
       folds: 'never',
       importance: 10,
       blocks: [
-        { kind: 'items', items: itemsOf(alike(hazards), report), shownIn: AT_TERMINAL },
+        { kind: 'items', items: itemsOf(alike(hazards), report), shownIn: AS_TEXT },
         {
           kind: 'items',
           items: itemsOf(
@@ -60,14 +52,13 @@ export function hazardsView(report: Report): Section[] {
           shownIn: ON_PAGES,
         },
         ...(hint === null ? [] : [{ kind: 'paragraph', text: hint } as const]),
-        paragraph(`${explain}; all of the report: --verbose`, 'short'),
-        paragraph(explain, 'long'),
+        { kind: 'paragraph', text: explain, shownIn: AS_TEXT },
       ],
     },
   ];
 }
 
-function summaryOf(hazards: readonly Hazard[]): string {
+export function hazardCounts(hazards: readonly Hazard[]): string {
   const against = hazards.filter((hazard) => !hazard.allowed);
   const counts = SEVERITIES.map((severity) => ({
     severity,
@@ -79,7 +70,7 @@ function summaryOf(hazards: readonly Hazard[]): string {
 }
 
 /** Groups the same hazard on several tables. */
-function alike(hazards: readonly Hazard[]): HazardGroup[] {
+export function alike(hazards: readonly Hazard[]): HazardGroup[] {
   const groups = new Map<string, HazardGroup>();
   for (const hazard of hazards) {
     const { code, severity, allowed } = hazard;
@@ -147,16 +138,12 @@ function itemOf([hazard, ...others]: HazardGroup, said: Set<string>, report: Rep
       ...(statement === null ? [] : [', ', statementAt(report, statement)]),
       ...(allowed ? [' (allowed by the policy)'] : []),
     ],
-    notes: [
-      { text: message },
-      ...reasons.map((note): Note => (severity === 'notice' ? { ...note, shownIn: IN_FULL } : note)),
-      ...(also === '' ? [] : [{ label: 'Also', text: also }]),
-    ],
+    notes: [{ text: message }, ...reasons, ...(also === '' ? [] : [{ label: 'Also', text: also }])],
   };
 }
 
 /** The other places with the same hazard; of the same relation, what else is said of it. */
-function otherPlaces(first: Hazard, others: readonly Hazard[]): string {
+export function otherPlaces(first: Hazard, others: readonly Hazard[]): string {
   const [again, elsewhere] = [true, false].map((same) =>
     others.filter(({ relation }) => (relation !== null && relation === first.relation) === same),
   );

@@ -1,16 +1,7 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { LoadedRunSection, LoadSection, Report } from '../../model/report.ts';
 import { loadFigure } from '../html/timeline-html.ts';
-import {
-  type Block,
-  type Cell,
-  drawing,
-  IN_FULL,
-  type Item,
-  named,
-  type Section,
-  sql,
-} from '../view/section.ts';
+import { type Block, type Cell, drawing, type Item, named, type Section, sql } from '../view/section.ts';
 
 const LISTED = 5;
 /** Waits are looked at every 50 ms. */
@@ -31,8 +22,8 @@ export function loadView({ load }: Report): Section[] {
         { kind: 'paragraph', text: 'The marked time is that of the command.', shownIn: ['html'] },
         ...overTime(load),
         blockedTable(load),
-        { kind: 'items', items: load.failures.map(failureItem), listed: LISTED, shownIn: IN_FULL },
-        { kind: 'items', items: load.deadlocks.map(deadlockItem), listed: LISTED, shownIn: IN_FULL },
+        { kind: 'items', items: load.failures.map(failureItem), listed: LISTED },
+        { kind: 'items', items: load.deadlocks.map(deadlockItem), listed: LISTED },
       ],
       parts: load.guarded ? [guardedView(load, load.guarded)] : [],
     },

@@ -6,7 +6,6 @@ import { commandDid, unprovedWords } from '../phrases.ts';
 import { tone } from '../text-layout.ts';
 import {
   factList,
-  IN_FULL,
   type Item,
   named,
   type PerhapsFact,
@@ -16,9 +15,6 @@ import {
   sql,
 } from '../view/section.ts';
 
-/** Variables and arguments through which the command came to the clone. */
-const LISTED_WAYS = 2;
-
 /** The target, the clone, the command and the run. */
 export function runView(report: Report): Section {
   const { run, command, target } = report;
@@ -27,7 +23,7 @@ export function runView(report: Report): Section {
   return {
     id: 'run',
     title: 'Run',
-    summary: [sql(command.argv.map(shellWord).join(' ')), ' on a clone of ', named(target.database)],
+    summary: [sql(shellLine(command.argv)), ' on a clone of ', named(target.database)],
     folds: items.length > 0 ? 'never' : 'in-comment',
     importance: 6,
     blocks: [
@@ -39,11 +35,16 @@ export function runView(report: Report): Section {
           'Run',
           `${run.id}, ${run.mode}, ${formatDuration(tookMs)} in all, ${run.tool.name} ${run.tool.version}`,
         ],
-        ['Run', `started ${formatTime(run.startedAt)}`, IN_FULL],
+        ['Run', `started ${formatTime(run.startedAt)}`],
       ]),
       { kind: 'items', items },
     ],
   };
+}
+
+/** The command line as a shell would take it. */
+export function shellLine(argv: readonly string[]): string {
+  return argv.map(shellWord).join(' ');
 }
 
 /** Quotes a word only if a shell needs it, so that the line can be pasted. */
@@ -62,7 +63,7 @@ function targetFacts(report: Report): PerhapsFact[] {
       ],
     ],
     ['Target', targetState(report)],
-    ['Target', touched.length === 0 ? null : `safemigrate itself: ${touched.join('; ')}`, IN_FULL],
+    ['Target', touched.length === 0 ? null : `safemigrate itself: ${touched.join('; ')}`],
   ];
 }
 
@@ -94,7 +95,7 @@ function cloneFacts({ clone }: Report): PerhapsFact[] {
         ...(kept ? ['; kept as ', named(database)] : []),
       ],
     ],
-    ['Clone', `chosen: ${reason}`, IN_FULL],
+    ['Clone', `chosen: ${reason}`],
     ['Clone', containmentText(clone)],
   ];
 }
@@ -102,24 +103,18 @@ function cloneFacts({ clone }: Report): PerhapsFact[] {
 function commandFacts({ command, statements }: Report): PerhapsFact[] {
   const { isolation, reachedClone } = command;
   const succeeded = command.exitCode === 0 && command.signal === null && !command.timedOut;
-  // The usual case takes no line of its own at a terminal: nothing but the proxy was allowed.
-  const isPlain = reachedClone && isolation.kind === 'sandboxed' && isolation.allowed.length === 0;
-  const unlessShort = (isUsual: boolean) => (isUsual ? IN_FULL : undefined);
   const sessions = new Set(statements.map(({ session }) => session)).size;
-  const reached = (atMost: number) =>
-    `reached the clone${waysOf(command, atMost)}${sessions > 1 ? ` in ${sessions} sessions` : ''}`;
-  const sandboxed = isPlain ? `, sandboxed by ${isolation.by}` : '';
+  const reached = `reached the clone${waysOf(command)}${sessions > 1 ? ` in ${sessions} sessions` : ''}`;
   return [
-    ['Command', [tone(succeeded ? 'good' : 'bad', commandDid(command))], unlessShort(succeeded)],
-    ['Command', reachedClone ? `${reached(LISTED_WAYS)}${sandboxed}` : null, ['short']],
-    ['Command', reachedClone ? reached(command.rewritten.length) : null, IN_FULL],
-    ['Command', isolationText(isolation), unlessShort(isPlain || isolation.kind === 'watched')],
-    ['Command', isolatedFrom(isolation), unlessShort(succeeded)],
+    ['Command', [tone(succeeded ? 'good' : 'bad', commandDid(command))]],
+    ['Command', reachedClone ? reached : null],
+    ['Command', isolationText(isolation)],
+    ['Command', isolatedFrom(isolation)],
   ];
 }
 
-function waysOf({ rewritten, added }: Report['command'], atMost: number): string {
-  return rewritten.length === 0 ? offered(added) : ` through ${listed(rewritten, { atMost })}`;
+function waysOf({ rewritten, added }: Report['command']): string {
+  return rewritten.length === 0 ? offered(added) : ` through ${rewritten.join(', ')}`;
 }
 
 /** Names the variables by which safemigrate led a command that named nothing itself. */
@@ -128,7 +123,7 @@ function offered(added: readonly string[]): string {
 }
 
 /** Statements that were refused, allowed or redirected, and contradictions between the exit code and the server. */
-function noteItems({ command }: Report): Item[] {
+export function noteItems({ command }: Report): Item[] {
   const { refused, redirected, swallowedErrors, failedWithoutError, leftRunning, undecided } = command;
   const allowed = listed([...new Set(command.allowed)]);
   const warning = (...text: readonly PhrasePart[]): Item => ({ mark: 'warning', text });

@@ -5,13 +5,14 @@ import { losingChanges } from '../phrases.ts';
 import { tone } from '../text-layout.ts';
 import {
   ARROW,
-  AT_TERMINAL,
+  AS_TEXT,
   type Block,
   type Cell,
   drawing,
-  IN_FULL,
   named,
   ON_PAGES,
+  type Phrase,
+  type PhrasePart,
   type Section,
   type Table,
 } from '../view/section.ts';
@@ -34,12 +35,12 @@ type Losing = ReturnType<typeof losingChanges>;
 export function schemaView(report: Report): Section[] {
   const { schema } = report;
   const section = { id: 'schema', title: 'Schema', folds: 'in-comment', importance: 6 } as const;
-  if (schema === null) return [{ ...section, summary: 'not compared', shownIn: AT_TERMINAL, blocks: [] }];
+  if (schema === null) return [{ ...section, summary: 'not compared', shownIn: AS_TEXT, blocks: [] }];
   const losing = losingChanges(report);
   const { changes, renames, leftovers, unmodeled, before, after } = schema;
   const isSame = changes.length + renames.length === 0 && before === after;
   const blocks: Block[] = [
-    { ...changeTable(schema, losing), shownIn: AT_TERMINAL },
+    { ...changeTable(schema, losing), shownIn: AS_TEXT },
     { kind: 'diff', lines: changeLines(schema, losing), shownIn: ['markdown'] },
     {
       kind: 'items',
@@ -50,8 +51,6 @@ export function schemaView(report: Report): Section[] {
     },
     {
       kind: 'items',
-      // It is a hazard as well.
-      shownIn: IN_FULL,
       listed: LISTED_ASIDES,
       items: leftovers.map(({ kind, object, preexisting }) => ({
         mark: preexisting ? 'notice' : 'warning',
@@ -79,7 +78,7 @@ export function schemaView(report: Report): Section[] {
     {
       ...section,
       summary: summaryOf(schema, losing),
-      ...(isEmpty ? { shownIn: [...AT_TERMINAL, 'html'] } : {}),
+      ...(isEmpty ? { shownIn: [...AS_TEXT, 'html'] } : {}),
       blocks,
     },
   ];
@@ -104,7 +103,7 @@ function summaryOf(schema: SchemaSection, { certain, possible }: Losing): string
 
 /** A rename has one row, with both names. */
 function changeTable(schema: SchemaSection, losing: Losing): Table {
-  const others = otherChanges(schema);
+  const others = mostTelling(ownChanges(schema), LISTED);
   return {
     kind: 'table',
     listed: LISTED,
@@ -128,43 +127,108 @@ function changeRow(change: SchemaChange, losing: Losing): Cell[] {
     [tone(dataLoss || verb === 'drop' ? 'bad' : 'plain', `${SIGNS[verb]} ${verb}`)],
     kind,
     [named(object)],
-    dataLoss ? [tone('bad', lossOf(change, losing))] : '',
+    [alterationOf(change), ...(dataLoss ? [' ', tone('bad', lossOf(change, losing))] : [])],
   ];
 }
 
 /** The rows of the table in the colours of a diff, where `!` marks what changes and stays. */
 function changeLines(schema: SchemaSection, losing: Losing): string[] {
   return [
-    ...otherChanges(schema).map((change) => {
+    ...mostTelling(ownChanges(schema), LISTED).map((change) => {
       const { verb, kind, object, dataLoss } = change;
+      const what = alterationOf(change);
       const loss = dataLoss ? `   ${lossOf(change, losing)}` : '';
-      return `${SIGNS[verb].replace('~', '!')} ${verb} ${kind} ${object}${loss}`;
+      return `${SIGNS[verb].replace('~', '!')} ${verb} ${kind} ${object}${what === '' ? '' : `: ${what}`}${loss}`;
     }),
     ...schema.renames.map(({ kind, from, to }) => `! rename ${kind} ${from} -> ${to}`),
   ];
 }
 
 function lossOf(change: SchemaChange, { possible }: Losing): string {
-  return possible.includes(change) ? 'MAY LOSE DATA' : 'LOSES DATA';
+  return includes(possible, change) ? 'MAY LOSE DATA' : 'LOSES DATA';
 }
 
-function otherChanges({ changes, renames }: SchemaSection): SchemaChange[] {
-  return mostTelling(
-    changes.filter(({ verb, object }) => verb !== 'rename' || !renames.some(({ to }) => to === object)),
-  );
+/** Tells if a change is one of these; several changes of one object are shown as one. */
+function includes(changes: readonly SchemaChange[], { verb, object }: SchemaChange): boolean {
+  return changes.some((each) => each.verb === verb && each.object === object);
+}
+
+/** Changes without those that `renames` has; those of one column are one change. */
+function ownChanges({ changes, renames }: SchemaSection): SchemaChange[] {
+  const merged = new Map<string, SchemaChange>();
+  for (const change of changes) {
+    const { verb, kind, object, sql, dataLoss } = change;
+    if (verb === 'rename' && renames.some(({ to }) => to === object)) continue;
+    const key = JSON.stringify([verb, kind, object]);
+    const known = merged.get(key);
+    merged.set(
+      key,
+      known ? { ...known, sql: `${known.sql};\n${sql}`, dataLoss: known.dataLoss || dataLoss } : change,
+    );
+  }
+  return [...merged.values()];
+}
+
+const ALTERED = /^ALTER TABLE .+? ALTER COLUMN (?:"(?:[^"]|"")+"|[^\s"]+) (.+)$/s;
+
+/** `NOT NULL`, `TYPE bigint, DEFAULT 0`: the new properties of a column; empty for everything else. */
+function alterationOf({ verb, sql }: Pick<SchemaChange, 'verb' | 'sql'>): string {
+  if (verb !== 'alter') return '';
+  const actions = sql.split(';\n').flatMap((statement) => ALTERED.exec(statement)?.[1] ?? []);
+  const hasDefault = actions.some((action) => action.startsWith('SET DEFAULT'));
+  return actions
+    .filter((action) => action !== 'DROP DEFAULT' || !hasDefault)
+    .map((action) =>
+      action
+        .replace(/^SET (?=NOT NULL|DEFAULT)/, '')
+        .replace(/^DROP NOT NULL$/, 'NULL')
+        .replace(/^DROP /, 'no '),
+    )
+    .join(', ');
 }
 
 /** Puts destructive changes first if the list has to be cut. */
-function mostTelling(changes: SchemaChange[]): SchemaChange[] {
+function mostTelling(changes: SchemaChange[], most: number): SchemaChange[] {
   const weight = (change: SchemaChange) => (change.dataLoss ? 0 : change.verb === 'drop' ? 1 : 2);
-  return changes.length <= LISTED ? changes : changes.toSorted((one, other) => weight(one) - weight(other));
+  return changes.length <= most ? changes : changes.toSorted((one, other) => weight(one) - weight(other));
 }
 
 function hiddenLoss(hidden: readonly SchemaChange[], { certain, possible }: Losing): string {
-  const losing = hidden.filter((change) => certain.includes(change)).length;
-  const perhaps = hidden.filter((change) => possible.includes(change)).length;
+  const losing = hidden.filter((change) => includes(certain, change)).length;
+  const perhaps = hidden.filter((change) => includes(possible, change)).length;
   if (losing > 0) return `, ${formatCount(losing)} of which ${losing === 1 ? 'loses' : 'lose'} data`;
   return perhaps > 0 ? `, ${formatCount(perhaps)} of which may lose data` : '';
+}
+
+const LISTED_BRIEFLY = 4;
+
+/** The first changes in a sentence, those that lose data before others. @param briefly shortens the name of an object. */
+export function schemaPhrase(report: Report, briefly: (name: string) => string): Phrase {
+  const { schema } = report;
+  if (schema === null) return 'not compared';
+  const { renames } = schema;
+  const own = mostTelling(ownChanges(schema), LISTED_BRIEFLY);
+  if (own.length + renames.length === 0) return summaryOf(schema, losingChanges(report));
+  const all: PhrasePart[][] = [
+    ...own.map((change): PhrasePart[] => {
+      const what = alterationOf(change);
+      const name = named(briefly(change.object));
+      return what === ''
+        ? [`${SIGNS[change.verb]} ${change.kind === 'column' ? '' : `${change.kind} `}`, name]
+        : [`${SIGNS[change.verb]} `, name, `: ${what}`];
+    }),
+    ...renames.map(({ from, to }): PhrasePart[] => [
+      '~ ',
+      named(briefly(from)),
+      ' ',
+      ARROW,
+      ' ',
+      named(briefly(to)),
+    ]),
+  ];
+  const others = all.length - LISTED_BRIEFLY;
+  const shown = all.slice(0, LISTED_BRIEFLY).flatMap((parts, at) => [...(at === 0 ? [] : [', ']), ...parts]);
+  return [...shown, ...(others > 0 ? [`, and ${formatCount(others)} more`] : [])];
 }
 
 /** How to undo the migration later, as far as that is possible. */

@@ -9,6 +9,7 @@ import { repetitionWords } from '../phrases.ts';
 import { placeWords } from '../place.ts';
 import { tone } from '../text-layout.ts';
 import {
+  AS_TEXT,
   type Block,
   type Cell,
   drawing,
@@ -24,9 +25,9 @@ import {
 
 const LISTED_ERRORS = 3;
 const LISTED_LOCKS = 10;
-const SLOWEST = { long: 10, short: 3 };
+const SLOWEST = 10;
 /** Faster statements are not worth a line in a list of the slowest. */
-const NOTICEABLE_MS = { long: 1, short: 50 };
+const NOTICEABLE_MS = 1;
 
 /** Sessions, transactions, statements and locks on an axis of time. */
 export function timelineView(run: Pick<Report, 'statements' | 'transactions'>): Section[] {
@@ -50,8 +51,7 @@ export function statementsView({ statements, schema }: Pick<Report, 'statements'
       folds: 'in-comment',
       importance: 4,
       blocks: [
-        { ...slowestTable(slowest, 'short'), shownIn: ['short'] },
-        { ...slowestTable(slowest, 'long'), shownIn: ['long'] },
+        { ...slowestTable(slowest), shownIn: AS_TEXT },
         { ...wholeTable(slowest), shownIn: ['markdown'] },
         ...lockBlocks({ statements, schema }),
         drawing(() => sortableTable(statements)),
@@ -60,17 +60,17 @@ export function statementsView({ statements, schema }: Pick<Report, 'statements'
   ];
 }
 
-function slowestTable(slowest: readonly StatementSection[], medium: 'long' | 'short'): Table {
+function slowestTable(slowest: readonly StatementSection[]): Table {
   const noticed = slowest
-    .slice(0, SLOWEST[medium])
-    .filter(({ durationMs }, at) => at === 0 || durationMs >= NOTICEABLE_MS[medium]);
+    .slice(0, SLOWEST)
+    .filter(({ durationMs }, at) => at === 0 || durationMs >= NOTICEABLE_MS);
   return {
     kind: 'table',
     listed: noticed.length,
     columns: [{ title: '', align: 'right' }, { title: '' }],
     rows: noticed.map((statement) => [
       formatDuration(statement.durationMs),
-      [`${statement.index}. `, ...statementPhrase(statement, medium === 'long')],
+      [`${statement.index}. `, ...statementPhrase(statement)],
     ]),
   };
 }
@@ -88,13 +88,13 @@ function wholeTable(slowest: readonly StatementSection[]): Table {
       String(statement.index),
       formatDuration(statement.durationMs),
       lockPhrase(statement),
-      statementPhrase(statement, true),
+      statementPhrase(statement),
     ]),
   };
 }
 
-function statementPhrase(statement: StatementSection, inFull: boolean): PhrasePart[] {
-  const facts = factsOf(statement, inFull);
+function statementPhrase(statement: StatementSection): PhrasePart[] {
+  const facts = factsOf(statement);
   return [sql(statement.sql), tone('dim', facts.length === 0 ? '' : ` [${facts.join(', ')}]`)];
 }
 
@@ -109,10 +109,10 @@ function expectedMs({ durationMs, atProductionSize }: StatementSection): number 
   return atProductionSize?.ms ?? durationMs;
 }
 
-function factsOf(statement: StatementSection, inFull: boolean): string[] {
+function factsOf(statement: StatementSection): string[] {
   const { rows, walBytes, exactness } = statement;
   return [
-    ...furtherFacts(statement, inFull),
+    ...furtherFacts(statement),
     ...(rows === null ? [] : [plural(rows, 'row')]),
     ...(walBytes === null ? [] : [`${formatBytes(walBytes)} WAL`]),
     ...(exactness === 'exact' ? [] : [`locks ${EXACTNESS[exactness]}`]),
@@ -120,14 +120,14 @@ function factsOf(statement: StatementSection, inFull: boolean): string[] {
 }
 
 /** Facts that have no column of their own on a page. */
-function furtherFacts(statement: StatementSection, inFull: boolean): string[] {
+function furtherFacts(statement: StatementSection): string[] {
   const { atProductionSize, repeated, rewrote, explicit, transaction, file, line = null } = statement;
   return [
-    ...(inFull && file !== undefined ? [placeWords({ file, line })] : []),
+    ...(file !== undefined ? [placeWords({ file, line })] : []),
     ...(atProductionSize ? [statementTime(statement)] : []),
     ...(repeated ? [repetitionWords(repeated)] : []),
     ...(rewrote.length === 0 ? [] : [`rewrote ${rewrote.join(', ')}`]),
-    ...(inFull && explicit && !repeated ? [`transaction ${formatCount(transaction)}`] : []),
+    ...(explicit && !repeated ? [`transaction ${formatCount(transaction)}`] : []),
   ];
 }
 
@@ -138,10 +138,10 @@ function lockBlocks(sent: Pick<Report, 'statements' | 'schema'>): Block[] {
   const locks = longestLocks(sent.statements, sent.schema);
   if (locks.length === 0) return [];
   return [
-    { kind: 'paragraph', text: 'Strongest locks:', shownIn: ['long'] },
+    { kind: 'paragraph', text: 'Strongest locks:', shownIn: AS_TEXT },
     {
       kind: 'table',
-      shownIn: ['long'],
+      shownIn: AS_TEXT,
       listed: LISTED_LOCKS,
       columns: [{ title: '' }, { title: '' }, { title: '' }, { title: '' }],
       rows: locks.map(({ relation, mode, heldMs, atProductionSize, blocks }) => [
@@ -213,7 +213,7 @@ function rowHtml(statement: StatementSection): Html {
   const held = lock?.heldMs ?? null;
   const failure = error && html`<div><strong>${error.message}</strong> (SQLSTATE ${error.sqlstate})</div>`;
   const known = exactness === 'exact' || exactness === 'group' ? '' : ` (${exactness})`;
-  const facts = furtherFacts(statement, true);
+  const facts = furtherFacts(statement);
   const further = facts.length > 0 && html`<div class="dim">${facts.join(', ')}</div>`;
   const number = (value: number | null, shown: string | null) =>
     html`<td class="num" data-value="${value ?? -1}">${shown}</td>`;

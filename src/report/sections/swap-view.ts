@@ -1,7 +1,7 @@
 import { formatCount, formatDuration, formatTime } from '../../format.ts';
 import type { Report, SwapSection } from '../../model/report.ts';
 import {
-  AT_TERMINAL,
+  AS_TEXT,
   type FactList,
   factList,
   named,
@@ -46,7 +46,7 @@ function factsOf({ outcome, original, keepUntil, sessionsEnded, steps }: SwapSec
     ],
     ['Now', isSwapped ? STATISTICS : null],
     ['Sessions', outcome === 'refused' ? null : `${formatCount(sessionsEnded)} terminated`],
-    ['Steps', took === '' ? null : took, [...AT_TERMINAL, 'markdown']],
+    ['Steps', took === '' ? null : took, [...AS_TEXT, 'markdown']],
   ]);
 }
 

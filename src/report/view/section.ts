@@ -1,12 +1,10 @@
 import type { Html } from '../html/escape-html.ts';
 import type { Tone } from '../text-layout.ts';
 
-/** A place where a report is read. `short` and `long`: at a terminal, without and with `--verbose`. */
-export type Medium = 'short' | 'long' | 'html' | 'markdown';
+/** A form in which a report is read. */
+export type Medium = 'text' | 'html' | 'markdown';
 
-/** All but the short report at a terminal. */
-export const IN_FULL: readonly Medium[] = ['long', 'html', 'markdown'];
-export const AT_TERMINAL: readonly Medium[] = ['short', 'long'];
+export const AS_TEXT: readonly Medium[] = ['text'];
 export const ON_PAGES: readonly Medium[] = ['html', 'markdown'];
 
 /** Part of a sentence that a renderer writes in its own way; plain text is escaped by it as well. */
@@ -41,6 +39,8 @@ export interface Item {
   readonly text: Phrase;
   readonly notes?: readonly Note[];
   readonly items?: readonly Item[];
+  /** One line of text, which is cut if it is too wide. */
+  readonly cut?: true;
 }
 
 export type ItemMark = 'good' | 'warning' | 'bad' | 'notice';
@@ -50,6 +50,8 @@ export interface Note extends Placed {
   readonly label?: string;
   readonly text: Phrase;
   readonly sql?: readonly string[];
+  /** One line of text, which is cut if it is too wide. */
+  readonly cut?: true;
 }
 
 /** The labels of what a finding rests on, and of what to do about it, in every format. */
@@ -97,7 +99,7 @@ export type Block = Placed &
     | {
         readonly kind: 'items';
         readonly items: readonly Item[];
-        /** Number of items that are listed at a terminal. */
+        /** Number of items that are listed in text. */
         readonly listed?: number;
         /** The items, in "and 3 more broken". */
         readonly more?: string;
@@ -133,9 +135,12 @@ export function drawing(draw: () => Html): Block {
 export interface Section extends Placed {
   /** Unique in the report: the anchor of the section. */
   readonly id: string;
+  /** Empty: its blocks need none. */
   readonly title: string;
   /** Words beside the title. */
   readonly summary?: Phrase;
+  /** Words at the right end of the title, in text. */
+  readonly aside?: Phrase;
   /** Given for the outcome of the run, which stands at the top, and is neither folded nor left out. */
   readonly outcome?: Tone;
   /** Where the section is folded behind its title; text at a terminal never is. */

@@ -1,5 +1,14 @@
 import { formatCount } from '../../format.ts';
-import { flow, layoutTable, marks, plainTextOf, type Span, type TextStyle, tone } from '../text-layout.ts';
+import {
+  cutLine,
+  flow,
+  layoutTable,
+  marks,
+  plainTextOf,
+  type Span,
+  type TextStyle,
+  tone,
+} from '../text-layout.ts';
 import { oneLine, visible } from '../visible.ts';
 import { cutToWidth, displayWidth } from '../width.ts';
 import {
@@ -26,9 +35,7 @@ const MOST_BEFORE = 0.7;
 
 /** Sections as lines for a terminal, each section by itself. */
 export function viewText(sections: readonly Section[], style: TextStyle): string[][] {
-  return sectionsFor(style.verbose ? 'long' : 'short', sections).map((section) =>
-    sectionLines(section, style),
-  );
+  return sectionsFor('text', sections).map((section) => sectionLines(section, style));
 }
 
 function sectionLines(section: Section, style: TextStyle): string[] {
@@ -40,7 +47,8 @@ function sectionLines(section: Section, style: TextStyle): string[] {
 }
 
 /** Signs before an outcome; the others are clear from their words. */
-function titleLines({ title, summary, outcome }: Section, style: TextStyle): string[] {
+function titleLines({ title, summary, outcome, aside }: Section, style: TextStyle): string[] {
+  if (title === '') return [];
   const spans = summary === undefined ? [] : spansOf(summary, style);
   if (outcome === undefined) {
     const beside = spans.length === 0 ? [] : ['  ', ...spans];
@@ -51,7 +59,13 @@ function titleLines({ title, summary, outcome }: Section, style: TextStyle): str
   const sign = outcome === 'good' ? `${pass} ` : outcome === 'bad' ? `${fail} ` : '';
   const full = outcome === 'alarm' ? `!!! ${words} !!!` : `${sign}${words}`;
   const beside = spans.map((span) => (typeof span === 'string' ? tone('strong', span) : span));
-  return flow(style, [tone(outcome, full), ...(beside.length === 0 ? [] : [': ', ...beside])], 2, ['']);
+  const line = [tone(outcome, full), ...(beside.length === 0 ? [] : [': ', ...beside])];
+  if (aside === undefined) return flow(style, line, 2, ['']);
+  const end = spansOf(aside, style);
+  const gap = style.columns - widthOf(line) - widthOf(end);
+  return gap >= 2
+    ? flow(style, [...line, ' '.repeat(gap), ...end], 2, [''])
+    : [...flow(style, line, 2, ['']), cutLine(style, ['  ', ...end])];
 }
 
 function blockLines(block: Block, style: TextStyle): string[] {
@@ -85,17 +99,15 @@ function blockLines(block: Block, style: TextStyle): string[] {
 }
 
 function itemLines(item: Item, style: TextStyle, indent = 2): string[] {
-  const { mark, tag, text, notes = [], items = [] } = item;
+  const { mark, tag, text, notes = [], items = [], cut } = item;
   const blanks = ' '.repeat(indent);
   const sign = mark === undefined ? '-' : signOf(mark, style);
   const label = tag === undefined ? sign : `${sign} ${tag.toUpperCase()}`;
+  const line = [mark === undefined ? label : tone(TONES[mark], label), ' ', ...spansOf(text, style)];
   return [
-    ...flow(
-      style,
-      [mark === undefined ? label : tone(TONES[mark], label), ' ', ...spansOf(text, style)],
-      indent + (tag === undefined ? 2 : 4),
-      [blanks],
-    ),
+    ...(cut
+      ? [cutLine(style, [blanks, ...line])]
+      : flow(style, line, indent + (tag === undefined ? 2 : 4), [blanks])),
     ...items.slice(0, LISTED).flatMap((each) => itemLines(each, style, indent + 4)),
     ...andMore(style, items.length - LISTED),
     ...notes.flatMap((note) => noteLines(note, style, indent + 4)),
@@ -109,9 +121,10 @@ function signOf(mark: ItemMark, style: TextStyle): string {
   return { good: pass, bad: fail, warning, notice }[mark];
 }
 
-function noteLines({ label, text, sql = [] }: Note, style: TextStyle, indent: number): string[] {
+function noteLines({ label, text, sql = [], cut }: Note, style: TextStyle, indent: number): string[] {
   const blanks = ' '.repeat(indent);
   const lead = label === undefined ? [blanks] : [blanks, tone('dim', `${label}: `)];
+  if (cut) return [cutLine(style, [...lead, ...spansOf(text, style)])];
   return [
     ...flow(style, spansOf(text, style), indent + (label === undefined ? 0 : 2), lead),
     ...sql

@@ -124,7 +124,7 @@ describe('what to do next', () => {
       'unreached',
       'read what the command itself says; if it reads a file, name that as {safemigrate:config FILE}',
     ],
-    ['failed-command', 'mend what the reasons name, and rehearse again'],
+    ['failed-command', 'fix the error above and rehearse again'],
     ['swapped', undefined],
     ['half-applied', undefined],
   ])('of %s: %s', (name, words) => {

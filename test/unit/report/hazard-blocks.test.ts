@@ -4,7 +4,7 @@ import { renderMarkdown } from '../../../src/report/markdown.ts';
 import { renderText } from '../../../src/report/text.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
-const PLAIN = { columns: 100, colour: false, unicode: true };
+const PLAIN = { columns: 100, colour: false, unicode: true, verbose: true };
 const TITLE = /In one transaction, ACCESS EXCLUSIVE on t for 2\.0 s:/g;
 
 const [statement] = sampleReports['failed-command']?.statements ?? [];

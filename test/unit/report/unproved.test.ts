@@ -32,7 +32,7 @@ test('a report of an earlier version says it if it has a reason for it', async (
   const { unchanged: _, ...target } = sampleReport().target;
   const old = (caveats: typeof unproved.caveats) =>
     ({ ...sampleReport({ caveats }), target }) as typeof unproved;
-  expect(await render(old([]), 'text', style)).toContain('unchanged by the rehearsal');
+  expect(await render(old([]), 'text', style)).toContain('; unchanged\n');
   expect(
     await render(old([{ path: 'target.changes', kind: 'unmeasured', reason }]), 'text', style),
   ).toContain(WORDS);

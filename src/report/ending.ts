@@ -1,0 +1,95 @@
+import { formatDuration } from '../format.ts';
+import type { Report } from '../model/report.ts';
+import type { UpgradeReport } from '../model/upgrade-model.ts';
+import { alarmingChanges, unprovedWords } from './phrases.ts';
+import { cutLine, flow, marks, type Span, type TextStyle, type Tone, tone } from './text-layout.ts';
+import { visible } from './visible.ts';
+import { cutToWidth, displayWidth } from './width.ts';
+
+/** The last line of a run, whatever became of it: its verdict. */
+export interface Ending {
+  readonly outcome: Extract<Tone, 'good' | 'warning' | 'bad' | 'alarm'>;
+  readonly words: string;
+  /** Where to go on reading. */
+  readonly hint?: string;
+}
+
+const DETAILS = 'Details: safemigrate show';
+
+export function endingOf(report: Report): Ending {
+  const { verdict, target, apply, swap } = report;
+  const { host, port } = target;
+  const name = nameOf(target.database);
+  if (alarmingChanges(target).length > 0)
+    return { outcome: 'alarm', words: `${name} was changed: look at it on ${host}:${port} now.` };
+  if (apply !== null) return applyEnding(report, apply);
+  if (swap !== null) return swapEnding(name, swap);
+  const unchanged =
+    unprovedWords(report) === undefined ? ', nothing was changed.' : '; not proved that nothing was changed.';
+  return verdict.pass
+    ? { outcome: 'good', words: `Passed${unchanged}`, hint: DETAILS }
+    : { outcome: 'bad', words: `Did not pass${unchanged}`, hint: DETAILS };
+}
+
+function applyEnding({ target, hazards }: Report, apply: NonNullable<Report['apply']>): Ending {
+  const { outcome, command } = apply;
+  const name = nameOf(target.database);
+  const took = command === null ? '' : ` in ${formatDuration(command.durationMs)}`;
+  switch (outcome) {
+    case 'applied':
+      return hazards.some(({ code }) => code === 'ERRORS_SWALLOWED')
+        ? { outcome: 'warning', words: `Applied to ${name} in part${took}, as rehearsed.`, hint: DETAILS }
+        : { outcome: 'good', words: `Applied to ${name}${took}, as rehearsed.`, hint: DETAILS };
+    case 'refused':
+      return { outcome: 'bad', words: 'Not applied, nothing was changed.', hint: DETAILS };
+    case 'failed':
+      return { outcome: 'bad', words: `Apply failed, ${name} is as before.`, hint: DETAILS };
+    case 'partly':
+      return {
+        outcome: 'alarm',
+        words: `${name} is not as asked: look at it on ${target.host}:${target.port} now.`,
+      };
+  }
+}
+
+function swapEnding(name: string, { outcome, stallMs }: NonNullable<Report['swap']>): Ending {
+  const closed = stallMs === null ? '' : `, closed for ${formatDuration(stallMs)}`;
+  switch (outcome) {
+    case 'swapped':
+      return {
+        outcome: 'good',
+        words: `Swapped: ${name} is the migrated clone${closed}.`,
+        hint: 'Undo: safemigrate rollback',
+      };
+    case 'undone':
+      return { outcome: 'bad', words: `Swap undone: ${name} is as before${closed}.`, hint: DETAILS };
+    case 'refused':
+      return { outcome: 'bad', words: 'Not swapped, nothing was changed.', hint: DETAILS };
+  }
+}
+
+/** An upgrade is only rehearsed: the target is as it was. */
+export function upgradeEnding({ verdict, to }: UpgradeReport): Ending {
+  const what = `the upgrade to PostgreSQL ${to.major}`;
+  return verdict.pass
+    ? { outcome: 'good', words: `Passed: ${what}; nothing was changed.` }
+    : { outcome: 'bad', words: `Did not pass: ${what}; nothing was changed.` };
+}
+
+const NAME_COLUMNS = 30;
+
+/** A long name must leave room for the verdict. */
+function nameOf(database: string): string {
+  return cutToWidth(visible(database), NAME_COLUMNS, '...');
+}
+
+/** A line across, the hint if there is room for it, and the verdict in the last line. */
+export function endingLines({ outcome, words, hint = '' }: Ending, style: TextStyle): string[] {
+  const { pass, fail, warning, rule } = marks(style);
+  const sign = { good: pass, bad: fail, warning, alarm: '!!!' }[outcome];
+  const verdict: Span[] = [tone(outcome, `${sign} ${words}`)];
+  const gap = style.columns - displayWidth(`${sign} ${words}`) - displayWidth(hint);
+  const across = cutLine(style, [tone('dim', rule.repeat(style.columns))]);
+  if (hint === '' || gap < 2) return [across, ...flow(style, verdict, 2, [''])];
+  return [across, ...flow(style, [...verdict, ' '.repeat(gap), tone('dim', hint)], 2, [''])];
+}
