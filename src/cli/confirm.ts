@@ -2,7 +2,9 @@ import { createInterface } from 'node:readline/promises';
 import { SafemigrateError } from '../errors.ts';
 import { formatDuration } from '../format.ts';
 import type { Report } from '../model/report.ts';
+import { stakesOf } from '../report/stakes.ts';
 import { renderRehearsal } from '../report/text.ts';
+import { flow } from '../report/text-layout.ts';
 import { withoutCommands } from './ci/log-commands.ts';
 import type { RunValues } from './options/run-table.ts';
 import type { ProgressDisplay } from './progress.ts';
@@ -17,43 +19,56 @@ export function refuseUnasked(yes: boolean): void {
   });
 }
 
+/** A question before something is changed. */
+interface Question {
+  /** Sentences about the change to come; every line is wrapped. */
+  readonly lines: readonly string[];
+  /** Answers for scripts. */
+  readonly yes: boolean;
+  readonly signal: AbortSignal;
+  /** The answer that must be typed if a slip of the finger would be too dear; default: y. */
+  readonly name?: string;
+}
+
 /**
  * Asks a person on the terminal; `--yes` answers for scripts.
  * @throws SafemigrateError `REFUSED` if there is no terminal.
  */
-export async function confirm(question: string, yes: boolean, signal: AbortSignal): Promise<boolean> {
+export async function confirm({ lines, yes, signal, name }: Question): Promise<boolean> {
   if (yes) return true;
   refuseUnasked(yes);
-  const line = createInterface({ input: process.stdin, output: process.stderr });
+  const style = styleOf(process.stderr);
+  const shown = lines.flatMap((line) => flow(style, [line], /^\s*/.exec(line)?.[0].length, ['']));
+  const asked = name === undefined ? 'Go on? [y/N] ' : `To go on, type the database's name: `;
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  process.stderr.write(withoutCommands(`\n${shown.join('\n')}\n`));
   try {
-    const answer = await line.question(`\n${question} Go on? [y/N] `, { signal });
-    return /^\s*y(es)?\s*$/i.test(answer);
+    const answer = (await terminal.question(asked, { signal })).trim();
+    return name === undefined ? /^y(es)?$/i.test(answer) : answer === name;
   } finally {
-    line.close();
+    terminal.close();
   }
 }
 
 /** Shows what was rehearsed, and asks whether to run the command on the target; `--yes` is the answer. */
-export async function confirmApply(
+export function confirmApply(
   report: Report,
-  { yes = false, redact }: RunValues,
+  values: RunValues,
   display: ProgressDisplay,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (yes) return true;
-  display.finish();
-  const style = styleOf(process.stderr);
-  const text = renderRehearsal(await forReader(report, 'text', redact), style);
-  process.stderr.write(withoutCommands(`\n${text}`));
   const { database, host, port } = report.target;
   const took = `It took ${formatDuration(report.command.durationMs)} on the clone.`;
-  return confirm(`Now the command runs on ${database} on ${host}:${port} itself. ${took}`, yes, signal);
+  const what = `Now the command runs on ${database} on ${host}:${port} itself. ${took}`;
+  const { users } = stakesOf(report);
+  return confirmAfter(report, [what, `  Users: ${users}`], values, { display, signal });
 }
 
 /** Asks whether to close the target and swap it, with the time that the rehearsal needed; `--yes` is the answer. */
 export function confirmSwap(
   report: Report,
-  { yes = false }: RunValues,
+  values: RunValues,
+  display: ProgressDisplay,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { database } = report.target;
@@ -61,5 +76,22 @@ export function confirmSwap(
   const question =
     `The rehearsal passed. No session will be able to connect to ${database} for about ${formatDuration(aboutMs)}; ` +
     'then it is the migrated clone, and the original is kept beside it.';
-  return confirm(question, yes, signal);
+  return confirmAfter(report, [question], values, { display, signal });
+}
+
+/** Shows the rehearsal, and asks with what is lost for good, if anything is. */
+async function confirmAfter(
+  report: Report,
+  question: readonly string[],
+  { yes = false, redact }: RunValues,
+  { display, signal }: { display: ProgressDisplay; signal: AbortSignal },
+): Promise<boolean> {
+  if (yes) return true;
+  display.finish();
+  const text = renderRehearsal(await forReader(report, 'text', redact), styleOf(process.stderr));
+  process.stderr.write(withoutCommands(`\n${text}`));
+  const { lost } = stakesOf(report);
+  const losses = lost.map((each) => `  Lost for good: ${each}`);
+  const lines = [...question, ...losses];
+  return confirm({ lines, yes, signal, ...(lost.length > 0 && { name: report.target.database }) });
 }

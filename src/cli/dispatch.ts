@@ -41,7 +41,7 @@ function requireFolder(): void {
   }
 }
 
-/** What ends with a verdict. */
+/** Actions that end with a verdict. */
 const HAS_VERDICT: ReadonlySet<string> = new Set(['rehearse', 'apply', 'swap', 'upgrade']);
 
 type Run = (

@@ -1,7 +1,7 @@
 import { constants } from 'node:os';
 import type { ErrorCode } from '../errors.ts';
 import type { Report } from '../model/report.ts';
-import type { Ending } from '../report/ending.ts';
+import type { VerdictLine } from '../report/ending.ts';
 
 /** Exit codes for scripts; docs/exit-codes-and-errors.md documents them. */
 export const EXIT = {
@@ -37,7 +37,7 @@ export function exitCodeOfError(code: ErrorCode, signal: NodeJS.Signals | undefi
 }
 
 /** The verdict of a run that has no report. */
-export function endingOfError(exitCode: number): Ending {
+export function endingOfError(exitCode: number): VerdictLine {
   switch (exitCode) {
     case EXIT.usage:
       return { outcome: 'bad', words: 'Not started, nothing was changed.' };

@@ -1,6 +1,6 @@
 import { maskPasswords } from '../command/command-secrets.ts';
 import { codeOf, messageOf, type SafemigrateError } from '../errors.ts';
-import { type Ending, endingLines } from '../report/ending.ts';
+import { type VerdictLine, endingLines } from '../report/ending.ts';
 import { visible } from '../report/visible.ts';
 import { withoutCommands } from './ci/log-commands.ts';
 import { styleOf } from './style.ts';
@@ -21,7 +21,7 @@ const OF_THE_SYSTEM = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'ENOMEM', 'EMFILE', 
 const LEFT = '  Run `safemigrate list` to see whether a clone is left, and `safemigrate clean` to drop it.\n';
 
 /** Prints the verdict as the last line of a run. */
-export function printEnding(ending: Ending): void {
+export function printEnding(ending: VerdictLine): void {
   const lines = endingLines(ending, styleOf(process.stderr));
   process.stderr.write(withoutCommands(`${lines.join('\n')}\n`));
 }

@@ -6,8 +6,8 @@ import { cutLine, flow, marks, type Span, type TextStyle, type Tone, tone } from
 import { visible } from './visible.ts';
 import { cutToWidth, displayWidth } from './width.ts';
 
-/** The last line of a run, whatever became of it: its verdict. */
-export interface Ending {
+/** The last line of every run: its verdict. */
+export interface VerdictLine {
   readonly outcome: Extract<Tone, 'good' | 'warning' | 'bad' | 'alarm'>;
   readonly words: string;
   /** Where to go on reading. */
@@ -16,7 +16,7 @@ export interface Ending {
 
 const DETAILS = 'Details: safemigrate show';
 
-export function endingOf(report: Report): Ending {
+export function endingOf(report: Report): VerdictLine {
   const { verdict, target, apply, swap } = report;
   const { host, port } = target;
   const name = nameOf(target.database);
@@ -31,7 +31,7 @@ export function endingOf(report: Report): Ending {
     : { outcome: 'bad', words: `Did not pass${unchanged}`, hint: DETAILS };
 }
 
-function applyEnding({ target, hazards }: Report, apply: NonNullable<Report['apply']>): Ending {
+function applyEnding({ target, hazards }: Report, apply: NonNullable<Report['apply']>): VerdictLine {
   const { outcome, command } = apply;
   const name = nameOf(target.database);
   const took = command === null ? '' : ` in ${formatDuration(command.durationMs)}`;
@@ -52,7 +52,7 @@ function applyEnding({ target, hazards }: Report, apply: NonNullable<Report['app
   }
 }
 
-function swapEnding(name: string, { outcome, stallMs }: NonNullable<Report['swap']>): Ending {
+function swapEnding(name: string, { outcome, stallMs }: NonNullable<Report['swap']>): VerdictLine {
   const closed = stallMs === null ? '' : `, closed for ${formatDuration(stallMs)}`;
   switch (outcome) {
     case 'swapped':
@@ -69,7 +69,7 @@ function swapEnding(name: string, { outcome, stallMs }: NonNullable<Report['swap
 }
 
 /** An upgrade is only rehearsed: the target is as it was. */
-export function upgradeEnding({ verdict, to }: UpgradeReport): Ending {
+export function upgradeEnding({ verdict, to }: UpgradeReport): VerdictLine {
   const what = `the upgrade to PostgreSQL ${to.major}`;
   return verdict.pass
     ? { outcome: 'good', words: `Passed: ${what}; nothing was changed.` }
@@ -84,7 +84,7 @@ function nameOf(database: string): string {
 }
 
 /** A line across, the hint if there is room for it, and the verdict in the last line. */
-export function endingLines({ outcome, words, hint = '' }: Ending, style: TextStyle): string[] {
+export function endingLines({ outcome, words, hint = '' }: VerdictLine, style: TextStyle): string[] {
   const { pass, fail, warning, rule } = marks(style);
   const sign = { good: pass, bad: fail, warning, alarm: '!!!' }[outcome];
   const verdict: Span[] = [tone(outcome, `${sign} ${words}`)];

@@ -1,6 +1,6 @@
 import type { Report } from '../model/report.ts';
 import type { UpgradeReport } from '../model/upgrade-model.ts';
-import { type Ending, endingLines, endingOf, upgradeEnding } from './ending.ts';
+import { endingLines, endingOf, upgradeEnding, type VerdictLine } from './ending.ts';
 import { reportSections } from './sections/report-sections.ts';
 import { rehearsalScreen, screenView } from './sections/screen-view.ts';
 import { upgradeView } from './sections/upgrade-view.ts';
@@ -25,7 +25,7 @@ export function renderUpgradeText(report: UpgradeReport, style: TextStyle): stri
 }
 
 /** Ends in a newline. No line is wider than the terminal, and text from outside is escaped. */
-function textPage(sections: readonly Section[], style: TextStyle, ending?: Ending): string {
+function textPage(sections: readonly Section[], style: TextStyle, ending?: VerdictLine): string {
   const shown = viewText(sections, style).map((lines) => lines.join('\n'));
   const last = ending === undefined ? [] : endingLines(ending, style);
   return `${[shown.join('\n\n'), ...last].join('\n')}\n`;

@@ -26,7 +26,11 @@ export async function rollbackCommand(
         emit: display.emit,
         signal,
         confirm: (name, kept) =>
-          confirm(`${kept} becomes ${name} again; the newer database is kept beside it.`, yes, signal),
+          confirm({
+            lines: [`${kept} becomes ${name} again; the newer database is kept beside it.`],
+            yes,
+            signal,
+          }),
       }),
     );
     display.finish();

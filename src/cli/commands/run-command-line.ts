@@ -76,7 +76,7 @@ async function runInMode(
       return performSwap(
         makeSwapPlan({
           ...options,
-          confirm: (report) => confirmSwap(report, values, signal),
+          confirm: (report) => confirmSwap(report, values, display, signal),
         }),
       );
     }

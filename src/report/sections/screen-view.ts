@@ -58,7 +58,7 @@ function outcomeOfRehearsal({ verdict, hazards }: Report): Section {
   return { id: 'verdict', title: 'Rehearsal', summary, folds: 'never', importance: 5, blocks: [] };
 }
 
-/** What was rehearsed, without the outcome of an apply or a swap. */
+/** Shows the rehearsal alone, without the outcome of an apply or a swap. */
 export function rehearsalScreen(report: Report): Section[] {
   const part = (id: string, blocks: readonly Block[]): Section => ({
     id,
@@ -104,7 +104,7 @@ function headline(report: Report): Section {
   };
 }
 
-/** The statement whose error is the headline. */
+/** The failed statement behind the headline. */
 function failureItem(report: Report, { index, sql: text, error }: StatementSection): Item {
   const { detail = null, hint = null } = error ?? {};
   return {

@@ -33,7 +33,7 @@ export function verdictView(report: Report): Section {
   };
 }
 
-/** What may be wrong although nothing failed. */
+/** Doubts about a run in which nothing failed. */
 export function doubtItems(report: Report): Item[] {
   const unproved = unprovedWords(report);
   const watched = watchedWords(report);
