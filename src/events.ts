@@ -4,8 +4,11 @@ export type RunEvent =
   | { type: 'phase-end'; phase: Phase; durationMs: number; detail?: string; failed?: true }
   /** Progress of the current phase; `of` is absent if the end is not known. */
   | { type: 'progress'; phase: Phase; done: number; of?: number; unit: 'bytes' | 'files' | 'relations' }
-  /** A fact the user should know although nothing failed. */
-  | { type: 'notice'; message: string };
+  /** A fact the user should know although nothing failed. `passing`: it holds for a moment, and takes no line of its own on a terminal. */
+  | { type: 'notice'; message: string; passing?: true }
+  /** The command waits for the lock of a session until `unblocked`; `since`: the start of its transaction, `ways`: how to end the wait. */
+  | { type: 'blocked'; who: string; since: string | null; ways: string }
+  | { type: 'unblocked' };
 
 /** The parts of a run that can take long enough to be shown, in the order in which they come. */
 export type Phase =

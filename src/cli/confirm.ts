@@ -39,7 +39,7 @@ export async function confirm({ lines, yes, signal, name }: Question): Promise<b
   refuseUnasked(yes);
   const style = styleOf(process.stderr);
   const shown = lines.flatMap((line) => flow(style, [line], /^\s*/.exec(line)?.[0].length, ['']));
-  const asked = name === undefined ? 'Go on? [y/N] ' : `To go on, type the database's name: `;
+  const asked = name === undefined ? 'Go on? [y/N] ' : "Type the database's name to continue: ";
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   process.stderr.write(withoutCommands(`\n${shown.join('\n')}\n`));
   try {

@@ -1,6 +1,6 @@
 import { maskPasswords } from '../command/command-secrets.ts';
 import { codeOf, messageOf, type SafemigrateError } from '../errors.ts';
-import { type VerdictLine, endingLines } from '../report/ending.ts';
+import { endingLines, type VerdictLine } from '../report/ending.ts';
 import { visible } from '../report/visible.ts';
 import { withoutCommands } from './ci/log-commands.ts';
 import { styleOf } from './style.ts';

@@ -17,6 +17,8 @@ export type ProgressDisplay = ReturnType<typeof progress>;
 const NOTICEABLE_MS = 500;
 const REDRAW_MS = 100;
 const BAR_CELLS = 20;
+/** Columns that a name has at the least. */
+const LEAST_NAME = 8;
 const ERASE_LINE = '\r\x1b[2K';
 
 const WORDS: Record<Phase, { doing: string; done: string }> = {
@@ -59,6 +61,8 @@ export function progress(
   const running: Running[] = [];
   let timer: NodeJS.Timeout | undefined;
   let drawn = false;
+  /** Words about a moment in which the command is silent. */
+  let moment: ((style: TerminalStyle) => string) | undefined;
 
   function erase(): void {
     if (drawn) stream.write(ERASE_LINE);
@@ -67,9 +71,8 @@ export function progress(
 
   function draw(): void {
     const current = running.at(-1);
-    const text =
-      current &&
-      liveLine(current, { ...style, columns: Math.min(style.columns, stream.columns || style.columns) });
+    const narrow = { ...style, columns: Math.min(style.columns, stream.columns || style.columns) };
+    const text = moment?.(narrow) ?? (current && liveLine(current, narrow));
     stream.write(`${drawn ? ERASE_LINE : ''}${text ?? ''}`);
     drawn = text !== undefined;
   }
@@ -79,7 +82,9 @@ export function progress(
     clearInterval(timer);
     timer = undefined;
     const live =
-      style.interactive && running.length > 0 && !running.some(({ phase }) => OF_COMMANDS.has(phase));
+      style.interactive &&
+      running.length > 0 &&
+      (moment !== undefined || !running.some(({ phase }) => OF_COMMANDS.has(phase)));
     if (live) {
       draw();
       timer = setInterval(draw, REDRAW_MS).unref();
@@ -100,17 +105,22 @@ export function progress(
       // The timer shows it: a copy of many files reports more often than anybody can read.
       return;
     } else if (event.type === 'phase-end') {
+      moment = undefined;
       const index = running.findLastIndex(({ phase }) => phase === event.phase);
       if (index >= 0) running.splice(index, 1);
       // Its error reports a failure.
       if (event.durationMs > NOTICEABLE_MS && !event.failed) print(doneLine(event, style));
-    } else if (event.type === 'notice') print(`${style.unicode ? '•' : '*'} ${event.message}`);
+    } else if (event.type === 'blocked') moment = (narrow) => blockedLine(event, narrow);
+    else if (event.type === 'unblocked') moment = undefined;
+    else if (event.passing && style.interactive) moment = (narrow) => cutLive(event.message, narrow);
+    else print(`${style.unicode ? '•' : '*'} ${event.message}`);
     watch();
   }
 
   /** Erases the live line; call it before anything else writes to the terminal, and at the end of the run. */
   function finish(): void {
     running.length = 0;
+    moment = undefined;
     watch();
   }
 
@@ -131,8 +141,26 @@ function liveLine({ phase, detail, since, progress }: Running, style: TerminalSt
     elapsed,
     detail ?? '',
   ].filter((part) => part !== '');
-  // The last column stays free: a full line makes some terminals wrap, and then it cannot be erased.
-  return cutToWidth(visible(parts.join('  ')), style.columns - 1, style.unicode ? '…' : '...');
+  return cutLive(parts.join('  '), style);
+}
+
+/** Cuts a live line. The last column stays free: a full line makes some terminals wrap, and then it cannot be erased. */
+function cutLive(text: string, { columns, unicode }: TerminalStyle): string {
+  return cutToWidth(visible(text), columns - 1, unicode ? '…' : '...');
+}
+
+/** `Blocked by app/psql for 13 s: pg_terminate_backend(4711) or --unblock`; of a long line the names are cut. */
+function blockedLine(
+  { who, since, ways }: Extract<RunEvent, { type: 'blocked' }>,
+  style: TerminalStyle,
+): string {
+  const ageMs = since === null ? 0 : Date.now() - Date.parse(since);
+  const age =
+    ageMs < 1000 ? '' : ` for ${formatDuration(Math.floor(ageMs / 1000) * 1000).replace('.0 s', ' s')}`;
+  const end = `${age}: ${ways}`;
+  const room = Math.max(LEAST_NAME, style.columns - 1 - 'Blocked by '.length - end.length);
+  const name = cutToWidth(visible(who), room, style.unicode ? '…' : '...');
+  return cutLive(`Blocked by ${name}${end}`, style);
 }
 
 function measure({ done, of, unit }: Extract<RunEvent, { type: 'progress' }>, style: TerminalStyle): string {

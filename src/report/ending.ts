@@ -10,7 +10,7 @@ import { cutToWidth, displayWidth } from './width.ts';
 export interface VerdictLine {
   readonly outcome: Extract<Tone, 'good' | 'warning' | 'bad' | 'alarm'>;
   readonly words: string;
-  /** Where to go on reading. */
+  /** Where to read more. */
   readonly hint?: string;
 }
 

@@ -35,7 +35,8 @@ async function lastScreen(args: readonly string[], options: CliOptions = {}) {
   const env = { DATABASE_URL: target.url, ...options.env };
   const { output, exitCode } = await inTerminal(args, { ...options, env });
   const lines = output.replaceAll(UNSEEN, '').trimEnd().split(/\r?\n/).slice(-LINES);
-  expect(lines.filter((line) => line.length > COLUMNS)).toEqual([]);
+  // A notice has SQL to be pasted.
+  expect(lines.filter((line) => line.length > COLUMNS && !line.startsWith('•'))).toEqual([]);
   return { lines, verdict: lines.at(-1), exitCode, output };
 }
 
@@ -96,7 +97,7 @@ describe.skipIf(skipReason(noTerminal))('the last line on a terminal is the verd
 
   test('of an apply that loses values only if the name of the database is typed', async () => {
     const args = ['apply', '--accept', 'COLUMN_DROPPED="moved"', '--', ...DROPPING];
-    const question = /To go on, type the database's name:/;
+    const question = /Type the database's name to continue:/;
     const careless = await lastScreen(args, { typed: [[question, 'y\n']] });
     expect(careless.output).toContain(
       'Lost for good: drops column public.users.code: 2,000 of 2,000 rows had a',
@@ -107,17 +108,26 @@ describe.skipIf(skipReason(noTerminal))('the last line on a terminal is the verd
   });
 
   test('of an apply that waited for somebody in vain', async () => {
-    const blocker = new Client(target.url);
+    const blocker = new Client({ connectionString: target.url, application_name: 'nightly' });
     await blocker.connect();
     await blocker.query('BEGIN; SELECT * FROM users LIMIT 1');
-    const args = ['apply', '--yes', '--lock-timeout', '200ms', '--retry-count', '1', '--clone', 'cluster'];
-    const { verdict, output } = await lastScreen([
-      ...args,
-      '--',
-      ...sqlCommand('ALTER TABLE users ADD a int'),
-    ]);
+    const { verdict, output } = await lastScreen(
+      [
+        'apply',
+        '--yes',
+        '--lock-timeout',
+        '500ms',
+        '--clone',
+        'cluster',
+        '--',
+        ...sqlCommand('ALTER TABLE users ADD a int'),
+      ],
+      { env: { SAFEMIGRATE_RETRY_COUNT: '1' } },
+    );
     await blocker.end();
     expect(verdict, output).toMatch(/^✗ Apply failed, shop\S* is as before\./);
+    expect(output).toMatch(/to end that: SELECT pg_terminate_backend\(\d+\) or --unblock/);
+    expect(output).toMatch(/Blocked by postgres\/nightly[^\n]*: pg_terminate_backend\(\d+\) or --unblock/);
   });
 
   test('of a swap', async () => {

@@ -1,4 +1,5 @@
 import { formatDuration } from '../../format.ts';
+import type { DuringSection } from '../../model/report.ts';
 import type { ActivityReader } from '../../observe/activity-reader.ts';
 import type { Statement } from '../../proxy/observed.ts';
 import type { Unblock } from '../apply-settings.ts';
@@ -21,6 +22,8 @@ SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity
  WHERE pid = $1 AND backend_start = $2::timestamptz AND coalesce(xact_start, query_start) = $3::timestamptz
    AND (state = 'idle in transaction' OR $4)`;
 
+type Entry = DuringSection['blockers'][number];
+
 interface Blocker {
   pid: number;
   user: string | null;
@@ -42,7 +45,7 @@ export class Blockers {
   readonly #activity: ActivityReader;
   readonly #events: GuardrailEvents;
   readonly #unblock: Unblock;
-  readonly #seen = new Map<string, { ended: boolean }>();
+  readonly #seen = new Map<string, Entry>();
   /** When each transaction was first seen to block the command, whichever statement, by performance.now(). */
   readonly #blockingSince = new Map<string, number>();
   /** Transactions that could not be terminated, which is not tried again. */
@@ -64,7 +67,7 @@ export class Blockers {
       const entry = this.#seen.get(keyOf(statement, pid));
       return !entry || !(entry.ended || this.#unblock === 'never');
     });
-    if (asked.length === 0) return;
+    if (asked.length === 0) return this.#show(statement, pids);
     const found = (await this.#activity.ask<Blocker>(BLOCKER, [asked])) ?? [];
     const unseen = asked.filter((pid) => !this.#seen.has(keyOf(statement, pid)));
     for (const [index, pid] of unseen.entries()) {
@@ -76,10 +79,26 @@ export class Blockers {
       this.#events.say(
         `${this.#events.named(statement.sql)} waits for ${unseen.length - NAMED} more sessions`,
       );
+    this.#show(statement, pids);
     const blockers = found.filter(({ pid }) => !own.has(pid));
     const overdue = blockers.filter((blocker) => this.#mayTerminate(blocker));
     const [longest] = overdue.sort((a, b) => Date.parse(a.since ?? '') - Date.parse(b.since ?? ''));
     if (longest) await this.#terminate(statement, longest);
+  }
+
+  /** Shows the blocker whose transaction is the oldest. */
+  #show(statement: Statement, pids: readonly number[]): void {
+    const entries = pids.flatMap((pid) => this.#seen.get(keyOf(statement, pid)) ?? []);
+    const [oldest] = entries
+      .filter(({ ended }) => !ended)
+      .sort((a, b) => Date.parse(a.since ?? '') - Date.parse(b.since ?? ''));
+    if (oldest) this.#events.waitsFor(oldest, this.#ways(oldest.pid));
+  }
+
+  /** Names the ways to end a wait: by hand, and by a flag. */
+  #ways(pid: number): string {
+    if (pid === 0) return 'COMMIT PREPARED or ROLLBACK PREPARED';
+    return `pg_terminate_backend(${pid})${this.#unblock === 'never' ? ' or --unblock' : ''}`;
   }
 
   #mayTerminate(blocker: Blocker): boolean {
@@ -93,7 +112,7 @@ export class Blockers {
     return nowMs - since >= this.#unblock.activeAfterMs;
   }
 
-  #record(statement: Statement, pid: number, blocker: Blocker | undefined): { ended: boolean } {
+  #record(statement: Statement, pid: number, blocker: Blocker | undefined): Entry {
     const { user = null, application = null, state = null, query = null, since = null } = blocker ?? {};
     const prepared = pid === 0 ? { state: 'prepared' } : {};
     const blocked = statement.sql;
@@ -112,7 +131,8 @@ export class Blockers {
 
   #name(statement: Statement, pid: number, blocker: Blocker | undefined): void {
     const since = blocker?.since ? ` since ${blocker.since}` : '';
-    this.#events.say(`${this.#events.named(statement.sql)} waits for ${this.#named(pid, blocker)}${since}`);
+    const waits = `${this.#events.named(statement.sql)} waits for ${this.#named(pid, blocker)}${since}`;
+    this.#events.say(`${waits}; to end that: ${pid === 0 ? '' : 'SELECT '}${this.#ways(pid)}`);
   }
 
   #named(pid: number, blocker: Blocker | undefined): string {

@@ -82,6 +82,7 @@ export class BlockingMonitor {
       case 'end': {
         const backend = this.#backends.get(event.statement.session);
         if (backend?.statement === event.statement) backend.statement = null;
+        this.#events.unblocked();
         break;
       }
       case 'undone':

@@ -35,6 +35,22 @@ export class GuardrailEvents {
     this.#emit({ type: 'notice', message });
   }
 
+  /** Says what holds for a moment only. */
+  mention(message: string): void {
+    this.#emit({ type: 'notice', message, passing: true });
+  }
+
+  /** Shows for whom the command waits, and for how long, until `unblocked()`. */
+  waitsFor(blocker: Pick<Entry<'blockers'>, 'pid' | 'user' | 'application' | 'since'>, ways: string): void {
+    const { pid, user, application, since } = blocker;
+    const names = [user, application].filter((name) => name !== null && name !== '');
+    this.#emit({ type: 'blocked', who: names.length === 0 ? `pid ${pid}` : names.join('/'), since, ways });
+  }
+
+  unblocked(): void {
+    this.#emit({ type: 'unblocked' });
+  }
+
   /** Formats a statement for the report. */
   shown(sql: string): string {
     return this.#redact ? normalizeSql(sql) : statementWithoutSecrets(sql);

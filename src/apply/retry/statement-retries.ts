@@ -56,7 +56,7 @@ export class Retries {
     if (number > retryCount || sinceMs + pauseMs > retryTimeMs) return giveUp();
     if (!(await this.#indexes.clear(intent))) return giveUp();
     const words = `${this.#events.named(sql)} ${FAILED_OF[cause]}; retry in ${formatDuration(pauseMs)}`;
-    this.#events.say(`${words} (${number} of ${retryCount})`);
+    this.#events.mention(`${words} (${number} of ${retryCount})`);
     const begun = performance.now();
     await pause(pauseMs, signal);
     known.pausedMs += performance.now() - begun;

@@ -65,6 +65,34 @@ test('a notice erases the live line, stays, and the live line comes back below i
   finish();
 });
 
+test('a command that waits for a lock has one line, rewritten with the age of the blocker and the ways out', () => {
+  const stream = fakeStream();
+  const { emit, finish } = progress(stream, live);
+  emit({ type: 'phase', phase: 'command' });
+  const since = new Date(Date.now() - 13_000).toISOString();
+  const ways = 'pg_terminate_backend(4711) or --unblock';
+  emit({ type: 'blocked', who: 'reports/metabase', since, ways });
+  expect(stream.screen()).toBe(`Blocked by reports/metabase for 13 s: ${ways}`);
+  vi.advanceTimersByTime(3000);
+  expect(stream.screen()).toBe(`Blocked by reports/metabase for 16 s: ${ways}`);
+  emit({ type: 'notice', message: 'ALTER did not get its lock; retry in 2.0 s (1 of 10)', passing: true });
+  expect(stream.screen()).toBe('ALTER did not get its lock; retry in 2.0 s (1 of 10)');
+  emit({ type: 'unblocked' });
+  expect(stream.screen()).toBe('');
+  expect(stream.text()).not.toContain('\n');
+  finish();
+});
+
+test('elsewhere than on a terminal it has no line of its own, and attempts have one each', () => {
+  const stream = fakeStream();
+  const { emit, finish } = progress(stream, plain);
+  emit({ type: 'blocked', who: 'app', since: null, ways: 'SELECT 1' });
+  emit({ type: 'notice', message: 'retry in 2.0 s', passing: true });
+  emit({ type: 'unblocked' });
+  expect(stream.text()).toBe('• retry in 2.0 s\n');
+  finish();
+});
+
 test('nothing is drawn in place while the command runs, whatever comes', () => {
   const stream = fakeStream();
   const { emit, finish } = progress(stream, live);
