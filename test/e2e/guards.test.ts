@@ -173,7 +173,7 @@ describe('what would take effect beyond the clone', () => {
         '42501 SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE',
       ]
         .flatMap((each) => [each, each])
-        .concat(['25006 RESET ALL; TABLE noting', '42601 RESET ALL; TABLE noting'])
+        .concat(['25006 RESET ALL; TABLE noting', '42501 RESET ALL; TABLE noting'])
         .sort(),
     );
     await onServer('DROP VIEW noting; DROP OPERATOR @@@@ (int, int); DROP FUNCTION note; DROP TABLE notes');
