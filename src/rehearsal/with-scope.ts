@@ -14,8 +14,9 @@ export interface Lifetime {
   readonly stop: Stop;
 }
 
-/** Tells a loss from other errors: a failure in consequence of a loss says less than the loss itself. */
-const isLoss = (error: unknown) => error instanceof SafemigrateError && error.code === 'LOST';
+/** Tells errors that outweigh the loss that ended the run: others are consequences of it, and say less. */
+const outweighsLoss = (error: unknown) =>
+  error instanceof SafemigrateError && (error.code === 'LOST' || error.code === 'TARGET_CHANGED');
 
 /**
  * Does the work with a scope that is released however the work ends. What could not be released is reported, also if the work
@@ -42,7 +43,7 @@ export async function withScope<T>(
   try {
     result = await work(scope, stop);
   } catch (error) {
-    const cause = isLoss(error) ? error : (stop.lost ?? error);
+    const cause = outweighsLoss(error) ? error : (stop.lost ?? error);
     await release();
     throw cause;
   }

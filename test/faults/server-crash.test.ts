@@ -1,6 +1,8 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
-import { type CliResult, safemigrate, sqlCommand } from '../helpers/cli.ts';
+import { type CliResult, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
 import { databases, until } from '../helpers/cutting.ts';
@@ -136,5 +138,30 @@ describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))(
         expect(await databases(server)).toEqual(before);
       },
     );
+
+    test('a crash does not hide that the command had changed the target', async () => {
+      // Out of a file, which nobody rewrites.
+      const file = path.join(temporaryFolder(), 'url');
+      writeFileSync(file, url);
+      const past = scriptCommand(
+        `
+      const client = await connect('shop', process.getBuiltinModule('fs').readFileSync(args[0], 'utf8'));
+      client.on('error', () => {});
+      await client.query('CREATE TABLE past (id int)');
+      console.error('it waits');
+      await new Promise((resolve) => process.stdin.once('data', resolve));
+      process.stdin.unref();`,
+        file,
+      );
+      const { exitCode, stderr } = await safemigrate(
+        ['--clone', 'cluster', '--sandbox', 'off', '--', ...past],
+        {
+          env: { DATABASE_URL: url },
+          typed: [[/it waits/, () => killBackend().then(() => '\n')]],
+        },
+      );
+      expect(exitCode, stderr).toBe(5);
+      expect(stderr).not.toContain('as it was before');
+    });
   },
 );
