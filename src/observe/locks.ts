@@ -1,38 +1,30 @@
-import type { Connection } from 'pg';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { CLIENT, encodeMessage, SYNC } from '../postgres/protocol/messages.ts';
 import type { ReadLocks, RelationLock, StatementReading } from '../proxy/observed.ts';
 
 /**
  * One row, and no join, because a join would wait for whoever holds pg_class. A backend holds the id of its transaction
  * exclusively; in share mode it waits for somebody else's. Its first line is about the whole server.
  */
-const looking = (nextXid: string, position: string) => `SELECT pg_catalog.concat_ws(E'\\n',
+const looking = (name: string, nextXid: string, position: string) => ({
+  name,
+  text: `SELECT pg_catalog.concat_ws(E'\\n',
          pg_catalog.concat_ws(' ', ${nextXid}, ${position}),
          pg_catalog.string_agg(pg_catalog.concat_ws(' ', database::pg_catalog.text, relation::pg_catalog.text,
                                transactionid::pg_catalog.text, mode), E'\\n')) AS seen
   FROM pg_catalog.pg_lock_status()
- WHERE pid = $1 AND granted AND (locktype = 'relation' OR (locktype = 'transactionid' AND mode = 'ExclusiveLock'))`;
+ WHERE pid = $1 AND granted AND (locktype = 'relation' OR (locktype = 'transactionid' AND mode = 'ExclusiveLock'))`,
+});
 const LOOK = looking(
+  'locks',
   'pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::pg_catalog.text',
   'pg_catalog.pg_current_wal_insert_lsn()::pg_catalog.text',
 );
 /** Where these functions are not for everybody, locks are. */
-const LOCKS_ALONE = looking('NULL', 'NULL');
+const LOCKS_ALONE = looking('locks alone', 'NULL', 'NULL');
 
-const INT4_OID = 23;
 /** insufficient_privilege, and object_not_in_prerequisite_state: a standby writes no WAL. */
 const NOT_ALLOWED: ReadonlySet<string | undefined> = new Set(['42501', '55000']);
-
-/** The one parameter and its format are binary, the result is text. */
-const BIND = ['\0', 'locks\0', int16s(1, 1, 1, 0, 4), int16s(0, 0), int16s(0)] as const;
-const RUN = Buffer.concat([
-  encodeMessage(CLIENT.bind, ...BIND),
-  encodeMessage(CLIENT.execute, '\0', int16s(0, 0)),
-  SYNC,
-]);
-const PID_AT = encodeMessage(CLIENT.bind, ...BIND).length - 6;
 
 /** After a lost connection, the next one is not tried at once: the server may be restarting. */
 const RETRY_AFTER_MS = 500;
@@ -44,8 +36,6 @@ const RETRY_AFTER_MS = 500;
 export class LockReader {
   readonly #connect: () => Promise<Session>;
   #session: Session | undefined;
-  /** The session that knows the query by its name. */
-  #prepared: Session | undefined;
   /** A session runs one query at a time. */
   #turn: Promise<unknown> = Promise.resolve();
   #connecting: Promise<Session | undefined> | undefined;
@@ -81,11 +71,8 @@ export class LockReader {
     if (!session) return null;
     const askedMs = performance.now();
     try {
-      const query = new LockQuery(this.#query, pid, this.#prepared !== session);
-      session.client.query(query);
-      const seen = await query.seen;
-      this.#prepared = session;
-      return parseReading(seen, askedMs);
+      const { rows } = await session.client.query<{ seen: string }>({ ...this.#query, values: [pid] });
+      return parseReading(rows[0]?.seen ?? '', askedMs);
     } catch (error) {
       if (this.#query === LOOK && NOT_ALLOWED.has(sqlstateOf(error))) {
         this.#query = LOCKS_ALONE;
@@ -123,54 +110,6 @@ export class LockReader {
     this.#notBeforeMs = performance.now() + RETRY_AFTER_MS;
     void session.close();
   }
-}
-
-/**
- * One reading, in the form in which `pg` takes queries that speak the protocol themselves. It stands between the end of
- * every statement and what the command does next, and pg's own queries send five messages and build what is not read.
- */
-class LockQuery {
-  readonly text: string;
-  readonly values: readonly number[];
-  readonly seen: Promise<string>;
-  readonly handleReadyForQuery: () => void;
-  readonly handleError: (error: Error) => void;
-  readonly #first: boolean;
-  #seen = '';
-
-  constructor(text: string, pid: number, first: boolean) {
-    this.text = text;
-    this.values = [pid];
-    this.#first = first;
-    let settle: { resolve(seen: string): void; reject(error: Error): void } | undefined;
-    this.seen = new Promise((resolve, reject) => {
-      settle = { resolve, reject };
-    });
-    this.handleReadyForQuery = () => settle?.resolve(this.#seen);
-    this.handleError = (error) => settle?.reject(error);
-  }
-
-  submit({ stream }: Connection): void {
-    const run = Buffer.from(RUN);
-    run.writeInt32BE(this.values[0] ?? 0, PID_AT);
-    stream.write(this.#first ? Buffer.concat([prepare(this.text), run]) : run);
-  }
-
-  handleDataRow({ fields }: { fields: readonly (string | null)[] }): void {
-    this.#seen = fields[0] ?? '';
-  }
-
-  handleCommandComplete(): void {}
-}
-
-function int16s(...values: readonly number[]): Buffer {
-  const bytes = Buffer.alloc(values.length * 2);
-  for (const [index, value] of values.entries()) bytes.writeInt16BE(value, index * 2);
-  return bytes;
-}
-
-function prepare(text: string): Buffer {
-  return encodeMessage(CLIENT.parse, 'locks\0', text, '\0', int16s(1), int16s(0, INT4_OID));
 }
 
 function parseReading(seen: string, askedMs: number): StatementReading {
