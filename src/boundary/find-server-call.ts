@@ -32,7 +32,6 @@ export interface Known {
 /** Words of statements that act beyond their database, for code in which they stand. */
 const BEYOND =
   /\b(?:role|user|group|database|tablespace|program|copy|owned|system|subscription|grant|revoke|lock|load|reindex|language\s+['"]*c)\b/i;
-const EXECUTE = /\bexecute\b/i;
 /** Functions that execute their text. */
 const EXECUTES =
   /^(?:query_to_xml|query_to_xmlschema|query_to_xml_and_xmlschema|ts_stat|crosstab\w*|connectby)$/;
@@ -75,23 +74,14 @@ export async function findServerCall(sql: string, node: Node, known: Known): Pro
 }
 
 async function inBlock(sql: string, node: Node, known: Known): Promise<ServerCall | undefined> {
-  const call = await inBody(sql, languageOf(fieldsIf(node, 'DoStmt')?.args), known, 'a DO block');
+  const call = await inBody(sql, languageOf(fieldsIf(node, 'DoStmt')?.args), known);
   return call && { ...call, what: `DO with ${call.what}` };
 }
 
-/**
- * Searches the body of a function or a DO block, given with the statement that holds it.
- * @param sentAs what the command sent; undefined for a function that the clone had before.
- */
-async function inBody(
-  sql: string,
-  language: string,
-  known: Known,
-  sentAs?: string,
-): Promise<ServerCall | undefined> {
-  if (!known.calls.mentions(sql) && !BEYOND.test(sql) && !(sentAs && EXECUTE.test(sql))) return undefined;
+/** Searches the body of a function or a DO block, given with the statement that holds it. */
+async function inBody(sql: string, language: string, known: Known): Promise<ServerCall | undefined> {
+  if (!known.calls.mentions(sql) && !BEYOND.test(sql)) return undefined;
   const code = language === 'plpgsql' ? await plpgsqlCode(sql) : await sqlBody(sql, language);
-  if (sentAs && (code === UNREADABLE || code.composes)) known.calls.composing.add(sentAs);
   return code === UNREADABLE ? known.calls.named(sql) : await inCode(code, known);
 }
 
@@ -220,7 +210,7 @@ async function learnFunction(
   known: Known,
 ): Promise<undefined> {
   const name = nameOfParts(funcname);
-  const call = (await inBody(sql, languageOf(options), known, `the function ${name.name}`)) ?? null;
+  const call = (await inBody(sql, languageOf(options), known)) ?? null;
   if (call || known.calls.mentions(name.name)) known.calls.learnFunction({ ...name, ...ANY_ARGUMENTS, call });
 }
 

@@ -8,10 +8,10 @@ import {
 } from '../postgres/sql/classify-statement.ts';
 import { actsBeyond } from '../postgres/sql/command-tags.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
-
 import { calledFunctions, optionOf } from '../postgres/sql/tree.ts';
 import type { Gate, GateAnswer, Intent, UnreadText } from '../proxy/observed.ts';
 import { findServerCall, type Known } from './find-server-call.ts';
+import type { HarmlessJudge } from './harmless-judge.ts';
 import { permitsWriting, WORDS_OF_SETTINGS } from './permits-writing.ts';
 import { type Replacement, redirectTargetName } from './redirect-target-name.ts';
 import { type KnownFunction, type ServerCall, ServerCalls } from './server-calls.ts';
@@ -38,6 +38,8 @@ export interface RehearsalGateOptions {
   readonly calls?: ServerCalls;
   /** Adds to `calls` what runs these functions, which the command has made or replaced. */
   readonly findUses?: (learned: readonly KnownFunction[]) => Promise<void>;
+  /** Judges what runs, if the clone's server does not keep it there. */
+  readonly judge?: HarmlessJudge;
   /** Returns the first of these functions that may write. It is asked about queries to other databases than the rehearsed one. */
   readonly writingFunction: (names: readonly string[]) => Promise<string | undefined>;
   readonly databases: Pick<MadeDatabases, 'limit' | 'has' | 'ownershipStatus' | 'announce'>;
@@ -71,12 +73,14 @@ export class RehearsalGate implements Gate {
   readonly redirected: string[] = [];
   /** Command tags of statements that the server ran although they reach beyond the clone, and that the gate has not seen. */
   readonly ranUnseen: string[] = [];
+  readonly judge: HarmlessJudge | undefined;
   readonly #options: RehearsalGateOptions;
   readonly #calls: ServerCalls;
   readonly #names: Names;
 
   constructor(options: RehearsalGateOptions) {
     this.#options = options;
+    this.judge = options.judge;
     this.#names = { ...options.names, made: (name) => options.databases.has(name) };
     this.#calls = options.calls ?? new ServerCalls();
   }
@@ -86,13 +90,19 @@ export class RehearsalGate implements Gate {
     return isolation === 'own-cluster' && sandboxed;
   }
 
-  async before({ database, sql, parsed }: Intent): Promise<GateAnswer> {
+  async before(intent: Intent): Promise<GateAnswer> {
+    const answer = await this.#decide(intent);
+    if (answer === 'run') await this.judge?.judge(intent, !this.#isElsewhere(intent.database));
+    return answer;
+  }
+
+  async #decide({ database, sql, parsed }: Intent): Promise<GateAnswer> {
     const { names, databases, isolation } = this.#options;
     const own = this.#names;
     const known: Known = { calls: this.#calls, names: own };
     const learned = this.#calls.takeLearned();
     if (learned.length > 0) await this.#options.findUses?.(learned);
-    if (!parsed) return this.unread(database).end(Buffer.from(sql));
+    if (!parsed) return this.#unread(database).end(Buffer.from(sql));
     const call = await findServerCall(sql, parsed.node, known);
     if (isolation === 'own-cluster')
       return this.#withoutFiles(parsed.node) ?? this.#withinHost(classifyScope(parsed.node, names), call);
@@ -135,6 +145,7 @@ export class RehearsalGate implements Gate {
 
   /** Decides about the settings with which a session begins, as about a SET. */
   begins(settings: SettingsAtStart): GateAnswer {
+    this.judge?.judgeSettings(settings);
     for (const [name] of settings) {
       const scope = classifyScope({ VariableSetStmt: { kind: 'VAR_SET_VALUE', name } }, this.#names);
       const answer =
@@ -177,6 +188,11 @@ export class RehearsalGate implements Gate {
   }
 
   unread(database: string): UnreadText {
+    this.judge?.note('a text that is too long to be read');
+    return this.#unread(database);
+  }
+
+  #unread(database: string): UnreadText {
     const code = new UnreadCode(this.#calls, {
       forbidden: this.readsOnly(database) ? WORDS_OF_SETTINGS : NO_WORDS,
       matters: (call) => this.#matters(call),
@@ -202,7 +218,9 @@ export class RehearsalGate implements Gate {
   calls(oid: number, database: string): GateAnswer {
     if (this.readsOnly(database))
       return this.#refuse(`a call by its OID in the database ${database}`, NOT_REHEARSED);
-    return this.#withoutCall(this.#calls.calledByOid(oid));
+    const answer = this.#withoutCall(this.#calls.calledByOid(oid));
+    if (answer === 'run') this.judge?.judgeCall(oid);
+    return answer;
   }
 
   #withoutCall(call: ServerCall | undefined): GateAnswer {
@@ -259,6 +277,7 @@ export class RehearsalGate implements Gate {
   #refuse(what: string, why: string): GateAnswer {
     if (this.#options.allow) {
       this.allowed.push(what);
+      this.judge?.note(what);
       return 'run';
     }
     this.refused.push({ what, why });

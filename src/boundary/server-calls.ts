@@ -51,8 +51,6 @@ export const ANY_ARGUMENTS = { minArgs: 0, maxArgs: Number.POSITIVE_INFINITY };
  * tables of the user's that run such a function.
  */
 export class ServerCalls {
-  /** Code of the command that executes texts which it puts together: what these say was not read. */
-  readonly composing = new Set<string>();
   readonly #functions = new Map<string, KnownFunction[]>();
   readonly #relations = new Map<string, KnownRelation[]>();
   readonly #byOid = new Map<number, ServerCall>();

@@ -2,7 +2,7 @@ import type { RoleFacts } from '../database/target.ts';
 import { listed } from '../format.ts';
 import type { Caveat, CloneSection } from '../model/report.ts';
 import type { Choice } from './choose.ts';
-import type { Clone } from './method.ts';
+import type { Clone, Possible } from './method.ts';
 
 /**
  * Builds the report's clone section.
@@ -48,6 +48,16 @@ export function describeClone(
     },
     caveats: [...clone.caveats, ...caveats],
   };
+}
+
+/** Says beforehand of which commands a clone in the target's server gives no proof; null if the role could do nothing unseen. */
+export function unprovedBeforehand(
+  { containment }: Pick<Possible, 'containment'>,
+  role: RoleFacts,
+): string | null {
+  return containment === 'target-server' && exposureOf(role) !== null
+    ? "a command that runs code of which it is not known what it does to the target's server will be not proved; a clone in a server of its own gives the proof"
+    : null;
 }
 
 /** Describes what a role could do on the target's server in a function, where no gate sees it; null if nothing. */

@@ -70,6 +70,8 @@ export interface CommandWatch {
   lockedRelations(): Set<number>;
   /** It sent a CALL or DO, whose procedures are to be read. */
   ranCode(): boolean;
+  /** The sessions so far. */
+  sessions(): readonly SessionStart[];
   /** Its transactions, for telling what it wrote from what others wrote. */
   readonly transactions: OwnTransactions;
   /** Returns what the command sent, once it has ended. */
@@ -132,6 +134,7 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
     },
     lockedRelations: () => seen.log.relations(options.cloneOid),
     ranCode: () => seen.log.ranCode,
+    sessions: () => [...seen.sessions.values()],
     transactions: seen.transactions,
     statements: (known) => statementsOf(seen, options, known),
   };

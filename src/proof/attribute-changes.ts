@@ -16,11 +16,14 @@ export interface SeenCommand extends Omit<Contacts, 'caveats' | 'dialled'> {
   readonly mayHaveDialled: boolean;
   /** The target's Unix sockets are on this machine and open to it, and its role may log in for replication. */
   readonly mayReplicateUnseen: boolean;
-  /** Its code that executed texts which could not be read beforehand, if the clone is in the target's server. */
-  readonly unreadCode: readonly string[];
   /** Command tags of statements that the target's server ran, that reach beyond the clone, and that were not read before. */
   readonly ranUnseen: readonly string[];
-  /** Its role could change more there than is compared; any role may end the sessions of its own. */
+  /** The first thing that it ran and that is not known to stay within the clone, and what it could reach; null if all is known. */
+  readonly notKnown: {
+    readonly what: string;
+    readonly reaches: "the target's server" | 'this machine';
+  } | null;
+  /** Its role, or a function that it could call, may change more there than is compared. */
   readonly mayActUnseen: boolean;
   /** Processes that it left running. */
   readonly leftRunning: readonly { readonly pid: number; readonly command: string }[];

@@ -84,7 +84,7 @@ function proveUnchanged(
     ...(traced.length > 0 ? traced : server.untraced),
     ...unprovedChanges(changes),
     ...whileRunning(command),
-    ...(command.mayActUnseen || suspects.others ? afterUnreadCode(command) : []),
+    ...whatIsNotKnown(command, suspects.others),
   ];
   return {
     changes,
@@ -117,13 +117,19 @@ function whileRunning({ leftRunning }: SeenCommand): string[] {
   ];
 }
 
-function afterUnreadCode({ unreadCode }: SeenCommand): string[] {
-  if (unreadCode.length === 0) return [];
-  const listed = unreadCode.slice(0, LISTED).join(', ');
-  const more = unreadCode.length > LISTED ? `, and ${unreadCode.length - LISTED} more` : '';
+/**
+ * Returns a doubt after code that is not known to be harmless. A role without powers changes nothing unseen but in the target's server the
+ * sessions of others: any role may end those of its own.
+ */
+function whatIsNotKnown({ notKnown, mayActUnseen }: SeenCommand, others: boolean): string[] {
+  if (notKnown === null) return [];
+  const { what, reaches } = notKnown;
+  const isShared = reaches === "the target's server";
+  if (!mayActUnseen && !(isShared && others)) return [];
+  const proof = isShared ? 'a clone in a server of its own' : 'a clone in a sandbox';
   return [
-    `the command's code executes texts that it puts together at run time (${listed}${more}), within the target's server: not ` +
-      'everything that such a text can do to the server or to the sessions of others would be seen',
+    `it is not known what ${what} does to ${reaches}, ${isShared ? 'within which the clone is' : "where the clone's server has no sandbox"}, ` +
+      `and not everything would be seen; ${proof} gives the proof`,
   ];
 }
 

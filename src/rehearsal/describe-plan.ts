@@ -1,3 +1,4 @@
+import { unprovedBeforehand } from '../clone/clone-section.ts';
 import { describeIsolation } from '../command/sandbox/command-sandbox.ts';
 import { describeTarget } from '../database/target.ts';
 import type { CommandIsolation, TargetSection } from '../model/report.ts';
@@ -32,7 +33,9 @@ export async function describeStatements(plan: RehearsalPlan): Promise<PlannedSt
     );
     const { method, assessment } = choice;
     const how = `-- clone: ${method.id} (${assessment.strategy}): ${assessment.reason}`;
-    const next = [how, ...(await method.describe(context, assessment))];
+    const unproved = unprovedBeforehand(assessment, context.target.role);
+    const noted = unproved === null ? [] : [`-- proof: ${unproved}`];
+    const next = [how, ...noted, ...(await method.describe(context, assessment))];
     return { target, next, isolation: describeIsolation(sandbox) };
   });
   return { sent, ...result };

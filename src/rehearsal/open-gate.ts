@@ -1,12 +1,14 @@
 import { ExternalAccessGate } from '../boundary/external-access-gate.ts';
+import { HarmlessJudge } from '../boundary/harmless-judge.ts';
 import {
   type RunningObjects,
   readServerCalls,
   unknownAmong,
   writingFunction,
 } from '../boundary/read-server-calls.ts';
+import { findUsesOf, readUnknownCode } from '../boundary/read-unknown-code.ts';
 import { RehearsalGate, type RehearsalGateOptions } from '../boundary/rehearsal-gate.ts';
-import type { KnownFunction, ServerCalls } from '../boundary/server-calls.ts';
+import { type KnownFunction, ServerCalls } from '../boundary/server-calls.ts';
 import { addSharedViews } from '../boundary/shared-views.ts';
 import type { Names } from '../boundary/statement-scope.ts';
 import { type Script, shortenedScript } from '../clone/after-clone.ts';
@@ -30,17 +32,23 @@ export async function openGate(
   session?: Session,
 ): Promise<RehearsalGate> {
   const options = guardOptions(context, clone, proxy);
-  if (clone.isolation === 'own-cluster') return new RehearsalGate(options);
-  const { calls } = await (session
-    ? readServerCalls(session, namesIn(context, clone))
-    : readInClone(context, clone));
-  await (session
-    ? addSharedViews(session, calls)
-    : inClone({ clone, context }, (own) => addSharedViews(own, calls)));
-  const findUses: RehearsalGateOptions['findUses'] = async (learned) => {
-    await readInClone(context, clone, calls, learned);
+  const gate = new RehearsalGate(options);
+  if (gate.open || clone.containment === 'other-server') return gate;
+  const read = async (within: Session) => {
+    const calls = new ServerCalls();
+    if (clone.isolation === 'same-cluster') {
+      await readServerCalls(within, namesIn(context, clone), calls);
+      await addSharedViews(within, calls);
+    }
+    return { calls, unknown: await readUnknownCode(within) };
   };
-  return new RehearsalGate({ ...options, calls, findUses });
+  const { calls, unknown } = await (session ? read(session) : inClone({ clone, context }, read));
+  const findUses: RehearsalGateOptions['findUses'] = async (learned) => {
+    if (clone.isolation === 'same-cluster') await readInClone(context, clone, calls, learned);
+  };
+  const findUnknown = (added: readonly string[]) =>
+    inClone({ clone, context }, (within) => findUsesOf(within, unknown.names, added));
+  return new RehearsalGate({ ...options, calls, findUses, judge: new HarmlessJudge(unknown, findUnknown) });
 }
 
 /** Lists what the clone has by now that acts on the target's server, and that the gate never saw: it may have run. */

@@ -76,7 +76,7 @@ function metOutside(
 /** The work of runs within the target's server, or on what it shares with the clone's. */
 type SharedWork = Omit<
   SeenCommand,
-  keyof ReturnType<typeof metOutside> | 'leftRunning' | 'reachedClone' | 'mayActUnseen' | 'confined'
+  keyof ReturnType<typeof metOutside> | 'leftRunning' | 'reachedClone' | 'confined'
 >;
 
 /** The work of runs on a server of the clone's own, where nothing that they do reaches the target. */
@@ -84,8 +84,9 @@ const NOTHING_SHARED: SharedWork = {
   madeDatabases: false,
   ranHiddenCode: false,
   ownDatabases: [],
-  unreadCode: [],
   ranUnseen: [],
+  notKnown: null,
+  mayActUnseen: false,
   transactions: [],
   cloneChanges: [],
   afterClone: [],
@@ -101,10 +102,31 @@ export function seenCommand(
     ...metOutside(runs, context, sandbox),
     leftRunning: runs.flatMap(({ result }) => result.leftRunning),
     reachedClone: runs[0]?.wire.reached() ?? false,
-    mayActUnseen: exposureOf(context.target.role) !== null,
     confined: isConfined(plan, clone, sandbox),
     ...work,
   };
+}
+
+/** The role may do more than is compared: by itself, by what it may call or become, or as another one that the command logged in as. */
+function mayActUnseen({ target: { role } }: CloneSetup['context'], runs: readonly CloneRun[]): boolean {
+  const hasPowers = exposureOf(role) !== null || runs.some(({ gate }) => gate.judge?.borrowsRights);
+  return hasPowers || runs.some(({ wire }) => wire.sessions().some(({ user }) => user !== role.name));
+}
+
+/** syntax_error: the server could not read the text either. */
+const SYNTAX_ERROR = '42601';
+
+/** Returns the first thing that the runs did and that is not known to stay within the clone. */
+function firstNotKnown(runs: readonly CloneRun[], statements: readonly StatementSection[]): string | null {
+  for (const {
+    gate: { judge },
+  } of runs) {
+    if (judge?.notKnown !== undefined) return judge.notKnown;
+    for (const text of judge?.unreadTexts ?? [])
+      if (!statements.some(({ sql, error }) => sql === text && error?.sqlstate === SYNTAX_ERROR))
+        return 'a text that could not be read';
+  }
+  return null;
 }
 
 const OF_DATABASES = new Set(['CREATE DATABASE', 'DROP DATABASE']);
@@ -118,18 +140,21 @@ export function compareWithTarget(
   const runs = [ran, ...further.runs];
   const statements = [...after.seen.statements, ...further.statements];
   const withinServer = () => ({
-    unreadCode: [...new Set(runs.flatMap(({ gate }) => [...gate.knownCalls.composing]))],
     ranUnseen: [...new Set(runs.flatMap(({ gate }) => gate.ranUnseen))],
     transactions: runs.map(({ wire }) => wire.transactions),
     ranHiddenCode: plan.proxy.observe === 'off' || after.observed.hasUserCode || statements.some(mayRunCode),
     afterClone: clone.preparedIn ?? [],
   });
+  const isShared = sharesServer(context, clone);
+  const what = firstNotKnown(runs, statements);
   const command = seenCommand(setup, runs, {
     ...NOTHING_SHARED,
     madeDatabases: statements.some(({ tag }) => OF_DATABASES.has(tag ?? '')),
     ownDatabases: clone.made.names,
     cloneChanges: after.observed.schema?.changes ?? [],
-    ...(sharesServer(context, clone) ? withinServer() : {}),
+    notKnown: what === null ? null : { what, reaches: isShared ? "the target's server" : 'this machine' },
+    mayActUnseen: mayActUnseen(context, runs),
+    ...(isShared ? withinServer() : {}),
   });
   const states = { before: prepared.stateBefore, start: before.start };
   return compareTarget(uninterrupted(context), states, command, () =>

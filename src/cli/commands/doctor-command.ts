@@ -1,6 +1,8 @@
+import { unprovedBeforehand } from '../../clone/clone-section.ts';
 import type { MethodId } from '../../clone/clone-settings.ts';
 import type { Assessment } from '../../clone/method.ts';
 import type { Privilege } from '../../database/privileges.ts';
+import type { RoleFacts } from '../../database/target.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
 import { restrictionText } from '../../report/isolation-phrases.ts';
@@ -60,7 +62,7 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
     ]),
     '',
     ...heading(style, 'Ways to clone it'),
-    ...methods.flatMap(({ id, assessment }) => methodLines(style, id, assessment, id === taken)),
+    ...methods.flatMap(({ id, assessment }) => methodLines(style, id, assessment, id === taken, role)),
   ];
   lines.push('', ...heading(style, 'The command'), ...flow(style, sandboxSpans(sandbox), 4, ['  ']));
   const lacking = privileges.filter(({ held }) => !held);
@@ -150,7 +152,13 @@ function sandboxSpans(sandbox: Diagnosis['sandbox']): Span[] {
 
 const METHOD_WIDTH = 12;
 
-function methodLines(style: TextStyle, id: string, assessment: Assessment, taken: boolean): string[] {
+function methodLines(
+  style: TextStyle,
+  id: string,
+  assessment: Assessment,
+  taken: boolean,
+  role: RoleFacts,
+): string[] {
   const first: Span[] = ['  ', tone('strong', id.padEnd(METHOD_WIDTH))];
   const indent = METHOD_WIDTH + 2;
   if (!assessment.possible) {
@@ -171,7 +179,9 @@ function methodLines(style: TextStyle, id: string, assessment: Assessment, taken
   ];
   return [
     ...flow(style, [tone('good', taken ? 'yes, taken' : 'yes'), `: ${costs.join('; ')}`], indent, first),
-    ...flow(style, [tone('dim', reason)], indent, [' '.repeat(indent)]),
+    ...[reason, ...(taken ? [unprovedBeforehand(assessment, role)] : [])].flatMap((text) =>
+      text === null ? [] : flow(style, [tone('dim', text)], indent, [' '.repeat(indent)]),
+    ),
   ];
 }
 

@@ -11,7 +11,11 @@ export interface Code {
   readonly dynamic: readonly string[];
   /** It executes a text that is more than one literal: what that says is known only when it runs. */
   readonly composes: boolean;
+  /** Types of its variables, as it writes them. */
+  readonly types: readonly string[];
 }
+
+const NOTHING_DYNAMIC = { dynamic: [], composes: false, types: [] } as const;
 
 /** The parser could not read the code. */
 export const UNREADABLE = 'unreadable';
@@ -19,9 +23,7 @@ export const UNREADABLE = 'unreadable';
 /** Returns the statements of a text of SQL. */
 export async function sqlCode(text: string): Promise<Code | typeof UNREADABLE> {
   const statements = await parseText(Buffer.from(text));
-  return statements
-    ? { nodes: statements.map(({ node }) => node), dynamic: [], composes: false }
-    : UNREADABLE;
+  return statements ? { nodes: statements.map(({ node }) => node), ...NOTHING_DYNAMIC } : UNREADABLE;
 }
 
 /** Returns the statements of a function's body in SQL. @param statement the whole CREATE FUNCTION or CREATE PROCEDURE. */
@@ -30,7 +32,7 @@ export async function sqlBody(statement: string, language: string): Promise<Code
   if (code === UNREADABLE) return UNREADABLE;
   const created = fieldsIf(code.nodes[0] ?? {}, 'CreateFunctionStmt');
   // BEGIN ATOMIC and RETURN: the statements are part of the tree.
-  if (created?.sql_body) return { nodes: [{ SelectStmt: created.sql_body }], dynamic: [], composes: false };
+  if (created?.sql_body) return { nodes: [{ SelectStmt: created.sql_body }], ...NOTHING_DYNAMIC };
   const body = optionOf(created?.options, 'as')?.arg;
   return await sqlCode(body && 'List' in body ? (strings(body.List.items)[0] ?? '') : '');
 }
@@ -55,10 +57,16 @@ export async function plpgsqlCode(statement: string): Promise<Code | typeof UNRE
   }
   const executed = new Set<object>();
   const expressions: Expression[] = [];
+  const types: string[] = [];
+  let isPlpgsql = false;
   walkTree(tree, (key, fields) => {
+    isPlpgsql ||= key === 'PLpgSQL_function';
+    if (key === 'PLpgSQL_type') types.push((fields as { readonly typname?: string }).typname ?? '');
     for (const part of executedPartsOf(key, fields)) executed.add(part);
     if (key === 'PLpgSQL_expr') expressions.push(fields as Expression);
   });
+  // The parser answers with nothing for a function of SQL that names no language.
+  if (!isPlpgsql) return UNREADABLE;
   const nodes: Node[] = [];
   const dynamic: string[] = [];
   let composes = false;
@@ -70,7 +78,7 @@ export async function plpgsqlCode(statement: string): Promise<Code | typeof UNRE
     dynamic.push(...literalsOf(own));
     composes ||= !isLiteral(own);
   }
-  return { nodes, dynamic, composes };
+  return { nodes, dynamic, composes, types };
 }
 
 /** The expressions whose value is executed: EXECUTE, FOR … IN EXECUTE, RETURN QUERY EXECUTE, OPEN … FOR EXECUTE. */

@@ -1,0 +1,241 @@
+import type * as Tree from 'libpg-query';
+import {
+  effectOf,
+  fieldsIf,
+  isHarmlessElsewhere,
+  nameOfStatement,
+  reachOf,
+} from '../postgres/sql/classify-statement.ts';
+import {
+  type Code,
+  languageOf,
+  plpgsqlCode,
+  sqlBody,
+  sqlCode,
+  UNREADABLE,
+} from '../postgres/sql/code-texts.ts';
+import type { StatementKind } from '../postgres/sql/statement-properties.ts';
+import { kindOf, type Node, nameOfParts, nodesWithin } from '../postgres/sql/tree.ts';
+import { HARMLESS_EXTENSIONS } from './harmless-functions.ts';
+import { linkDefinition, linkNewName } from './link-definition.ts';
+import { partsOf, type StatementParts } from './statement-parts.ts';
+import { ANYTHING, DEFINITIONS, TABLES, type UnknownNames } from './unknown-names.ts';
+
+/** Kinds that load code, or lead to other systems. */
+const UNKNOWN_KINDS: ReadonlySet<string> = new Set<StatementKind>([
+  ...([
+    'LoadStmt',
+    'CreateAmStmt',
+    'CreatePLangStmt',
+    'CreateTransformStmt',
+    'CreateConversionStmt',
+  ] as const),
+  ...(['CreateFdwStmt', 'AlterFdwStmt', 'CreateForeignServerStmt', 'AlterForeignServerStmt'] as const),
+  ...(['CreateUserMappingStmt', 'AlterUserMappingStmt', 'ImportForeignSchemaStmt'] as const),
+  'CreateForeignTableStmt',
+  // A function that belongs to a harmless extension counts as harmless.
+  'AlterExtensionContentsStmt',
+]);
+
+/** Kinds that run nothing of what they name. */
+const NAMING_KINDS: ReadonlySet<string> = new Set<StatementKind>([
+  ...([
+    'DropStmt',
+    'RenameStmt',
+    'AlterObjectSchemaStmt',
+    'AlterOwnerStmt',
+    'CommentStmt',
+    'GrantStmt',
+  ] as const),
+  ...(['AlterDefaultPrivilegesStmt', 'AlterFunctionStmt', 'AlterObjectDependsStmt'] as const),
+  ...(['CreateFunctionStmt', 'CreateTrigStmt'] as const),
+]);
+
+/** Kinds that change rows or run code, but fire no event trigger by themselves. */
+const FIRES_NOTHING: ReadonlySet<string> = new Set<StatementKind>([
+  ...(['InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt', 'CopyStmt', 'TruncateStmt'] as const),
+  ...(['DoStmt', 'CallStmt', 'ExecuteStmt'] as const),
+]);
+
+/** Languages in which a function may be made without that any code of it runs. */
+const LANGUAGES: ReadonlySet<string> = new Set(['sql', 'plpgsql', 'internal', 'plperl', 'pltcl', 'plv8']);
+
+/** A body with all that it comes to. */
+interface Judged extends Pick<StatementParts, 'words' | 'writes'> {
+  /** The first thing in it that is not known to be harmless. */
+  readonly unknown: string | undefined;
+}
+
+/**
+ * Returns the first thing in a statement of which it is not known that it stays within the database, in words; undefined if it is
+ * harmless. Notes the names of what it makes.
+ * @param sql the text of the statement, and nothing else; null if it stands within code.
+ */
+export async function unknownInStatement(
+  sql: string | null,
+  node: Node,
+  names: UnknownNames,
+): Promise<string | undefined> {
+  const parts = partsOf(node);
+  const unknown =
+    names.find(ANYTHING, 'use') ?? unknownKind(node, names) ?? parts.setting ?? unknownIn(node, parts, names);
+  if (unknown !== undefined) return unknown;
+  const block = fieldsIf(node, 'DoStmt');
+  if (block) return (await judgeBody(sql, languageOf(block.args), 'a DO block', names)).unknown;
+  const created = fieldsIf(node, 'CreateFunctionStmt');
+  if (created) return await learnFunction(sql, created, parts, names);
+  const renamed = fieldsIf(node, 'RenameStmt');
+  if (renamed) linkNewName(renamed, parts, names);
+  else linkDefinition(node, parts, names);
+  return undefined;
+}
+
+/** Built-in operators: user-defined ones have other names, or take types of users. */
+const OPERATOR = /^(?:[-+*/%^=<>]|<>|!=|<=|>=|!?~{1,2}\*?|\|\||&&|@>|<@|->>?|#>>?|\?[|&]?|[|&#]|<<|>>|@@)$/;
+const OF_SERVER = /^(?:pg_|information_schema$)/;
+
+/**
+ * The same for a statement in another database of the target's server, whose objects were not read: there only those of the server itself
+ * are harmless.
+ */
+export function unknownElsewhere(node: Node, names: UnknownNames): string | undefined {
+  if (!isHarmlessElsewhere(node)) return `${nameOfStatement(node)} in another database`;
+  const { words, setting } = partsOf(node);
+  if (setting !== undefined) return setting;
+  const own = new Set(nodesWithin(node, 'CommonTableExpr').map(({ ctename }) => ctename));
+  const relation = nodesWithin(node, 'RangeVar').find(
+    ({ schemaname, relname = '' }) => !OF_SERVER.test(schemaname ?? relname) && !own.has(relname),
+  );
+  if (relation) return `the relation ${relation.relname} of another database`;
+  for (const { name = [] } of nodesWithin(node, 'A_Expr')) {
+    const operator = nameOfParts(name).name;
+    if (/\W/.test(operator) && !OPERATOR.test(operator))
+      return `the operator ${operator} of another database`;
+  }
+  for (const word of words) {
+    const found = names.find(word, 'use');
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function unknownKind(node: Node, names: UnknownNames): string | undefined {
+  const kind = kindOf(node);
+  if (UNKNOWN_KINDS.has(kind)) return nameOfStatement(node);
+  const extension = fieldsIf(node, 'CreateExtensionStmt') ?? fieldsIf(node, 'AlterExtensionStmt');
+  const { extname = '' } = extension ?? {};
+  if (extension && !HARMLESS_EXTENSIONS.has(extname)) return `the extension ${extname}`;
+  const defines = !FIRES_NOTHING.has(kind) && !['none', 'reads'].includes(effectOf(node));
+  return (
+    (defines ? names.find(DEFINITIONS, 'use') : undefined) ??
+    (isOfAllTables(node) ? names.find(TABLES, 'use') : undefined)
+  );
+}
+
+/** Statements that evaluate the expressions of indexes without naming their tables. */
+function isOfAllTables(node: Node): boolean {
+  const vacuum = fieldsIf(node, 'VacuumStmt');
+  const index = fieldsIf(node, 'ReindexStmt');
+  const cluster = fieldsIf(node, 'ClusterStmt');
+  return (
+    (vacuum && (vacuum.rels ?? []).length === 0) ||
+    (index && (index.relation === undefined || index.kind === 'REINDEX_OBJECT_INDEX')) ||
+    (cluster !== undefined && cluster.relation === undefined)
+  );
+}
+
+function unknownIn(node: Node, { words, writes }: StatementParts, names: UnknownNames): string | undefined {
+  const kind = kindOf(node);
+  if (!NAMING_KINDS.has(kind))
+    for (const word of words) {
+      const found = names.find(word, 'use');
+      if (found !== undefined) return found;
+    }
+  for (const relation of writes) {
+    if (relation.startsWith('pg_')) return `a change of ${relation}`;
+    const found = names.find(relation, 'write');
+    if (found !== undefined) return found;
+  }
+  if (fieldsIf(node, 'TruncateStmt')?.behavior === 'DROP_CASCADE') return names.first('write');
+  return undefined;
+}
+
+/** Judges what a function does when it is called. @param sql its CREATE FUNCTION or CREATE PROCEDURE. */
+export async function judgeFunction(
+  sql: string | null,
+  { funcname, options, sql_body: body }: Tree.CreateFunctionStmt,
+  names: UnknownNames,
+): Promise<Judged> {
+  return await judgeBody(
+    sql,
+    body ? 'sql' : languageOf(options),
+    `the function ${nameOfParts(funcname).name}()`,
+    names,
+  );
+}
+
+async function learnFunction(
+  sql: string | null,
+  created: Tree.CreateFunctionStmt,
+  { words, writes }: StatementParts,
+  names: UnknownNames,
+): Promise<string | undefined> {
+  const { name } = nameOfParts(created.funcname);
+  const what = `the function ${name}()`;
+  const language = created.sql_body ? 'sql' : languageOf(created.options);
+  if (!LANGUAGES.has(language)) return `${what} in the language ${language}`;
+  const judged = await judgeFunction(sql, created, names);
+  const all = [...words, ...judged.words];
+  const isKnown =
+    judged.unknown === undefined &&
+    all.every((word) => names.find(word, 'use') === undefined || word === name);
+  if (!isKnown) {
+    names.add(name, 'use', what);
+    // Within code the next statement may call it at once.
+    return sql === null ? what : undefined;
+  }
+  for (const word of all) names.link(word, 'use', name);
+  for (const relation of [...writes, ...judged.writes]) names.link(relation, 'write', name, 'use');
+  return undefined;
+}
+
+/**
+ * Judges code.
+ * @param sql the statement that holds it; null if that stands within other code.
+ * @param what it is, in words.
+ */
+async function judgeBody(
+  sql: string | null,
+  language: string,
+  what: string,
+  names: UnknownNames,
+): Promise<Judged> {
+  const words = new Set<string>();
+  const writes = new Set<string>();
+  const judged = (unknown: string | undefined): Judged => ({ words, writes, unknown });
+  if (sql === null) return judged(`${what} within code`);
+  const code = await codeOf(sql, language);
+  if (code === UNREADABLE) return judged(`${what}, whose code cannot be read`);
+  if (code.composes) return judged(`${what}, which executes texts that it puts together`);
+  const nodes = [...code.nodes];
+  for (const text of code.dynamic) {
+    const executed = await sqlCode(text);
+    if (executed === UNREADABLE) return judged(`${what}, whose code cannot be read`);
+    nodes.push(...executed.nodes);
+  }
+  for (const type of code.types) for (const [word] of type.matchAll(/[^\s."()[\]%]+/g)) words.add(word);
+  for (const word of words) if (names.find(word, 'use') !== undefined) return judged(names.find(word, 'use'));
+  for (const node of nodes) {
+    if (reachOf(node) !== 'database') return judged(`${what} with ${nameOfStatement(node)}`);
+    const unknown = await unknownInStatement(null, node, names);
+    if (unknown !== undefined) return judged(unknown);
+    const parts = partsOf(node);
+    for (const word of parts.words) words.add(word);
+    for (const relation of parts.writes) writes.add(relation);
+  }
+  return judged(undefined);
+}
+
+async function codeOf(sql: string, language: string): Promise<Code | typeof UNREADABLE> {
+  return language === 'plpgsql' ? await plpgsqlCode(sql) : await sqlBody(sql, language);
+}

@@ -1,0 +1,73 @@
+import type * as Tree from 'libpg-query';
+import { isReadingSetting } from '../postgres/sql/kinds/session-kinds.ts';
+import { constantOf, nameOf, nameOfParts } from '../postgres/sql/tree.ts';
+
+/** The parts of a statement by which it is judged. */
+export interface StatementParts {
+  /** Every identifier that may lead to code: of functions, relations, types, operators, and columns, since `t.f` may be a call. */
+  readonly words: ReadonlySet<string>;
+  /** Relations whose rows it changes. */
+  readonly writes: ReadonlySet<string>;
+  /** The first setting by which code could be loaded or texts be read in another way. */
+  readonly setting: string | undefined;
+}
+
+const WRITES: ReadonlySet<string> = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
+/** Settings that say which files or functions the server runs, or that open the catalogues. */
+const LOADS =
+  /^(?:extension_control_path|dynamic_library_path|\w+_preload_libraries|allow_system_table_mods|pl\w*\..*)$/i;
+
+/** NAMEDATALEN: longer texts are bodies, for example. */
+const LONGEST_NAME = 64;
+
+/** Reads the parts of a tree, without its literals: no harmless function runs what a text names. */
+export function partsOf(part: unknown): StatementParts {
+  const words = new Set<string>();
+  const writes = new Set<string>();
+  let setting: string | undefined;
+  const visit = (key: string, fields: object): void => {
+    if (WRITES.has(key)) writes.add(nameOf((fields as Tree.InsertStmt).relation).name);
+    else if (key === 'CopyStmt' && (fields as Tree.CopyStmt).is_from)
+      writes.add(nameOf((fields as Tree.CopyStmt).relation).name);
+    else if (key === 'TruncateStmt')
+      for (const word of partsOf((fields as Tree.TruncateStmt).relations).words) writes.add(word);
+    else if (key === 'ExecuteStmt') words.add((fields as Tree.ExecuteStmt).name ?? '');
+    else if (key === 'FetchStmt') words.add((fields as Tree.FetchStmt).portalname ?? '');
+    else if (key === 'VariableSetStmt' || key === 'setstmt')
+      setting ??= unknownSetting(fields as Tree.VariableSetStmt);
+    else if (key === 'FuncCall' || key === 'funccall') setting ??= settingOfCall(fields as Tree.FuncCall);
+  };
+  const walk = (node: object): void => {
+    for (const key in node) {
+      const value = (node as Readonly<Record<string, unknown>>)[key];
+      if (typeof value === 'string') {
+        if ((key === 'sval' || key === 'relname') && value.length < LONGEST_NAME) words.add(value);
+      } else if (typeof value === 'object' && value !== null && key !== 'A_Const') {
+        if (!Array.isArray(value)) visit(key, value);
+        walk(value);
+      }
+    }
+  };
+  if (typeof part === 'object' && part !== null) walk(part);
+  return { words, writes, setting };
+}
+
+function unknownSetting({ name = '', kind, args }: Tree.VariableSetStmt): string | undefined {
+  return kind === 'VAR_SET_VALUE' || kind === 'VAR_SET_CURRENT'
+    ? settingIfUnknown(name, constantOf(args?.[0]))
+    : undefined;
+}
+
+function settingOfCall({ funcname, args = [] }: Tree.FuncCall): string | undefined {
+  if (nameOfParts(funcname).name !== 'set_config') return undefined;
+  const name = constantOf(args[0]);
+  return name === undefined
+    ? 'set_config() with a name that is put together'
+    : settingIfUnknown(name, constantOf(args[1]));
+}
+
+/** Returns the setting in words, if it is not known to be harmless with this value. */
+export function settingIfUnknown(name: string, value: string | undefined): string | undefined {
+  const isUsual = /^(?:utf-?8|unicode|on|true)$/i.test(value ?? '');
+  return LOADS.test(name) || (isReadingSetting(name) && !isUsual) ? `the setting ${name}` : undefined;
+}
