@@ -4,7 +4,7 @@ export type RunEvent =
   | { type: 'phase-end'; phase: Phase; durationMs: number; detail?: string; failed?: true }
   /** Progress of the current phase; `of` is absent if the end is not known. */
   | { type: 'progress'; phase: Phase; done: number; of?: number; unit: 'bytes' | 'files' | 'relations' }
-  /** A fact the user should know although nothing failed. `passing`: it holds for a moment, and takes no line of its own on a terminal. */
+  /** A fact the user should know although nothing failed. `passing`: it holds for a moment, and takes no further line on a terminal. */
   | { type: 'notice'; message: string; passing?: true }
   /** The command waits for the lock of a session until `unblocked`; `since`: the start of its transaction, `ways`: how to end the wait. */
   | { type: 'blocked'; who: string; since: string | null; ways: string }

@@ -22,7 +22,7 @@ export class HarmlessJudge {
     this.#findUses = findUses;
   }
 
-  /** Code that is not known to be harmless acts with rights that the role does not have by itself. */
+  /** Code that is not known to be harmless acts with rights of other roles. */
   get borrowsRights(): boolean {
     return this.#unknown.borrowsRights;
   }

@@ -37,7 +37,7 @@ const UNKNOWN_KINDS: ReadonlySet<string> = new Set<StatementKind>([
   'AlterExtensionContentsStmt',
 ]);
 
-/** Kinds that run nothing of what they name. */
+/** Kinds that name objects without running them. */
 const NAMING_KINDS: ReadonlySet<string> = new Set<StatementKind>([
   ...([
     'DropStmt',
@@ -68,8 +68,8 @@ interface Judged extends Pick<StatementParts, 'words' | 'writes'> {
 
 /**
  * Returns the first thing in a statement of which it is not known that it stays within the database, in words; undefined if it is
- * harmless. Notes the names of what it makes.
- * @param sql the text of the statement, and nothing else; null if it stands within code.
+ * harmless. Notes the names of new objects.
+ * @param sql the text of the statement, and nothing else; null if it is part of code.
  */
 export async function unknownInStatement(
   sql: string | null,
@@ -201,8 +201,8 @@ async function learnFunction(
 
 /**
  * Judges code.
- * @param sql the statement that holds it; null if that stands within other code.
- * @param what it is, in words.
+ * @param sql the statement that holds it; null if that is part of other code.
+ * @param what the code, in words.
  */
 async function judgeBody(
   sql: string | null,

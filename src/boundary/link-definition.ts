@@ -98,7 +98,7 @@ function tableDefinedBy(node: Node): Tree.RangeVar | undefined {
 const PARTS =
   /^OBJECT_(?:SCHEMA|COLUMN|ATTRIBUTE|TABCONSTRAINT|DOMCONSTRAINT|TRIGGER|RULE|POLICY|ROLE|DATABASE|TABLESPACE)$/;
 
-/** Gives an object's new name what is known of the former one. */
+/** Gives an object's new name the judgement of the former one. */
 export function linkNewName(
   { renameType, newname = '' }: Tree.RenameStmt,
   { words }: StatementParts,

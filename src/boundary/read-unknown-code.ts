@@ -15,7 +15,7 @@ import {
 } from './unknown-code-sql.ts';
 import { ANYTHING, DEFINITIONS, TABLES, UnknownNames } from './unknown-names.ts';
 
-/** Words without which a body does nothing by itself that is not known to be harmless. */
+/** Words without which a body is harmless but for its calls. */
 const WORDS = [
   ...[
     'execute',
@@ -46,7 +46,7 @@ export interface UnknownCode {
   readonly names: UnknownNames;
   /** Built-in functions among it, by their OIDs. */
   readonly builtIn: ReadonlySet<number>;
-  /** Some of it acts with rights that the role does not have by itself, or SET ROLE gives it such. */
+  /** Some of it acts with rights of other roles, or SET ROLE gives it such. */
   readonly borrowsRights: boolean;
 }
 

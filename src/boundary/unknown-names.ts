@@ -1,11 +1,11 @@
-/** The ways in which a statement may come to what stands behind a name: by any mention, or only by writing to the relation of this name. */
+/** The ways in which a statement may reach the object behind a name: by any mention, or only by writing to the relation of this name. */
 export type Way = 'use' | 'write';
 
-/** It stands for what no name leads to: casts and operator classes of built-in types, which any statement may use. */
+/** Casts and operator classes of built-in types, which any statement may use. */
 export const ANYTHING = 'anything*';
-/** It stands for the expressions in the indexes of any table. */
+/** The expressions in the indexes of any table. */
 export const TABLES = 'tables*';
-/** It stands for event triggers, which any definition fires. */
+/** Event triggers, which any definition fires. */
 export const DEFINITIONS = 'definitions*';
 
 interface Link {
@@ -33,7 +33,7 @@ export class UnknownNames {
     return this.#ways[way].values().next().value;
   }
 
-  /** Adds a name, and all that were linked to it. @param what it leads to, in words. */
+  /** Adds a name, and all that were linked to it. @param what the object behind it, in words. */
   add(name: string, way: Way, what: string): void {
     if (this.#ways[way].has(name)) return;
     this.#ways[way].set(name, what);
@@ -41,7 +41,7 @@ export class UnknownNames {
     for (const { of, to, makes } of this.#links.get(name) ?? []) if (of === way) this.add(to, makes, what);
   }
 
-  /** Notes that whoever comes to `to` also comes to `name`, as soon as that is not known to be harmless. */
+  /** Notes that a statement that reaches `to` also reaches `name`, as soon as that is not known to be harmless. */
   link(name: string, of: Way, to: string, makes: Way = of): void {
     if (name === to && of === makes) return;
     const what = this.find(name, of);

@@ -79,7 +79,7 @@ export async function forReader(
   return redactReport(report);
 }
 
-/** Writes the report to its files, before it is printed: a terminal that is gone must not prevent that. */
+/** Writes the report to its files, before it is printed: a closed terminal must not prevent that. */
 export async function writeFiles(report: Report, options: Pick<PublishOptions, 'report' | 'redact'>) {
   const { env } = process;
   const problems: string[] = [];

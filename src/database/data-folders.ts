@@ -71,7 +71,7 @@ async function compressRatioOf(folder: string): Promise<number> {
   return Math.max(1, Number.parseFloat(found?.stdout ?? '') || 1);
 }
 
-/** Returns undefined instead of what is thrown. */
+/** Returns undefined instead of throwing. */
 export async function orUndefined<T>(query: () => Promise<T>): Promise<T | undefined> {
   try {
     return await query();

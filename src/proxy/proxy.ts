@@ -51,7 +51,7 @@ export interface WireProxy {
   readonly port: number;
   /** Sessions that were let in so far. */
   readonly sessions: number;
-  /** A client left because there is no TLS here. */
+  /** A client left because it was not given TLS. */
   readonly leftForTls: boolean;
   /** Ends every session, and goes on listening; resolves when all have ended. */
   disconnect(): Promise<void>;

@@ -16,7 +16,7 @@ import {
 } from '../postgres/protocol/messages.ts';
 import { SCRAM, ScramError, ScramServer, type ScramVerifier } from '../postgres/protocol/scram.ts';
 
-/** A client's first packet: it opens a session, cancels what another one runs, or leaves because there is no TLS. */
+/** A client's first packet: it opens a session, cancels what another one runs, or leaves because it was not given TLS. */
 export type Arrival =
   | { readonly kind: 'session'; readonly startup: Startup; readonly rest: Buffer }
   | { readonly kind: 'cancel'; readonly key: Buffer }

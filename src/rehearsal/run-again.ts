@@ -58,7 +58,7 @@ function refuseIf(reason: string | null): void {
 /**
  * Runs a command through a proxy of its own, and compares what it left with what it should have left. What it did counts, even if
  * it cannot be compared.
- * @param expect returns what it should lead to.
+ * @param expect returns the expected result.
  */
 async function attemptRun(
   setup: CloneSetup,

@@ -8,7 +8,7 @@ import type { TextStyle } from './text-layout.ts';
 import type { Section } from './view/section.ts';
 import { viewText } from './view/text-view.ts';
 
-/** The report for a person at a terminal: what is read at first, or all of it. The last line is the verdict. */
+/** The report for a person at a terminal: the first screen, or all of it. The last line is the verdict. */
 export function renderText(report: Report, style: TextStyle): string {
   const sections = style.verbose ? reportSections(report) : screenView(report);
   return textPage(sections, style, endingOf(report));

@@ -9,6 +9,18 @@ import { withDatabase } from '../helpers/target-state.ts';
 import { passingBy } from '../helpers/unseen-sessions.ts';
 
 // Each on a server of its own, where nobody else is unless the test lets them in.
+const SETUP = `
+CREATE TABLE jobs (id int);
+CREATE SEQUENCE numbers;
+CREATE TABLE parts (id int) PARTITION BY RANGE (id);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (100);
+CREATE FUNCTION exec(q text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE q; END $$;
+CREATE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN EXECUTE TG_ARGV[0]; RETURN NEW; END $$;
+CREATE TRIGGER audit AFTER INSERT ON parts_1 FOR EACH ROW EXECUTE FUNCTION audit('SELECT 1');
+CREATE VIEW dependencies AS SELECT * FROM pg_description;
+CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.id := NEW.id; RETURN NEW; END $$;
+CREATE TRIGGER touch BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION touch();`;
+
 describe.each([14, 18] as const)('on PostgreSQL %i', (version) => {
   let server: Server;
   let target: string;
@@ -17,7 +29,7 @@ describe.each([14, 18] as const)('on PostgreSQL %i', (version) => {
     server = await ownServer(version);
     target = withDatabase(server.url, 'shop');
     await withClient(server.url, (client) => client.query('CREATE DATABASE shop'));
-    await withClient(target, (client) => client.query('CREATE TABLE jobs (id int); CREATE SEQUENCE numbers'));
+    await withClient(target, (client) => client.query(SETUP));
   });
 
   afterAll(() => server.stop());
@@ -40,20 +52,6 @@ describe.each([14, 18] as const)('on PostgreSQL %i', (version) => {
 
   describe.runIf(version === 18)('a clone in the target’s server', () => {
     const inTemplate = (sql: string) => rehearse(target, sqlCommand(sql), { args: ['--clone', 'template'] });
-
-    beforeAll(() =>
-      withClient(target, (client) =>
-        client.query(`
-          CREATE TABLE parts (id int) PARTITION BY RANGE (id);
-          CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (100);
-          CREATE FUNCTION exec(q text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE q; END $$;
-          CREATE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN EXECUTE TG_ARGV[0]; RETURN NEW; END $$;
-          CREATE TRIGGER audit AFTER INSERT ON parts_1 FOR EACH ROW EXECUTE FUNCTION audit('SELECT 1');
-          CREATE VIEW dependencies AS SELECT * FROM pg_description;
-          CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.id := NEW.id; RETURN NEW; END $$;
-          CREATE TRIGGER touch BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION touch();`),
-      ),
-    );
 
     test.each([
       [`DO $$ BEGIN EXECUTE format('ALTER TABLE jobs ADD COLUMN %I int', 'two'); END $$`, 'a DO block'],

@@ -31,8 +31,8 @@ const RULES: readonly Rule[] = [
     atMost: 2,
     places: 'its view in report/sections, and the list of sections',
     examples: [
-      ...['runView', 'applyView', 'swapView', 'schemaView', 'dataView', 'lossView', 'rollbackView'],
-      ...['queriesView', 'forecastView', 'loadView', 'scriptView', 'timelineView', 'targetSessionsView'],
+      ...['runView', 'schemaView', 'dataView', 'lossView', 'rollbackView'],
+      ...['forecastView', 'loadView', 'scriptView', 'timelineView'],
     ],
   },
   {
@@ -40,8 +40,8 @@ const RULES: readonly Rule[] = [
     atMost: 3,
     places: 'its row in postgres/sql/kinds, and what reads a part that no other kind has',
     examples: [
-      ...['ReindexStmt', 'ClusterStmt', 'RefreshMatViewStmt', 'VacuumStmt', 'TruncateStmt', 'ViewStmt'],
-      ...['CreatePolicyStmt', 'AlterEnumStmt', 'CreatePublicationStmt', 'CommentStmt', 'CreateTrigStmt'],
+      ...['ReindexStmt', 'ClusterStmt', 'RefreshMatViewStmt'],
+      ...['CreatePolicyStmt', 'AlterEnumStmt', 'CreatePublicationStmt'],
       ...['CreateSubscriptionStmt', 'AlterSystemStmt', 'ReassignOwnedStmt', 'AlterDatabaseSetStmt'],
     ],
   },

@@ -6,7 +6,7 @@ type Migration = Pick<DetectedTool, 'command' | 'folder' | 'name' | 'isLibrary'>
 
 export const LIBRARY_NOTE = 'its command is not in its files: replace `your-program migrate` by it';
 
-/** No job takes a package by its name, which anybody could have registered. */
+/** No job takes a package by its name, which a stranger could have registered. */
 const VARIABLES =
   "# Variables: SAFEMIGRATE_TARBALL, the address of a release's safemigrate-X.Y.Z.tgz, and SAFEMIGRATE_SHA256, its checksum.";
 const DUMP = 'A dump with the schema of the main branch.';
@@ -55,7 +55,7 @@ jobs:
       - uses: actions/checkout@v4
 ${manager === 'pnpm' || manager === 'yarn' ? '      - run: corepack enable   # before its cache is looked for\n' : ''}      - uses: actions/setup-node@v4
         with: { node-version: 22${cache} }
-${install.length === 0 ? '      # Install here what the migration command needs.' : install.join('\n')}
+${install.length === 0 ? '      # Install here the packages that the migration command needs.' : install.join('\n')}
       - name: Install safemigrate
         env:
           SAFEMIGRATE_TARBALL: \${{ vars.SAFEMIGRATE_TARBALL }}
@@ -89,7 +89,7 @@ export function gitlabJob(migration: Migration, project: ProjectFiles): string {
   return `# Rehearses the migrations of a merge request on a clone, and reports in a note if GITLAB_TOKEN may write one (scope api).
 ${VARIABLES}
 safemigrate:
-  image: node:22   # one that has what the migration command needs
+  image: node:22   # one that has the migration command
   stage: test
   rules:
     - if: $CI_PIPELINE_SOURCE == "merge_request_event"${changes}
