@@ -2,7 +2,7 @@ import type { ManualOrder } from '../apply/guardrails/control.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { RunMode } from '../settings.ts';
 import { EXIT, endingOfError, exitCodeOfError } from './exit-codes.ts';
-import { printEnding, printError, printUnforeseen } from './print.ts';
+import { printEnding, printError, printErrorObject, printUnforeseen, programFormat } from './print.ts';
 import { type ParsedArguments, readWords } from './program.ts';
 import { SignalWatch } from './signals.ts';
 import { noCommand, type SplitArguments } from './split-arguments.ts';
@@ -18,11 +18,13 @@ export async function dispatch(words: SplitArguments): Promise<number> {
     requireFolder();
     return await COMMANDS[action](asked, signals, words.command ?? []);
   } catch (error) {
-    const exitCode =
-      error instanceof SafemigrateError ? exitCodeOfError(error.code, signals.received) : EXIT.cannotRehearse;
-    if (error instanceof SafemigrateError) printError(error);
+    const known = error instanceof SafemigrateError ? error : undefined;
+    const exitCode = known ? exitCodeOfError(known.code, signals.received) : EXIT.cannotRehearse;
+    if (known) printError(known);
     else printUnforeseen(error);
     if (HAS_VERDICT.has(action)) printEnding(endingOfError(exitCode));
+    const format = programFormat(words.own, process.env);
+    if (format !== undefined) printErrorObject(format, known, exitCode);
     return exitCode;
   } finally {
     signals.stop();
@@ -95,7 +97,9 @@ const COMMANDS: Readonly<Record<ParsedArguments['action'], Run>> = {
     (await import('./commands/profile-command.ts')).profileCommand(values, abort),
   upgrade: async ({ values }, signals, command) =>
     (await import('./commands/upgrade-command.ts')).upgradeCommand(values, command, signals),
-  explain: async ({ subject }) => (await import('./commands/explain-command.ts')).explainCommand(subject),
+  explain: async ({ values, subject }) =>
+    (await import('./commands/explain-command.ts')).explainCommand(values, subject),
+  schema: async ({ subject }) => (await import('./commands/schema-command.ts')).schemaCommand(subject),
   demo: async ({ values }, signals) =>
     (await import('./commands/demo-command.ts')).demoCommand(values, signals),
 };

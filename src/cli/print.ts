@@ -1,7 +1,8 @@
 import { maskPasswords } from '../command/command-secrets.ts';
 import { codeOf, messageOf, type SafemigrateError } from '../errors.ts';
+import type { PrintedError } from '../model/report.ts';
 import { endingLines, type VerdictLine } from '../report/ending.ts';
-import { visible } from '../report/visible.ts';
+import { visible, visibleJson } from '../report/visible.ts';
 import { withoutCommands } from './ci/log-commands.ts';
 import { styleOf } from './style.ts';
 
@@ -24,6 +25,59 @@ const LEFT = '  Run `safemigrate list` to see whether a clone is left, and `safe
 export function printEnding(ending: VerdictLine): void {
   const lines = endingLines(ending, styleOf(process.stderr));
   process.stderr.write(withoutCommands(`${lines.join('\n')}\n`));
+}
+
+/** Longer texts do not fit into a summary of 2 kB. */
+const SUMMARY_CHARACTERS = 700;
+
+/**
+ * Prints the one object on stdout of an ending without a report, if the output is for a program.
+ * @param error undefined: a bug of ours, whose details are on stderr.
+ */
+export function printErrorObject(
+  format: ProgramFormat,
+  error: SafemigrateError | undefined,
+  exitCode: number,
+): void {
+  const shown = (text: string) =>
+    maskPasswords(
+      format === 'json' || text.length <= SUMMARY_CHARACTERS ? text : `${text.slice(0, SUMMARY_CHARACTERS)}…`,
+    );
+  const printed: PrintedError = {
+    error: {
+      code: error?.code ?? 'INTERNAL',
+      message: shown(error?.message ?? 'This is a bug in safemigrate: standard error has the details.'),
+      hint:
+        error === undefined
+          ? 'Run `safemigrate list` to see whether a clone is left.'
+          : error.hint === undefined
+            ? null
+            : shown(error.hint),
+      sqlstate: error?.sqlstate ?? null,
+      exitCode,
+    },
+  };
+  process.stdout.write(jsonText(printed));
+}
+
+/** The formats whose standard output is one JSON object in every ending. */
+export type ProgramFormat = 'json' | 'summary';
+
+/**
+ * Finds the format for programs that the words before `--`, or else the environment, ask for. It is known before the options are
+ * read, since they may be wrong.
+ */
+export function programFormat(words: readonly string[], env: NodeJS.ProcessEnv): ProgramFormat | undefined {
+  const at = words.findLastIndex((word) => word === '--format' || word.startsWith('--format='));
+  const word = words[at] ?? '';
+  const given = word.includes('=') ? word.slice('--format='.length) : words[at + 1];
+  const asked = at === -1 ? env.SAFEMIGRATE_FORMAT : given;
+  if (asked === 'json' || asked === 'summary') return asked;
+  return words.includes('--json') ? 'json' : undefined;
+}
+
+export function jsonText(value: unknown): string {
+  return `${visibleJson(JSON.stringify(value, null, 2))}\n`;
 }
 
 /** Prints a bug of ours: only here a stack trace is of use. */

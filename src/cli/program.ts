@@ -21,7 +21,7 @@ Examples:
   safemigrate swap -- npx prisma migrate deploy    migrate a clone, swap it in`;
 
 const NOTES = `
-All options: safemigrate --help all; of a subcommand: safemigrate apply --help.
+All options: --help all, apply --help. JSON Schema: safemigrate schema report.
 Without --url the target is $DATABASE_URL, else the PG* variables, else ./.env.
 Exit codes: 0 passed, 1 did not pass, 2 wrong usage, 3 could not rehearse,
 4 apply or swap refused or undone, 5 target changed: look at it, 128+n signal`;

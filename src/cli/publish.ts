@@ -37,7 +37,7 @@ export function checkWritable(file: string, what = 'report', option = '--report'
 }
 
 /** Formats that are made to be shown to others. */
-const FOR_OUTSIDE = new Set<ReportFormat>(['markdown', 'html', 'sarif']);
+const FOR_OUTSIDE = new Set<ReportFormat>(['markdown', 'summary', 'html', 'sarif']);
 
 /** Writes, stores and prints the report of a run that has just ended; the last line that a person sees is its verdict. */
 export async function publish(report: Report, options: PublishOptions): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Hazard } from '../model/report.ts';
+import type { Hazard, Objection } from '../model/report.ts';
 import type { Allowance, Policy } from './policy-settings.ts';
 
 /** Marks the hazards that the policy allows. @param today the date, as `2026-11-21`. */
@@ -10,18 +10,23 @@ export function applyPolicy(hazards: readonly Hazard[], { accept }: Policy, toda
   });
 }
 
-/** A reason for each hazard that fails the rehearsal, with the option that would accept it. */
-export function hazardReasons(hazards: readonly Hazard[], policy: Policy, today: string): string[] {
+/** An objection for each hazard that fails the rehearsal; its sentence has the option that would accept it. */
+export function hazardObjections(
+  hazards: readonly Hazard[],
+  policy: Policy,
+  today: string,
+): (Objection & { readonly sentence: string })[] {
   const failing: Hazard['severity'][] = policy.failOn === 'warning' ? ['error', 'warning'] : ['error'];
-  return hazards
-    .filter(({ allowed, severity }) => !allowed && failing.includes(severity))
-    .map((hazard) => {
-      const over = policy.accept.find((each) => covers(each, hazard) && isExpired(each, today));
-      const was = over
-        ? `; the allowance until ${over.until} ("${over.reason}") has expired; to accept it again: `
-        : '; to accept it: ';
-      return `${headOf(hazard)}${sentence(hazard.message)}${was}${acceptFlag(hazard)}`;
-    });
+  return hazards.flatMap((hazard, at) => {
+    if (hazard.allowed || !failing.includes(hazard.severity)) return [];
+    const { code, message, statement } = hazard;
+    const over = policy.accept.find((each) => covers(each, hazard) && isExpired(each, today));
+    const was = over
+      ? `; the allowance until ${over.until} ("${over.reason}") has expired; to accept it again: `
+      : '; to accept it: ';
+    const reason = `${headOf(hazard)}${sentence(message)}${was}${acceptFlag(hazard)}`;
+    return [{ code, message, hazard: at, statement, sentence: reason }];
+  });
 }
 
 /** The reasons that are about no hazard. */

@@ -1,10 +1,17 @@
 import { memoryWords } from '../format.ts';
 import { isBookkeeping } from '../model/migration-tables.ts';
-import type { DataSection, Hazard, SchemaSection, TargetConnection, TargetSection } from '../model/report.ts';
+import type {
+  DataSection,
+  Hazard,
+  Objection,
+  SchemaSection,
+  TargetConnection,
+  TargetSection,
+} from '../model/report.ts';
 import { attemptWords, decidingAttempts } from './attempt-words.ts';
 import { budgetReasons, type Spent } from './budgets.ts';
 import { extraRunReasons, type RequestedExtraRuns } from './extra-runs.ts';
-import { hazardReasons } from './policy.ts';
+import { hazardObjections } from './policy.ts';
 import type { Policy } from './policy-settings.ts';
 
 /** The findings that the verdict is based on. */
@@ -25,21 +32,40 @@ export interface Findings extends Spent, RequestedExtraRuns {
  * @param today the date, as `2026-11-21`.
  */
 export function judge(findings: Findings, policy: Policy, today: string) {
-  const reasons = [
-    ...targetReasons(findings),
-    ...connectionReasons(findings),
-    ...refusalReasons(findings),
-    ...commandReasons(findings),
-    ...reachReasons(findings),
-    ...extraRunReasons(findings),
-    ...loadReasons(findings),
-    ...hazardReasons(findings.hazards, policy, today),
-    ...(findings.interrupted || !findings.command.reachedClone ? [] : budgetReasons(findings, policy)),
-    ...unexpectedReasons(findings, policy),
-    ...unseenReasons(findings),
-    ...unprovedReasons(findings, policy),
+  const isLimited = !findings.interrupted && findings.command.reachedClone;
+  const found = [
+    ...objections('TARGET_CHANGED', targetReasons(findings)),
+    ...objections('CONNECTED_TO_TARGET', connectionReasons(findings)),
+    ...objections('STATEMENT_REFUSED', refusalReasons(findings)),
+    ...commandObjections(findings),
+    ...objections('NOT_CONNECTED', reachReasons(findings)),
+    ...objections('CHECK_FAILED', extraRunReasons(findings)),
+    ...objections('LOAD_FAILED', loadReasons(findings)),
+    ...hazardObjections(findings.hazards, policy, today),
+    ...objections('LIMIT_EXCEEDED', isLimited ? budgetReasons(findings, policy) : []),
+    ...objections('UNEXPECTED_CHANGE', unexpectedReasons(findings, policy)),
+    ...objections('NOT_COMPARED', unseenReasons(findings)),
+    ...objections('NOT_PROVED', unprovedReasons(findings, policy)),
   ];
-  return { pass: reasons.length === 0, reasons };
+  return {
+    pass: found.length === 0,
+    reasons: found.map(({ sentence }) => sentence),
+    objections: found.map(({ sentence: _, ...objection }): Objection => objection),
+  };
+}
+
+function objections(code: string, reasons: readonly string[], statement: number | null = null) {
+  return reasons.map((sentence) => ({ code, message: sentence, hazard: null, statement, sentence }));
+}
+
+/** The statement that failed last is the one that the command gave up at. */
+function commandObjections(findings: Findings) {
+  const failed = findings.statements.findLast(({ error }) => error !== null);
+  const reasons = commandReasons(findings);
+  if (findings.interrupted) return objections('INTERRUPTED', reasons);
+  return objections('COMMAND_FAILED', reasons, failed?.index ?? null).map((each) =>
+    failed?.error == null ? each : { ...each, message: `${each.message}: ${failed.error.message}` },
+  );
 }
 
 /** A run under load that was asked for and could not be made says nothing in the migration's favour. */

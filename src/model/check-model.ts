@@ -22,7 +22,57 @@ export const hazard = z.object({
   advice: z.string(),
   /** The policy accepts it, so that it does not make the rehearsal fail. */
   allowed: z.boolean(),
+  /** Rows that are lost, or whose values are; null: not counted. Absent: it is not about lost data. */
+  lostRows: z.int().nullable().optional(),
 });
+
+/** Facts that a program needs to act on a finding, without looking elsewhere in the report. */
+const actionable = {
+  /** Qualified name of the relation; null: it is about no single relation. */
+  relation: z.string().nullable(),
+  /** File of its statement, as in `statements`; null: not known. */
+  file: z.string().nullable(),
+  /** Line of its statement in `file`; null: not known. */
+  line: z.int().nullable(),
+  /** Text of its statement; null: it is about no single statement. */
+  sql: z.string().nullable(),
+  /** Longest time that the transaction of its statement blocks reads or writes of the relation; null: it does not, or not known. */
+  lockedMs: milliseconds.nullable(),
+  /** Rows that are lost, or whose values are; null: it is not about lost data, or not counted. */
+  lostRows: z.int().nullable(),
+  /** The change to make instead; null: nothing is known. */
+  fix: z
+    .object({
+      /** The advice, in a sentence. */
+      advice: z.string(),
+      /** Statements for it; empty if a sentence says all. */
+      sql: z.array(z.string()),
+    })
+    .nullable(),
+  /** Option that accepts it, with dots for the reason; null: it stops nothing, or cannot be accepted. */
+  accept: z.string().nullable(),
+};
+
+/** A hazard as `--format json` prints it. */
+export const printedHazard = hazard.extend(actionable);
+
+/** A reason against the migration. */
+export const objection = z.object({
+  /**
+   * Code of the hazard, or `TARGET_CHANGED`, `CONNECTED_TO_TARGET`, `STATEMENT_REFUSED`, `COMMAND_FAILED`, `INTERRUPTED`,
+   * `NOT_CONNECTED`, `CHECK_FAILED`, `LOAD_FAILED`, `LIMIT_EXCEEDED`, `UNEXPECTED_CHANGE`, `NOT_COMPARED`, `NOT_PROVED`.
+   */
+  code: z.string(),
+  /** The reason, in a sentence. */
+  message: z.string(),
+  /** Position of the hazard in `hazards`, from 0; null: it is none. */
+  hazard: z.int().nullable(),
+  /** `index` of the statement; null: it is about no single statement. */
+  statement: z.int().nullable(),
+});
+
+/** An objection as `--format json` prints it. */
+export const printedObjection = objection.extend(actionable);
 
 const sqlError = z.object({
   /** SQLSTATE, five characters. */
@@ -218,6 +268,9 @@ export const atOnceSection = z.object({
   passed: z.boolean(),
 });
 
+export type PrintedHazard = z.infer<typeof printedHazard>;
+export type Objection = z.infer<typeof objection>;
+export type PrintedObjection = z.infer<typeof printedObjection>;
 export type Hazard = z.infer<typeof hazard>;
 export type QueriesSection = z.infer<typeof queriesSection>;
 export type CheckSection = z.infer<typeof checkSection>;

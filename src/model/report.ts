@@ -1,6 +1,15 @@
 import { z } from 'zod';
 import { applySection, swapSection } from './apply-model.ts';
-import { atOnceSection, checkSection, furtherRunSection, hazard, queriesSection } from './check-model.ts';
+import {
+  atOnceSection,
+  checkSection,
+  furtherRunSection,
+  hazard,
+  objection,
+  printedHazard,
+  printedObjection,
+  queriesSection,
+} from './check-model.ts';
 import { dataSection } from './data-model.ts';
 import { forecastSection } from './forecast-model.ts';
 import { loadSection } from './load-model.ts';
@@ -17,6 +26,16 @@ import {
 import { schemaSection } from './schema-model.ts';
 import { statementSection, transactionSection } from './statement-model.ts';
 
+/** The judgement of the rehearsal by the policy. */
+const verdictSection = z.object({
+  /** The rehearsal passed: the exit code is 0, and an apply or a swap may follow. */
+  pass: z.boolean(),
+  /** Reasons why it did not pass, in sentences; empty if it passed. */
+  reasons: z.array(z.string()),
+  /** The same reasons as objects, in the same order. Absent from reports of versions that did not have them. */
+  objections: z.array(objection).optional(),
+});
+
 /**
  * The report: what every renderer reads and `--format json` prints. Each module of the program returns its section. Durations are
  * milliseconds, sizes bytes, times ISO 8601. Paths are stable from version 1 on; more may be added. A value that could not
@@ -25,6 +44,8 @@ import { statementSection, transactionSection } from './statement-model.ts';
 export const report = z.object({
   /** Version of the report's format; a new one only if a path goes or changes its meaning. */
   version: z.literal(1),
+  /** Exit code of the run. Absent: the report comes from the library, or from a version that did not say. */
+  exitCode: z.int().optional(),
   run: runSection,
   target: targetSection,
   clone: cloneSection,
@@ -62,12 +83,7 @@ export const report = z.object({
   /** Sessions that the command opened on the target itself; empty if there were none. */
   targetConnections: z.array(targetConnection),
   /** The judgement of the rehearsal by the policy. */
-  verdict: z.object({
-    /** The rehearsal passed: the exit code is 0, and an apply or a swap may follow. */
-    pass: z.boolean(),
-    /** Reasons why it did not pass, in sentences; empty if it passed. */
-    reasons: z.array(z.string()),
-  }),
+  verdict: verdictSection,
   /** null: not requested (`safemigrate apply`). */
   apply: applySection.nullable(),
   /** null: not requested (`safemigrate swap`). */
@@ -88,7 +104,36 @@ export const report = z.object({
   }),
 });
 
+/** The report as `--format json` prints it: each hazard and each objection says all that a program acts on. */
+export const printedReport = report.extend({
+  /** Hazards that were found, also those that the policy accepts. */
+  hazards: z.array(printedHazard),
+  /** The judgement of the rehearsal by the policy. */
+  verdict: verdictSection.extend({
+    /** The same reasons as objects, in the same order. */
+    objections: z.array(printedObjection),
+  }),
+});
+
+/** An ending without a report, as `--format json` prints it: wrong options, no connection, a refusal, an interrupt. */
+export const printedError = z.object({
+  error: z.object({
+    /** Code of the error: `USAGE`, `CONFIGURATION`, `CONNECTION`, … (docs/exit-codes-and-errors.md). */
+    code: z.string(),
+    /** The failure, in words. */
+    message: z.string(),
+    /** The next step; null: there is none to give. */
+    hint: z.string().nullable(),
+    /** SQLSTATE of the server; null: the failure did not come from a server. */
+    sqlstate: z.string().nullable(),
+    /** Exit code of safemigrate. */
+    exitCode: z.int(),
+  }),
+});
+
 export type Report = z.infer<typeof report>;
+export type PrintedReport = z.infer<typeof printedReport>;
+export type PrintedError = z.infer<typeof printedError>;
 
 export type { ApplySection, DuringSection, SwapSection } from './apply-model.ts';
 export type {
@@ -96,6 +141,9 @@ export type {
   CheckSection,
   FurtherRunSection,
   Hazard,
+  Objection,
+  PrintedHazard,
+  PrintedObjection,
   QueriesSection,
 } from './check-model.ts';
 export type { ConvertedColumn, DataSection } from './data-model.ts';

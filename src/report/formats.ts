@@ -1,6 +1,6 @@
 import { extname } from 'node:path';
 
-export type ReportFormat = 'text' | 'json' | 'markdown' | 'html' | 'junit' | 'sarif';
+export type ReportFormat = 'text' | 'json' | 'markdown' | 'summary' | 'html' | 'junit' | 'sarif';
 
 const ENDINGS = new Map<string, ReportFormat>([
   ['.json', 'json'],

@@ -1,6 +1,7 @@
 import type { Report } from '../model/report.ts';
 import type { UpgradeReport } from '../model/upgrade-model.ts';
 import type { ReportFormat, UpgradeFormat } from './formats.ts';
+import { printedReportOf } from './printed-report.ts';
 import type { TextStyle } from './text-layout.ts';
 import { visibleJson } from './visible.ts';
 
@@ -17,6 +18,8 @@ export async function render(report: Report, format: ReportFormat, style: TextSt
       return (await import('./html.ts')).renderHtml(report);
     case 'junit':
       return (await import('./junit.ts')).renderJunit(report);
+    case 'summary':
+      return (await import('./summary.ts')).renderSummary(report);
     case 'sarif':
       return (await import('./sarif.ts')).renderSarif(report);
   }
@@ -46,6 +49,7 @@ export async function renderUpgrade(
 const SECTIONS = [
   ...([
     'version',
+    'exitCode',
     'run',
     'target',
     'clone',
@@ -75,6 +79,7 @@ const SECTIONS = [
 ] satisfies (keyof Report)[];
 
 export function renderJson(report: Report): string {
-  const ordered = Object.fromEntries(SECTIONS.map((section) => [section, report[section]]));
+  const printed = printedReportOf(report);
+  const ordered = Object.fromEntries(SECTIONS.map((section) => [section, printed[section]]));
   return `${visibleJson(JSON.stringify(ordered, null, 2))}\n`;
 }

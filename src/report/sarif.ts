@@ -1,4 +1,6 @@
+import { KNOWN_HAZARDS } from '../hazards/catalogue.ts';
 import type { Hazard, Report } from '../model/report.ts';
+import { prose } from './markdown/escape-markdown.ts';
 import { type Place, placeOf } from './place.ts';
 import { visibleJson } from './visible.ts';
 
@@ -17,7 +19,7 @@ export function renderSarif(report: Report): string {
           driver: {
             name: run.tool.name,
             version: run.tool.version,
-            rules: codes.map((id) => ({ id, shortDescription: { text: words(id) } })),
+            rules: codes.map((id) => ruleOf(id, open)),
           },
         },
         results: open.map((hazard) => resultOf(hazard, codes, placeOf(report, hazard.statement))),
@@ -25,6 +27,33 @@ export function renderSarif(report: Report): string {
     ],
   };
   return `${visibleJson(JSON.stringify(log, null, 2))}\n`;
+}
+
+const SEVERITIES = ['error', 'warning', 'notice'] as const;
+
+/** Describes a hazard as `safemigrate explain` does; its level is the worst that was found. */
+function ruleOf(id: string, open: readonly Hazard[]) {
+  const found = open.filter(({ code }) => code === id).map(({ severity }) => severity);
+  const worst = SEVERITIES.find((severity) => found.includes(severity)) ?? 'warning';
+  const defaultConfiguration = { level: LEVELS[worst] };
+  const known = KNOWN_HAZARDS.find(({ code }) => code === id);
+  if (known === undefined) return { id, shortDescription: { text: words(id) }, defaultConfiguration };
+  const { title, condition, effect, safer } = known;
+  const parts = [
+    ['Found when', condition],
+    ['In production', effect],
+    ['Safer', safer],
+  ] as const;
+  return {
+    id,
+    shortDescription: { text: title },
+    fullDescription: { text: effect },
+    help: {
+      text: parts.map(([label, text]) => `${label}: ${text}`).join('\n'),
+      markdown: parts.map(([label, text]) => `**${label}:** ${prose(text)}`).join('\n\n'),
+    },
+    defaultConfiguration,
+  };
 }
 
 function resultOf(

@@ -133,6 +133,8 @@ function withText<T>(value: T, text: string): T {
   return change(value, '') as T;
 }
 
+const PHONE = { width: 390, height: 844 };
+
 describe.skipIf(needed !== false)('the HTML report in a browser', () => {
   test.each(Object.entries(sampleReports))('%s opens without a message or a request', async (_, report) => {
     await withPage(report, async ({ page, heard }) => {
@@ -141,6 +143,8 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
     });
   });
 
+  // The large one takes it half a minute, and has nothing that the others lack.
+  const looked = Object.keys(sampleReports).filter((name) => name !== 'large');
   const shown = ['rewrite', 'half-applied', 'swapped'];
   test.each([
     ...shown.map((name) => ['light', 1280, name] as const),
@@ -166,6 +170,61 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
       );
     },
   );
+
+  test.each(looked)('on a phone nothing of %s sticks out to the side', async (name) => {
+    await withPage(
+      sampleReports[name] ?? sampleReport(),
+      async ({ page }) => {
+        const { scrollWidth, clientWidth } = await page.evaluate(() => document.documentElement);
+        expect(scrollWidth).toBe(clientWidth);
+      },
+      { viewport: PHONE },
+    );
+  });
+
+  test('on a phone the first finding is seen without scrolling, and only the outcome is red', async () => {
+    const accept = `--accept 'TABLE_REWRITTEN:public."${'Events'.repeat(12)}"="…"'`;
+    const base = sampleReports.rewrite ?? sampleReport();
+    const reason = `TABLE_REWRITTEN on public.events: the table is rewritten; to accept it: ${accept}`;
+    const report = { ...base, verdict: { pass: false, reasons: [reason] } };
+    await withPage(
+      report,
+      async ({ page }) => {
+        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(PHONE.width);
+        const finding = await page.locator('.finding').first().boundingBox();
+        expect(finding?.y).toBeLessThan(PHONE.height - 100);
+        const colourOf = (selector: string) =>
+          page
+            .locator(selector)
+            .first()
+            .evaluate((element) => getComputedStyle(element).color);
+        expect(await colourOf('h1 .why')).toBe(await colourOf('body'));
+        expect(await colourOf('h1 .outcome')).not.toBe(await colourOf('body'));
+      },
+      { viewport: PHONE },
+    );
+  });
+
+  test('a button copies the statements of an advice', async () => {
+    const base = sampleReports.rewrite ?? sampleReport();
+    const hazards = base.hazards.map((hazard) => ({ ...hazard, advice: 'Do this:\nSELECT 1;\nSELECT 2;' }));
+    await withPage({ ...base, hazards }, async ({ page, heard }) => {
+      await page.evaluate(() => {
+        const copied = {
+          async writeText(text: string) {
+            document.body.dataset.copied = text;
+          },
+        };
+        Object.defineProperty(navigator, 'clipboard', { value: copied });
+      });
+      const button = page.locator('.finding .copy button').first();
+      expect(await button.isVisible()).toBe(true);
+      await button.click();
+      expect(await page.locator('body').getAttribute('data-copied')).toBe('SELECT 1;\nSELECT 2;');
+      expect(await button.textContent()).toBe('Copied');
+      expect(heard).toEqual([]);
+    });
+  });
 
   test('the timeline zooms, and shows the statement of the bar under the pointer', async () => {
     await withPage(longRun(500), async ({ page, heard }) => {
@@ -205,8 +264,6 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
     });
   });
 
-  // The large one takes it half a minute, and has nothing that the others lack.
-  const looked = Object.keys(sampleReports).filter((name) => name !== 'large');
   test.each([
     ...looked.map((name) => [name, 'light'] as const),
     ...['rewrite', 'half-applied', 'target-changed'].map((name) => [name, 'dark'] as const),

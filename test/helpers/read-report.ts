@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
-import { type Report, report as reportModel } from '../../src/model/report.ts';
+import { type PrintedReport, printedReport } from '../../src/model/report.ts';
 
 /** What the built tool printed as its JSON report: it has to be what the model says, and nothing beyond it. */
-export function readReport(json: string): Report {
+export function readReport(json: string): PrintedReport {
   const content: unknown = JSON.parse(json);
-  const report = reportModel.parse(content);
+  const report = printedReport.parse(content);
   expect(content).toEqual(report);
   return report;
 }

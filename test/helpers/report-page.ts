@@ -37,7 +37,7 @@ export interface ReportRow {
 
 /** All paths of the report as Markdown tables, one for each of its sections. */
 export function reportPaths(): string {
-  const sections = reportRows().map(({ section, rows }) => {
+  const sections = modelRows('printedReport').map(({ section, rows }) => {
     return [
       `## ${section}`,
       '',
@@ -147,10 +147,14 @@ function propertiesOf(
   const method = methodOf(node);
   if (method !== 'object' && method !== 'extend') return [];
   const inherited = method === 'extend' ? propertiesOf({ node: calledOn(node), source }, schemas) : [];
-  const own = (argumentOf(node).properties as Node[]).map((property) => ({
+  // Properties that several schemas have are an object of their own.
+  const given = argumentOf(node);
+  const shape =
+    given.type === 'Identifier' ? resolve({ node: given, source }, schemas) : { node: given, source };
+  const own = (shape.node.properties as Node[]).map((property) => ({
     name: (property.key as Node).name as string,
-    schema: { node: property.value as Node, source },
-    comment: commentBefore(property.start, source),
+    schema: { node: property.value as Node, source: shape.source },
+    comment: commentBefore(property.start, shape.source),
   }));
   return [...inherited, ...own];
 }

@@ -38,6 +38,7 @@ const LAYERS = [
   'upgrade',
   'apply',
   'swap',
+  'doctor',
   'index.ts',
   'cli',
 ];

@@ -3,14 +3,15 @@ import type { MethodId } from '../../clone/clone-settings.ts';
 import type { Assessment } from '../../clone/method.ts';
 import type { Privilege } from '../../database/privileges.ts';
 import type { RoleFacts } from '../../database/target.ts';
+import { type Diagnosis, diagnose, printedDiagnosis } from '../../doctor/examine.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
 import { restrictionText } from '../../report/isolation-phrases.ts';
 import { flow, type Span, type TextStyle, tone } from '../../report/text-layout.ts';
 import { auditTo } from '../audit-file.ts';
-import { type Diagnosis, diagnose } from '../doctor/examine.ts';
 import { EXIT } from '../exit-codes.ts';
 import { DOCTOR_SETTINGS } from '../options/subcommand-table.ts';
+import { jsonText } from '../print.ts';
 import { gatherOptions, nameServer } from '../read-options.ts';
 import { styleOf } from '../style.ts';
 
@@ -26,19 +27,8 @@ export async function doctorCommand(flags: Record<string, unknown>, signal: Abor
     }),
   );
   const style = styleOf(process.stdout);
-  process.stdout.write(format === 'json' ? asJson(diagnosis) : asText(diagnosis, style));
+  process.stdout.write(format === 'json' ? jsonText(printedDiagnosis(diagnosis)) : asText(diagnosis, style));
   return diagnosis.taken === null ? EXIT.cannotRehearse : EXIT.passed;
-}
-
-function asJson({ target, methods, ...rest }: Diagnosis): string {
-  const { server, role, database, source } = target;
-  const [host] = target.settings.hosts;
-  const shown = {
-    target: { host: host?.host, port: host?.port, source, server, role, database },
-    methods: methods.map(({ id, assessment }) => ({ method: id, ...assessment })),
-    ...rest,
-  };
-  return `${JSON.stringify(shown, null, 2)}\n`;
 }
 
 function asText(diagnosis: Diagnosis, style: TextStyle): string {

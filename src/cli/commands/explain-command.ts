@@ -2,13 +2,34 @@ import { SafemigrateError } from '../../errors.ts';
 import { KNOWN_HAZARDS } from '../../hazards/catalogue.ts';
 import type { HazardTexts } from '../../hazards/hazard-definition.ts';
 import { flow, type TextStyle, tone } from '../../report/text-layout.ts';
+import { EXPLAIN_SETTINGS } from '../options/subcommand-table.ts';
+import { jsonText } from '../print.ts';
+import { gatherOptions } from '../read-options.ts';
 import { styleOf, textTable } from '../style.ts';
 
 /** Prints the record of one hazard, or the list of all. @throws SafemigrateError `USAGE` for a code that there is not. */
-export function explainCommand(code: string | undefined): number {
-  const style = styleOf(process.stdout);
-  process.stdout.write(code === undefined ? listOfHazards() : explanation(recordOf(code), style));
+export async function explainCommand(
+  flags: Record<string, unknown>,
+  code: string | undefined,
+): Promise<number> {
+  const { json } = await gatherOptions(EXPLAIN_SETTINGS, flags);
+  process.stdout.write(json ? asJson(code) : asText(code, styleOf(process.stdout)));
   return 0;
+}
+
+function asText(code: string | undefined, style: TextStyle): string {
+  return code === undefined ? listOfHazards() : explanation(recordOf(code), style);
+}
+
+function asJson(code: string | undefined): string {
+  const texts = ({ code, title, condition, effect, safer }: HazardTexts) => ({
+    code,
+    title,
+    condition,
+    effect,
+    safer,
+  });
+  return jsonText(code === undefined ? KNOWN_HAZARDS.map(texts) : texts(recordOf(code)));
 }
 
 export function listOfHazards(): string {

@@ -7,9 +7,9 @@ import { isolationText } from '../../report/isolation-phrases.ts';
 import type { RunMode } from '../../settings.ts';
 import { auditTo } from '../audit-file.ts';
 import { confirmApply, confirmSwap, refuseUnasked } from '../confirm.ts';
-import { exitCodeOfReport } from '../exit-codes.ts';
+import { EXIT, exitCodeOfReport } from '../exit-codes.ts';
 import type { RunValues } from '../options/run-table.ts';
-import { visibleLines } from '../print.ts';
+import { jsonText, visibleLines } from '../print.ts';
 import { type ProgressDisplay, progress } from '../progress.ts';
 import { checkWritable, publish } from '../publish.ts';
 import { gatherRunOptions } from '../read-options.ts';
@@ -37,13 +37,15 @@ export async function rehearseCommand(
   try {
     if (values.plan) {
       const planned = await describeStatements(makeRehearsalPlan(options));
-      process.stdout.write(visibleLines(planText(planned, mode)));
-      return 0;
+      const isText = values.format === undefined || values.format === 'text';
+      process.stdout.write(isText ? visibleLines(planText(planned, mode)) : jsonText({ plan: planned }));
+      return EXIT.passed;
     }
     const report = await runInMode(mode, options, values, display, signals.abort);
     display.finish();
-    await publish(report, values);
-    return exitCodeOfReport(report, signals.received);
+    const exitCode = exitCodeOfReport(report, signals.received);
+    await publish({ ...report, exitCode }, values);
+    return exitCode;
   } finally {
     display.finish();
   }

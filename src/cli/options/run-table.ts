@@ -19,8 +19,8 @@ export const PROGRAM_SETTINGS = {
   ...grouped(
     { group: 'Report' },
     {
-      format: flag('--format <format>', choiceOf('text', 'json', 'markdown'), {
-        summary: 'print the report on stdout: text, json, markdown',
+      format: flag('--format <format>', choiceOf('text', 'json', 'markdown', 'summary'), {
+        summary: 'print the report on stdout: text, json, markdown, summary (2 kB)',
         common: true,
       }),
       report: flag('--report <file>', listOf(REPORT_FILE), {

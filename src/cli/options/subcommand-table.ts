@@ -165,6 +165,11 @@ export const INIT_SETTINGS = grouped(
   },
 );
 
+export const EXPLAIN_SETTINGS = grouped(
+  { group: 'Report' },
+  { json: flag('--json', SWITCH, { default: false, summary: 'print it as JSON', notInFile: true }) },
+);
+
 export const DEMO_SETTINGS = { report, redact };
 
 const UPGRADE_FILE: ValueType<string> = {
@@ -251,9 +256,16 @@ const SUBCOMMANDS = {
     takesCommand: true,
   },
   explain: {
-    options: {},
+    options: EXPLAIN_SETTINGS,
     summary: 'explain a hazard and what to do instead; list all',
     argument: '[code]',
+  },
+  schema: {
+    options: {},
+    summary: 'JSON Schema of a report, summary, error, profile or upgrade',
+    argument: '[name]',
+    // The notes below the help name it.
+    common: false,
   },
   comment: {
     options: COMMENT_SETTINGS,

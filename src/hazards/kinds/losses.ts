@@ -27,6 +27,7 @@ export const LOSSES: readonly HazardRecord[] = [
           severity: weighLoss(context, object, rows),
           message: `drops the table ${object}${rows === 0 ? ', which is empty' : ''}`,
           evidence: relationEvidence(context, object),
+          lostRows: rows,
           advice: sqlAdvice(
             'Keep it under another name until it is certain that it is not missed:',
             `ALTER TABLE ${object} RENAME TO ${displayName(`${lastPart(object).replaceAll('"', '')}_unused`)}`,
@@ -70,6 +71,7 @@ export const LOSSES: readonly HazardRecord[] = [
               copy === null
                 ? `drops the column ${object}`
                 : `replaces the column ${object} by ${copy}, which takes its name${isSame ? ' and has the same values' : ''}`,
+            lostRows: isSame ? 0 : values,
             evidence: isSame ? 'each row has the same value, compared by primary key' : counted,
             advice:
               copy === null
@@ -115,6 +117,7 @@ export const LOSSES: readonly HazardRecord[] = [
               ? ('notice' as const)
               : worst(inside.map(([name]) => weighLoss(context, name, rows))),
           message: `drops the schema ${object}`,
+          lostRows: rows,
           evidence:
             inside.length === 0
               ? 'it contained no tables'
@@ -147,6 +150,7 @@ export const LOSSES: readonly HazardRecord[] = [
             relation,
             severity: weighLoss(context, relation, context.relation(relation)?.rows ?? null),
             message: `truncates ${relation}`,
+            lostRows: context.relation(relation)?.rows ?? null,
             evidence: relationEvidence(context, relation),
             advice: sqlAdvice('Delete the unwanted rows in batches:', `DELETE FROM ${relation} WHERE …`),
           })),
@@ -203,6 +207,7 @@ function converted(context: HazardContext, column: ConvertedColumn): Finding[] {
       statement: statementOfConversion(context, relation, lastPart(object)),
       relation,
       severity: isGrave ? weighLoss(context, relation, lost) : 'notice',
+      lostRows: lost,
       message:
         compared === 0
           ? `the values of ${object} may be replaced: they could not be compared`

@@ -130,6 +130,17 @@ search?.addEventListener('input', () => {
 });
 `;
 
+/** Copies the text beside a button. */
+const COPY = `
+for (const button of document.querySelectorAll('.copy button')) {
+  button.hidden = !navigator.clipboard;
+  button.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+    button.textContent = 'Copied';
+  });
+}
+`;
+
 /** Unfolds everything for paper. */
 const PRINT = `
 addEventListener('beforeprint', () => {
@@ -137,4 +148,4 @@ addEventListener('beforeprint', () => {
 });
 `;
 
-export const SCRIPT = `(() => {'use strict';${CHOOSE}${ZOOM}${TABLE}${PRINT}})()`;
+export const SCRIPT = `(() => {'use strict';${CHOOSE}${ZOOM}${TABLE}${COPY}${PRINT}})()`;

@@ -25,14 +25,17 @@ h2{font-size:1.15rem;margin:2rem 0 .5rem;padding-bottom:.25rem;border-bottom:1px
 h3{font-size:1rem;margin:1rem 0 .25rem}
 .verdict{margin:1.25rem 0 1rem;border-left:.4rem solid var(--good);padding:.25rem 1rem;background:var(--box);border-radius:.25rem}
 .verdict h2{border:0;margin:.25rem 0}.verdict.bad{border-color:var(--bad)}
-.verdict.bad :is(h1,h2),.bad{color:var(--bad)}.verdict.good :is(h1,h2){color:var(--good)}
-.verdict.alarm :is(dl.facts *,.tag,.finding){color:inherit;background:none;border-color:currentColor}
+:is(h1,h2){overflow-wrap:anywhere}.why{color:var(--fg);font-size:1.05rem;font-weight:500}
+.verdict.bad .outcome,.tag.bad{color:var(--bad)}.verdict.good .outcome{color:var(--good)}
+.verdict.alarm :is(dl.facts *,.tag,.finding,.why){color:inherit;background:none;border-color:currentColor}
 .alarm,.verdict.alarm{background:var(--bad);color:var(--bg);padding:.5rem 1rem;border-radius:.25rem;border:0;font-weight:600}
 .dim{color:var(--dim)}.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 code,pre,.sql{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.875em}
 code{overflow-wrap:anywhere}td code{display:inline-block;min-width:9rem}
 pre{background:var(--box);border:1px solid var(--line);border-radius:.25rem;padding:.75rem;overflow-x:auto;white-space:pre-wrap;
 overflow-wrap:anywhere;margin:.5rem 0}
+.copy{position:relative}.copy button{position:absolute;top:.3rem;right:.3rem;font:inherit;font-size:.8rem;color:inherit;
+background:var(--bg);border:1px solid var(--line);border-radius:.25rem;cursor:pointer}.copy pre{padding-right:4.5rem}
 dl.facts{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:1rem 0}
 dl.facts dt{color:var(--dim)}dl.facts dd{margin:0;grid-column:2;color:var(--fg);overflow-wrap:anywhere}
 .wide{overflow-x:auto}
@@ -87,6 +90,6 @@ figure.load svg{border-bottom:1px solid var(--line);box-sizing:border-box}
 @media (max-width:40rem){body{padding:.5rem .75rem 3rem}.timeline{grid-template-columns:6rem 1fr}.diff{grid-template-columns:1fr}
 .sides,.side{display:block}.side i{display:none}.side{margin-bottom:.5rem}.side>*{display:block}
 dl.facts{grid-template-columns:1fr;gap:0}dl.facts dt{margin-top:.5rem}dl.facts dd{grid-column:1}}
-@media print{body{max-width:none;font-size:11px}.tools{display:none}.hazard,.finding,pre,tr{break-inside:avoid}
+@media print{body{max-width:none;font-size:11px}.tools,.copy button{display:none}.hazard,.finding,pre,tr{break-inside:avoid}
 .side>*,.diff pre{print-color-adjust:exact}.wide,.scroll{overflow:visible}}
 `;

@@ -1,6 +1,7 @@
 import { formatDuration, listed, plural } from '../../format.ts';
 import { timeWords } from '../../hazards/evidence.ts';
 import { longestLocks } from '../../hazards/held-locks.ts';
+import { acceptFlag } from '../../hazards/policy.ts';
 import type { Hazard, Report } from '../../model/report.ts';
 import { isScripted } from '../../propose/scripted-hazards.ts';
 import { statementAt } from '../place.ts';
@@ -10,9 +11,11 @@ import {
   findingNotes,
   type Item,
   type ItemMark,
+  type Note,
   named,
   ON_PAGES,
   type Section,
+  sql,
 } from '../view/section.ts';
 
 const LISTED_PLACES = 6;
@@ -138,8 +141,25 @@ function itemOf([hazard, ...others]: HazardGroup, said: Set<string>, report: Rep
       ...(statement === null ? [] : [', ', statementAt(report, statement)]),
       ...(allowed ? [' (allowed by the policy)'] : []),
     ],
-    notes: [{ text: message }, ...reasons, ...(also === '' ? [] : [{ label: 'Also', text: also }])],
+    notes: [
+      { text: message },
+      ...statementNote(report, statement),
+      ...reasons,
+      ...(also === '' ? [] : [{ label: 'Also', text: also }]),
+      ...acceptNote(hazard),
+    ],
   };
+}
+
+/** The statement beside its finding: a reviewer need not look for it. */
+function statementNote({ statements }: Report, index: number | null): Note[] {
+  const found = statements.find((each) => each.index === index);
+  return found === undefined ? [] : [{ text: [sql(found.sql)], shownIn: ON_PAGES }];
+}
+
+function acceptNote(hazard: Hazard): Note[] {
+  if (hazard.allowed || hazard.severity === 'notice') return [];
+  return [{ label: 'To accept it', text: '', sql: [acceptFlag(hazard)], language: 'sh' }];
 }
 
 /** The other places with the same hazard; of the same relation, what else is said of it. */

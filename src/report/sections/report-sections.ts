@@ -15,7 +15,7 @@ import { scriptView } from './script-view.ts';
 import { failuresView, statementsView, timelineView } from './statements-view.ts';
 import { swapView } from './swap-view.ts';
 import { cleanupView, targetChangesView, targetSessionsView } from './target-view.ts';
-import { verdictView } from './verdict-view.ts';
+import { answersView, verdictView } from './verdict-view.ts';
 
 /** All sections of a report in their order, which is the same in every format: the outcome, the worries, the measurements. */
 export function reportSections(report: Report): Section[] {
@@ -25,11 +25,12 @@ export function reportSections(report: Report): Section[] {
     ...swapView(report),
     ...targetChangesView(report),
     verdictView(report),
+    ...(pass ? [] : failuresView(report)),
+    ...hazardsView(report),
+    ...answersView(report),
     ...loadView(report),
     runView(report),
     ...targetSessionsView(report),
-    ...(pass ? [] : failuresView(report)),
-    ...hazardsView(report),
     ...proposalView(report),
     ...scriptView(report),
     ...queriesView(report),

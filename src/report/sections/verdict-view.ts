@@ -3,7 +3,15 @@ import { attemptAdvice, decidingAttempts } from '../../hazards/attempt-words.ts'
 import type { Hazard, Report, StatementSection } from '../../model/report.ts';
 import { watchedWords } from '../isolation-phrases.ts';
 import { alarmingChanges, commandDid, losingChanges, sizesWords, unprovedWords } from '../phrases.ts';
-import { type FactList, factList, type Item, type Section, sentences } from '../view/section.ts';
+import {
+  AS_TEXT,
+  type FactList,
+  factList,
+  type Item,
+  ON_PAGES,
+  type Section,
+  sentences,
+} from '../view/section.ts';
 import { dataWords, timeTaken, usersWords } from './first-answers.ts';
 
 const REASONS = 20;
@@ -11,7 +19,8 @@ const REASONS = 20;
 /** The verdict with its reasons, and first answers. It is the title of the report unless the run was to change the target. */
 export function verdictView(report: Report): Section {
   const { verdict, apply, swap } = report;
-  const { pass, reasons } = verdict;
+  const { pass } = verdict;
+  const reasons = reasonsOf(report);
   const given = reasons.length > 0 ? reasons : [impliedReason(report)];
   const failure = serverError(report);
   const [first, ...others] = failure === undefined ? given : [errorWords(failure), ...given];
@@ -28,7 +37,7 @@ export function verdictView(report: Report): Section {
       { kind: 'items', items: doubtItems(report) },
       ...(sizes === undefined ? [] : [{ kind: 'paragraph', text: capital(sizes) } as const]),
       sentences(others, { listed: REASONS }),
-      firstAnswers(report),
+      { ...firstAnswers(report), shownIn: AS_TEXT },
     ],
   };
 }
@@ -54,6 +63,31 @@ export function serverError({
 /** `ERROR: column "x" does not exist (SQLSTATE 42703)`. */
 export function errorWords({ error }: Pick<StatementSection, 'error'>): string {
   return error === null ? '' : `ERROR: ${error.message} (SQLSTATE ${error.sqlstate})`;
+}
+
+/** First answers on a page, where the findings are shown before them. */
+export function answersView(report: Report): Section[] {
+  return [
+    {
+      id: 'answers',
+      title: 'In short',
+      folds: 'never',
+      importance: 10,
+      blocks: [firstAnswers(report)],
+      shownIn: ON_PAGES,
+    },
+  ];
+}
+
+/** The reasons; without the options that accept hazards, which are shown with these. */
+function reasonsOf({ hazards, verdict: { reasons, objections } }: Report): readonly string[] {
+  return (
+    objections?.map(({ code, message, hazard }, at) => {
+      if (hazard === null) return reasons[at] ?? message;
+      const relation = hazards[hazard]?.relation ?? null;
+      return `${code}${relation === null ? '' : ` on ${relation}`}: ${message}`;
+    }) ?? reasons
+  );
 }
 
 function capital(words: string): string {
@@ -106,6 +140,7 @@ function howToName({ rewritten, leftForTls }: Report['command']): string {
   return 'name the clone: {safemigrate:url} in an argument or a variable, or {safemigrate:config FILE} for its file';
 }
 
+/** Says what to do after a rehearsal. */
 export function nextWords(report: Report): string {
   const { verdict, hazards, command, target } = report;
   if (alarmingChanges(target).length > 0) return 'a person must look at the target now';

@@ -35,7 +35,7 @@ function sectionHtml(section: Section, isTitle = false): Html {
   const own = blocks.map(blockHtml);
   const below = parts.map((part) => sectionHtml(part));
   if (outcome !== undefined) {
-    const words = html`${signed(outcome)}${title}${summary !== undefined && html`: ${phraseHtml(summary)}`}`;
+    const words = html`<span class="outcome">${signed(outcome)}${title}${summary !== undefined && ':'}</span>${summary !== undefined && html` <span class="why">${phraseHtml(summary)}</span>`}`;
     return html`
 <section id="${id}" aria-label="${id.charAt(0).toUpperCase()}${id.slice(1)}"><header class="verdict ${outcome}">${isTitle ? html`<h1>${words}</h1>` : html`<h2>${words}</h2>`}
 ${own}</header>${below}</section>`;
@@ -74,11 +74,16 @@ function blockHtml(block: Block): Html {
 }
 
 function scriptHtml(sql: string): Html {
-  const script = html`<pre>${cutText(sql, SCRIPT_CHARACTERS)}</pre>`;
+  const script = copyable(cutText(sql, SCRIPT_CHARACTERS));
   const lines = sql.trimEnd().split('\n').length;
   return lines <= OPEN_LINES
     ? script
     : html`<details><summary>${formatCount(lines)} lines of SQL</summary>${script}</details>`;
+}
+
+/** Text to be pasted; the script of the page shows the button where there is a clipboard. */
+function copyable(text: string): Html {
+  return html`<div class="copy"><pre>${text}</pre><button type="button" hidden>Copy</button></div>`;
 }
 
 /** Labels and their values in two columns; a value without a label belongs to the one before it. */
@@ -107,7 +112,7 @@ const WORDS: Readonly<Record<ItemMark, string>> = {
 
 function noteHtml({ label, text, sql = [] }: Note): Html {
   const lead = label === undefined ? undefined : html`<strong>${label}:</strong> `;
-  return html`<div>${lead}${phraseHtml(text)}</div>${sql.length > 0 && html`<pre>${sql.join('\n')}</pre>`}`;
+  return html`<div>${lead}${phraseHtml(text)}</div>${sql.length > 0 && copyable(sql.join('\n'))}`;
 }
 
 function viewTable({ columns, rows }: Table): Html {

@@ -136,11 +136,12 @@ function itemsMarkdown({ mark, tag, text, notes = [], items = [] }: Item, indent
   return [own, ...items.flatMap((item) => itemsMarkdown(item, `${indent}  `)), ...within];
 }
 
-function noteMarkdown({ label, text, sql = [] }: Note, indent: string): string[] {
-  return [
-    `${indent}- ${label === undefined ? '' : `${label}: `}${phraseMarkdown(text)}`,
-    ...sql.map((statement) => `${indent}  - ${code(statement, SENTENCE_CHARACTERS)}`),
-  ];
+function noteMarkdown({ label, text, sql = [], language = 'sql' }: Note, indent: string): string[] {
+  const line = `${indent}- ${label === undefined ? '' : `${label}: `}${phraseMarkdown(text)}`.trimEnd();
+  if (sql.length === 0) return [line];
+  const statements = sql.map((statement) => visible(cut(statement, SENTENCE_CHARACTERS))).join('\n');
+  const fenced = codeBlock(language, statements).join('\n').split('\n');
+  return [line, ...fenced.map((each) => `${indent}  ${each}`)];
 }
 
 function tableMarkdown({ columns, rows }: Table): PartBlock {

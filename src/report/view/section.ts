@@ -1,3 +1,4 @@
+import { adviceParts } from '../advice.ts';
 import type { Html } from '../html/escape-html.ts';
 import type { Tone } from '../text-layout.ts';
 
@@ -52,6 +53,8 @@ export interface Note extends Placed {
   readonly sql?: readonly string[];
   /** One line of text, which is cut if it is too wide. */
   readonly cut?: true;
+  /** `sh`: `sql` holds options for a shell. */
+  readonly language?: 'sql' | 'sh';
 }
 
 /** The labels of what a finding rests on, and of what to do about it, in every format. */
@@ -60,10 +63,10 @@ export const ADVICE = 'Do';
 
 /** Notes of a finding. The advice is a sentence, and below it one statement a line. */
 export function findingNotes(evidence: string, advice: string): Note[] {
-  const [sentence = '', ...statements] = advice.split('\n');
+  const { advice: sentence, sql } = adviceParts(advice);
   return [
     ...(evidence === '' ? [] : [{ label: EVIDENCE, text: evidence }]),
-    ...(advice === '' ? [] : [{ label: ADVICE, text: sentence, sql: statements }]),
+    ...(advice === '' ? [] : [{ label: ADVICE, text: sentence, sql }]),
   ];
 }
 

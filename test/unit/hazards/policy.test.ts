@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { budgetReasons, type Spent } from '../../../src/hazards/budgets.ts';
-import { applyPolicy, hazardReasons } from '../../../src/hazards/policy.ts';
+import { applyPolicy, hazardObjections } from '../../../src/hazards/policy.ts';
 import { DEFAULT_POLICY, type Policy } from '../../../src/hazards/policy-settings.ts';
 import type { Hazard } from '../../../src/model/report.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
@@ -18,7 +18,8 @@ const hazard = (more: Partial<Hazard> = {}): Hazard => ({
   ...more,
 });
 const policy = (more: Partial<Policy> = {}): Policy => ({ ...DEFAULT_POLICY, ...more });
-const refusals = (hazards: Hazard[], by: Policy) => hazardReasons(applyPolicy(hazards, by, TODAY), by, TODAY);
+const refusals = (hazards: Hazard[], by: Policy) =>
+  hazardObjections(applyPolicy(hazards, by, TODAY), by, TODAY).map(({ sentence }) => sentence);
 
 describe('hazards', () => {
   test('hazards of severity error fail by default, each with the flag that would allow it', () => {

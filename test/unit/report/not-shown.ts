@@ -6,6 +6,9 @@ export type Format = 'text' | 'html' | 'markdown';
  */
 export const NOT_SHOWN: Readonly<Record<Format | 'all', Readonly<Record<string, string>>>> = {
   all: {
+    exitCode: 'for programs; the verdict says it',
+    'hazards[].lostRows': 'the evidence says it',
+    'verdict.objections[].statement': 'the statement of the hazard is shown',
     'target.unchanged': 'false comes with changes, and null with a caveat; both are shown',
     'target.sessions': 'the counts behind target.unchanged',
     'clone.isolation': 'clone.containment says it in more detail',

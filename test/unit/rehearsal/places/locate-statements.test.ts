@@ -109,7 +109,16 @@ test('SARIF holds no hazard that the policy allows, and each rule once', () => {
   const { runs } = JSON.parse(renderSarif(report));
   expect(runs[0].results).toHaveLength(2);
   expect(runs[0].tool.driver.rules).toEqual([
-    { id: 'TABLE_REWRITTEN', shortDescription: { text: 'Table rewritten' } },
+    {
+      id: 'TABLE_REWRITTEN',
+      shortDescription: { text: 'a table is rewritten' },
+      fullDescription: { text: expect.stringMatching(/^ACCESS EXCLUSIVE/) },
+      help: {
+        text: expect.stringMatching(/^Found when: .*\nIn production: .*\nSafer: /),
+        markdown: expect.stringMatching(/^\*\*Found when:\*\* /),
+      },
+      defaultConfiguration: { level: 'error' },
+    },
   ]);
 });
 

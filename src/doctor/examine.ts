@@ -1,21 +1,21 @@
 import { userInfo } from 'node:os';
-import { assessMethods, type Considered } from '../../clone/choose.ts';
-import type { MethodId } from '../../clone/clone-settings.ts';
-import { examineCopyOnWrite } from '../../clone/cluster/cow-facts.ts';
-import { readDifferences } from '../../clone/differences.ts';
-import { fileSystemAdvice, inspectFileSystems } from '../../clone/template/filesystem.ts';
-import { trySandbox } from '../../command/sandbox/try-sandbox.ts';
-import { inspectTarget } from '../../database/inspect.ts';
-import { locateTarget } from '../../database/locate.ts';
-import { type Privilege, readPrivileges } from '../../database/privileges.ts';
-import type { Target } from '../../database/target.ts';
-import { claimRun } from '../../ownership/control-session.ts';
-import { openSession } from '../../postgres/connection/connect.ts';
-import { readEnvironment } from '../../postgres/connection/environment.ts';
-import { otherServers } from '../../rehearsal/clone-context.ts';
-import { ignore, type RehearsalPlan } from '../../rehearsal/plan.ts';
-import { withScope } from '../../rehearsal/with-scope.ts';
-import { swapObstacles } from '../../swap/preflight.ts';
+import { assessMethods, type Considered } from '../clone/choose.ts';
+import type { MethodId } from '../clone/clone-settings.ts';
+import { examineCopyOnWrite } from '../clone/cluster/cow-facts.ts';
+import { readDifferences } from '../clone/differences.ts';
+import { fileSystemAdvice, inspectFileSystems } from '../clone/template/filesystem.ts';
+import { trySandbox } from '../command/sandbox/try-sandbox.ts';
+import { inspectTarget } from '../database/inspect.ts';
+import { locateTarget } from '../database/locate.ts';
+import { type Privilege, readPrivileges } from '../database/privileges.ts';
+import type { Target } from '../database/target.ts';
+import { claimRun } from '../ownership/control-session.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import { readEnvironment } from '../postgres/connection/environment.ts';
+import { otherServers } from '../rehearsal/clone-context.ts';
+import { ignore, type RehearsalPlan } from '../rehearsal/plan.ts';
+import { withScope } from '../rehearsal/with-scope.ts';
+import { swapObstacles } from '../swap/preflight.ts';
 
 export type Diagnosis = Awaited<ReturnType<typeof diagnose>>;
 
@@ -90,3 +90,14 @@ function recommend(
 }
 
 const NEAR = new Set(['localhost', '127.0.0.1', '::1']);
+
+/** The diagnosis as `--format json` prints it: without the connection to the target. */
+export function printedDiagnosis({ target, methods, ...rest }: Diagnosis) {
+  const { server, role, database, source } = target;
+  const [host] = target.settings.hosts;
+  return {
+    target: { host: host?.host, port: host?.port, source, server, role, database },
+    methods: methods.map(({ id, assessment }) => ({ method: id, ...assessment })),
+    ...rest,
+  };
+}
