@@ -183,7 +183,8 @@ const UNKNOWN: readonly (readonly [sql: string, what: string])[] = [
     'the function plain()',
   ],
   ['SELECT (o).exec FROM orders o', 'the function exec()'],
-  ['TRUNCATE orders CASCADE', 'a trigger of'],
+  // Any table may follow.
+  ['TRUNCATE orders CASCADE', ''],
   ['ANALYZE', 'the table'],
 ];
 

@@ -140,7 +140,10 @@ describe.skipIf(opensslObstacle())('a server with TLS', () => {
     ['with an encrypted key and a wrong password', 'encrypted', '&sslpassword=wrong', 'sslkey is encrypted'],
   ])("a client's certificate %s", async (_, name, more, expected) => {
     const files = `?sslmode=require&sslcert=${path(`${name}.crt`)}&sslkey=${path(`${name}.key`)}${more}`;
-    expect(await outcome('by_certificate', files)).toContain(expected);
+    // With TLS 1.3 the server may close before its alert is read: the connection is then reset.
+    const found = await outcome('by_certificate', files);
+    if (!found.includes('ECONNRESET')) expect(found).toContain(expected);
+    else expect(found).toContain('cannot be connected to');
   });
 
   test("a certificate and another's key, files that are none, and none at all", async () => {
