@@ -179,7 +179,7 @@ describe('a target in use, on XFS', async () => {
       { env: { DATABASE_URL: url, HOME: tmpdir() } },
     );
     expect(exitCode).toBe(3);
-    expect(stderr).toMatch(/cannot be reached by this user|belongs to another user/);
+    expect(stderr).toMatch(/cannot be reached by this user|belongs to another user|cannot be used: EACCES/);
     expect(stderr).toContain('as root');
   });
 });

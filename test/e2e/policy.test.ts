@@ -181,7 +181,7 @@ test('what was lost is counted on the target, in the report as JSON and as text'
   );
   const text = await safemigrate([...allow, '--', ...sqlCommand(sql)], { env: { DATABASE_URL: target.url } });
   expect(text.stderr.replace(/\s+/g, ' ')).toContain(
-    'LOST drops column public.users.legacy_email: 750 of 1,000 rows had a value',
+    'drops column users.legacy_email: 750 of 1,000 rows had a value',
   );
 });
 
