@@ -1,6 +1,6 @@
 /**
- * Judgements of functions by their effects outside of their session's database. Harmless is one that only computes, reads, or writes
- * within the database, and runs no text and no code that it finds by a name or an OID in its arguments. Others are not known.
+ * Judgements of functions by their effect outside of their session's database. Harmless is one that only computes, reads, or writes within
+ * the database, and runs no text and no code that it finds by a name or an OID in its arguments. All others are not known.
  */
 
 /** Families of built-in functions that are not immutable, and harmless. */

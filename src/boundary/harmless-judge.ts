@@ -5,8 +5,8 @@ import type { UnknownCode } from './read-unknown-code.ts';
 import { settingIfUnknown } from './statement-parts.ts';
 
 /**
- * Judges whether all that runs is known to stay within the clone, where the clone's server would not keep it there. It refuses nothing:
- * what it does not know leaves the target not proved to be unchanged.
+ * Judges whether all that runs is known to stay within the clone, if the clone's server would not keep it there. It refuses nothing:
+ * after unknown code the target is not proved to be unchanged.
  */
 export class HarmlessJudge {
   /** The first thing that is not known to be harmless, in words. */
@@ -22,7 +22,7 @@ export class HarmlessJudge {
     this.#findUses = findUses;
   }
 
-  /** Code that is not known to be harmless acts with rights of other roles. */
+  /** Code that is not known to be harmless acts with rights that the role lacks. */
   get borrowsRights(): boolean {
     return this.#unknown.borrowsRights;
   }

@@ -1,10 +1,12 @@
 import type * as Tree from 'libpg-query';
 import {
+  actionsOf,
   effectOf,
   fieldsIf,
   isHarmlessElsewhere,
   nameOfStatement,
   reachOf,
+  runsOf,
 } from '../postgres/sql/classify-statement.ts';
 import {
   type Code,
@@ -19,42 +21,12 @@ import { kindOf, type Node, nameOfParts, nodesWithin } from '../postgres/sql/tre
 import { HARMLESS_EXTENSIONS } from './harmless-functions.ts';
 import { linkDefinition, linkNewName } from './link-definition.ts';
 import { partsOf, type StatementParts } from './statement-parts.ts';
-import { ANYTHING, DEFINITIONS, TABLES, type UnknownNames } from './unknown-names.ts';
-
-/** Kinds that load code, or lead to other systems. */
-const UNKNOWN_KINDS: ReadonlySet<string> = new Set<StatementKind>([
-  ...([
-    'LoadStmt',
-    'CreateAmStmt',
-    'CreatePLangStmt',
-    'CreateTransformStmt',
-    'CreateConversionStmt',
-  ] as const),
-  ...(['CreateFdwStmt', 'AlterFdwStmt', 'CreateForeignServerStmt', 'AlterForeignServerStmt'] as const),
-  ...(['CreateUserMappingStmt', 'AlterUserMappingStmt', 'ImportForeignSchemaStmt'] as const),
-  'CreateForeignTableStmt',
-  // A function that belongs to a harmless extension counts as harmless.
-  'AlterExtensionContentsStmt',
-]);
-
-/** Kinds that name objects without running them. */
-const NAMING_KINDS: ReadonlySet<string> = new Set<StatementKind>([
-  ...([
-    'DropStmt',
-    'RenameStmt',
-    'AlterObjectSchemaStmt',
-    'AlterOwnerStmt',
-    'CommentStmt',
-    'GrantStmt',
-  ] as const),
-  ...(['AlterDefaultPrivilegesStmt', 'AlterFunctionStmt', 'AlterObjectDependsStmt'] as const),
-  ...(['CreateFunctionStmt', 'CreateTrigStmt'] as const),
-]);
+import { ANYTHING, DEFINITIONS, TABLES, TRIGGERS, type UnknownNames } from './unknown-names.ts';
 
 /** Kinds that change rows or run code, but fire no event trigger by themselves. */
 const FIRES_NOTHING: ReadonlySet<string> = new Set<StatementKind>([
-  ...(['InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt', 'CopyStmt', 'TruncateStmt'] as const),
-  ...(['DoStmt', 'CallStmt', 'ExecuteStmt'] as const),
+  ...(['InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt', 'CopyStmt', 'DoStmt', 'CallStmt'] as const),
+  'ExecuteStmt',
 ]);
 
 /** Languages in which a function may be made without that any code of it runs. */
@@ -68,8 +40,8 @@ interface Judged extends Pick<StatementParts, 'words' | 'writes'> {
 
 /**
  * Returns the first thing in a statement of which it is not known that it stays within the database, in words; undefined if it is
- * harmless. Notes the names of new objects.
- * @param sql the text of the statement, and nothing else; null if it is part of code.
+ * harmless. Notes the names that it makes.
+ * @param sql the text of the statement, and nothing else; null if code holds the statement.
  */
 export async function unknownInStatement(
   sql: string | null,
@@ -121,7 +93,7 @@ export function unknownElsewhere(node: Node, names: UnknownNames): string | unde
 
 function unknownKind(node: Node, names: UnknownNames): string | undefined {
   const kind = kindOf(node);
-  if (UNKNOWN_KINDS.has(kind)) return nameOfStatement(node);
+  if (runsOf(node) === 'unknown') return nameOfStatement(node);
   const extension = fieldsIf(node, 'CreateExtensionStmt') ?? fieldsIf(node, 'AlterExtensionStmt');
   const { extname = '' } = extension ?? {};
   if (extension && !HARMLESS_EXTENSIONS.has(extname)) return `the extension ${extname}`;
@@ -132,21 +104,18 @@ function unknownKind(node: Node, names: UnknownNames): string | undefined {
   );
 }
 
-/** Statements that evaluate the expressions of indexes without naming their tables. */
+/** Tells if a statement evaluates the expressions of indexes without naming their tables. */
 function isOfAllTables(node: Node): boolean {
-  const vacuum = fieldsIf(node, 'VacuumStmt');
-  const index = fieldsIf(node, 'ReindexStmt');
-  const cluster = fieldsIf(node, 'ClusterStmt');
-  return (
-    (vacuum && (vacuum.rels ?? []).length === 0) ||
-    (index && (index.relation === undefined || index.kind === 'REINDEX_OBJECT_INDEX')) ||
-    (cluster !== undefined && cluster.relation === undefined)
+  return actionsOf(node).some(
+    (action) =>
+      (action.does === 'vacuum' && action.tables.length === 0) ||
+      (action.does === 'cluster' && action.table === null) ||
+      (action.does === 'reindex' && (action.object === null || action.kind === 'index')),
   );
 }
 
 function unknownIn(node: Node, { words, writes }: StatementParts, names: UnknownNames): string | undefined {
-  const kind = kindOf(node);
-  if (!NAMING_KINDS.has(kind))
+  if (runsOf(node) !== 'nothing')
     for (const word of words) {
       const found = names.find(word, 'use');
       if (found !== undefined) return found;
@@ -156,8 +125,8 @@ function unknownIn(node: Node, { words, writes }: StatementParts, names: Unknown
     const found = names.find(relation, 'write');
     if (found !== undefined) return found;
   }
-  if (fieldsIf(node, 'TruncateStmt')?.behavior === 'DROP_CASCADE') return names.first('write');
-  return undefined;
+  const cascades = actionsOf(node).some((action) => action.does === 'truncate' && action.cascade);
+  return cascades ? names.find(TRIGGERS, 'use') : undefined;
 }
 
 /** Judges what a function does when it is called. @param sql its CREATE FUNCTION or CREATE PROCEDURE. */
@@ -201,8 +170,8 @@ async function learnFunction(
 
 /**
  * Judges code.
- * @param sql the statement that holds it; null if that is part of other code.
- * @param what the code, in words.
+ * @param sql the statement that holds it; null if other code holds that.
+ * @param what it judges, in words.
  */
 async function judgeBody(
   sql: string | null,

@@ -1,29 +1,28 @@
 import type * as Tree from 'libpg-query';
-import { fieldsIf } from '../postgres/sql/classify-statement.ts';
+import { actionsOf, fieldsIf, keptInOf, viewOf } from '../postgres/sql/classify-statement.ts';
 import { itemsOf, type Node, nameOf, nameOfParts, nodesWithin } from '../postgres/sql/tree.ts';
 import { partsOf, type StatementParts } from './statement-parts.ts';
-import { ANYTHING, DEFINITIONS, TABLES, type UnknownNames } from './unknown-names.ts';
+import { ANYTHING, DEFINITIONS, TABLES, TRIGGERS, type UnknownNames } from './unknown-names.ts';
 
 /** Links the names of what a statement defines to all that it names: if one of these is not known later on, the other is not either. */
 export function linkDefinition(node: Node, { words, writes }: StatementParts, names: UnknownNames): void {
   for (const element of fieldsIf(node, 'CreateSchemaStmt')?.schemaElts ?? [])
     linkDefinition(element as Node, partsOf(element), names);
-  const trigger = fieldsIf(node, 'CreateTrigStmt');
-  if (trigger) {
-    const table = nameOf(trigger.relation).name;
-    // The name of the table itself is one of the words.
-    for (const word of words) if (word !== table) names.link(word, 'use', table, 'write');
-    return;
-  }
+  for (const action of actionsOf(node))
+    if (action.does === 'create trigger')
+      for (const word of words) {
+        names.link(word, 'use', TRIGGERS);
+        // The name of the table itself is one of the words.
+        if (word !== action.table.name) names.link(word, 'use', action.table.name, 'write');
+      }
   for (const name of definedBy(node)) for (const word of words) names.link(word, 'use', name);
-  const view = fieldsIf(node, 'ViewStmt');
-  if (view) {
-    const { name } = nameOf(view.view);
+  const view = viewOf(node);
+  if (view !== undefined)
     for (const word of words) {
-      if (word.startsWith('pg_')) names.add(name, 'write', `a change of ${word} by ${name}`);
-      names.link(word, 'write', name);
+      if (word.startsWith('pg_') && word !== 'pg_catalog')
+        names.add(view, 'write', `a change of ${word} by ${view}`);
+      names.link(word, 'write', view);
     }
-  }
   for (const relation of writes)
     for (const name of definedBy(node)) names.link(relation, 'write', name, 'use');
   linkTables(node, names);
@@ -53,15 +52,10 @@ function linkTables(node: Node, names: UnknownNames): void {
 /** A type, and the type of its arrays. */
 const withArray = (name: string) => [name, `_${name}`];
 
-/** Returns the names by which what a statement defines is used. */
+/** Returns the names by which the things are used that a statement defines. */
 function definedBy(node: Node): readonly string[] {
-  const table = tableDefinedBy(node);
-  if (table) return [nameOf(table).name, TABLES];
-  const query =
-    fieldsIf(node, 'ViewStmt')?.view ??
-    fieldsIf(node, 'CreateTableAsStmt')?.into?.rel ??
-    fieldsIf(node, 'SelectStmt')?.intoClause?.rel;
-  if (query) return [nameOf(query).name, TABLES];
+  const relation = keptInOf(node);
+  if (relation !== undefined) return [relation, TABLES];
   const prepared = fieldsIf(node, 'PrepareStmt')?.name ?? fieldsIf(node, 'DeclareCursorStmt')?.portalname;
   if (prepared !== undefined) return [prepared];
   const type =
@@ -81,24 +75,11 @@ function definedBy(node: Node): readonly string[] {
   return isForTypes ? [ANYTHING] : [];
 }
 
-function tableDefinedBy(node: Node): Tree.RangeVar | undefined {
-  const statistics = fieldsIf(node, 'CreateStatsStmt')?.relations;
-  return (
-    fieldsIf(node, 'CreateStmt')?.relation ??
-    fieldsIf(node, 'AlterTableStmt')?.relation ??
-    fieldsIf(node, 'IndexStmt')?.relation ??
-    fieldsIf(node, 'RuleStmt')?.relation ??
-    fieldsIf(node, 'CreatePolicyStmt')?.table ??
-    fieldsIf(node, 'AlterPolicyStmt')?.table ??
-    itemsOf<Tree.RangeVar>(statistics, 'RangeVar')[0]
-  );
-}
-
 /** Parts of another object, or schemas, which no name leads to. */
 const PARTS =
   /^OBJECT_(?:SCHEMA|COLUMN|ATTRIBUTE|TABCONSTRAINT|DOMCONSTRAINT|TRIGGER|RULE|POLICY|ROLE|DATABASE|TABLESPACE)$/;
 
-/** Gives an object's new name the judgement of the former one. */
+/** Links an object's new name to the former one. */
 export function linkNewName(
   { renameType, newname = '' }: Tree.RenameStmt,
   { words }: StatementParts,

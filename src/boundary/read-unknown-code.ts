@@ -13,9 +13,9 @@ import {
   REACHED,
   type ReachedRow,
 } from './unknown-code-sql.ts';
-import { ANYTHING, DEFINITIONS, TABLES, UnknownNames } from './unknown-names.ts';
+import { ANYTHING, DEFINITIONS, TABLES, TRIGGERS, UnknownNames } from './unknown-names.ts';
 
-/** Words without which a body is harmless but for its calls. */
+/** Words without which the statements in a body are harmless. */
 const WORDS = [
   ...[
     'execute',
@@ -46,7 +46,7 @@ export interface UnknownCode {
   readonly names: UnknownNames;
   /** Built-in functions among it, by their OIDs. */
   readonly builtIn: ReadonlySet<number>;
-  /** Some of it acts with rights of other roles, or SET ROLE gives it such. */
+  /** Some of it acts with rights that the role lacks, or SET ROLE gives it such rights. */
   readonly borrowsRights: boolean;
 }
 
@@ -170,5 +170,7 @@ function addReached({ kind, name, oid, writes }: ReachedRow, names: UnknownNames
   else if (writes) names.add(name, 'write', kind === 'table' ? `a trigger of ${name}` : `the view ${name}`);
   else names.add(name, 'use', `the ${kind} ${name}${kind === 'function' ? '()' : ''}`);
   if (kind === 'function') oids.add(oid);
-  if (kind === 'table' && !writes) names.add(TABLES, 'use', `the table ${name}`);
+  if (kind !== 'table') return;
+  if (writes) names.add(TRIGGERS, 'use', `a trigger of ${name}`);
+  else names.add(TABLES, 'use', `the table ${name}`);
 }

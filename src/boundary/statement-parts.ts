@@ -1,6 +1,7 @@
 import type * as Tree from 'libpg-query';
+import { actionsOf, fieldsIf, isStatementKind } from '../postgres/sql/classify-statement.ts';
 import { isReadingSetting } from '../postgres/sql/kinds/session-kinds.ts';
-import { constantOf, nameOf, nameOfParts } from '../postgres/sql/tree.ts';
+import { constantOf, type Node, nameOf, nameOfParts } from '../postgres/sql/tree.ts';
 
 /** The parts of a statement by which it is judged. */
 export interface StatementParts {
@@ -12,11 +13,11 @@ export interface StatementParts {
   readonly setting: string | undefined;
 }
 
-const WRITES: ReadonlySet<string> = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
 /** Settings that say which files or functions the server runs, or that open the catalogues. */
 const LOADS =
   /^(?:extension_control_path|dynamic_library_path|\w+_preload_libraries|allow_system_table_mods|pl\w*\..*)$/i;
 
+const WRITING: ReadonlySet<string> = new Set(['insert', 'update', 'delete', 'merge']);
 /** NAMEDATALEN: longer texts are bodies, for example. */
 const LONGEST_NAME = 64;
 
@@ -26,12 +27,8 @@ export function partsOf(part: unknown): StatementParts {
   const writes = new Set<string>();
   let setting: string | undefined;
   const visit = (key: string, fields: object): void => {
-    if (WRITES.has(key)) writes.add(nameOf((fields as Tree.InsertStmt).relation).name);
-    else if (key === 'CopyStmt' && (fields as Tree.CopyStmt).is_from)
-      writes.add(nameOf((fields as Tree.CopyStmt).relation).name);
-    else if (key === 'TruncateStmt')
-      for (const word of partsOf((fields as Tree.TruncateStmt).relations).words) writes.add(word);
-    else if (key === 'ExecuteStmt') words.add((fields as Tree.ExecuteStmt).name ?? '');
+    if (isStatementKind(key)) for (const table of writtenBy({ [key]: fields })) writes.add(table);
+    if (key === 'ExecuteStmt') words.add((fields as Tree.ExecuteStmt).name ?? '');
     else if (key === 'FetchStmt') words.add((fields as Tree.FetchStmt).portalname ?? '');
     else if (key === 'VariableSetStmt' || key === 'setstmt')
       setting ??= unknownSetting(fields as Tree.VariableSetStmt);
@@ -52,6 +49,15 @@ export function partsOf(part: unknown): StatementParts {
   return { words, writes, setting };
 }
 
+function writtenBy(node: Node): string[] {
+  const copy = fieldsIf(node, 'CopyStmt');
+  if (copy) return copy.is_from ? [nameOf(copy.relation).name] : [];
+  return actionsOf(node).flatMap((action) => {
+    if (action.does === 'truncate') return action.tables.map(({ name }) => name);
+    return WRITING.has(action.does) && 'table' in action && action.table ? [action.table.name] : [];
+  });
+}
+
 function unknownSetting({ name = '', kind, args }: Tree.VariableSetStmt): string | undefined {
   return kind === 'VAR_SET_VALUE' || kind === 'VAR_SET_CURRENT'
     ? settingIfUnknown(name, constantOf(args?.[0]))
@@ -62,7 +68,7 @@ function settingOfCall({ funcname, args = [] }: Tree.FuncCall): string | undefin
   if (nameOfParts(funcname).name !== 'set_config') return undefined;
   const name = constantOf(args[0]);
   return name === undefined
-    ? 'set_config() with a name that is put together'
+    ? 'set_config() with a computed name'
     : settingIfUnknown(name, constantOf(args[1]));
 }
 

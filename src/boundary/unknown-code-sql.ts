@@ -3,7 +3,7 @@ import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';
 export interface FunctionRow {
   readonly oid: string;
   readonly name: string;
-  /** CREATE FUNCTION …, if its body has to be judged. */
+  /** CREATE FUNCTION …, if its body decides. */
   readonly definition: string | null;
   /** It acts with the rights of another role, or was granted to this one. */
   readonly borrowsRights: boolean;

@@ -1,11 +1,13 @@
-/** The ways in which a statement may reach the object behind a name: by any mention, or only by writing to the relation of this name. */
+/** The ways in which a statement may come to the code behind a name: by any mention, or only by writing to the relation of this name. */
 export type Way = 'use' | 'write';
 
-/** Casts and operator classes of built-in types, which any statement may use. */
+/** Pseudo-name of the things that no name leads to: casts and operator classes of built-in types, which any statement may use. */
 export const ANYTHING = 'anything*';
-/** The expressions in the indexes of any table. */
+/** Pseudo-name of the expressions in the indexes of any table. */
 export const TABLES = 'tables*';
-/** Event triggers, which any definition fires. */
+/** Pseudo-name of the triggers of any table. */
+export const TRIGGERS = 'triggers*';
+/** Pseudo-name of event triggers, which any definition fires. */
 export const DEFINITIONS = 'definitions*';
 
 interface Link {
@@ -28,12 +30,7 @@ export class UnknownNames {
     return this.#ways[way].get(name);
   }
 
-  /** Returns the first thing that any name leads to in this way. */
-  first(way: Way): string | undefined {
-    return this.#ways[way].values().next().value;
-  }
-
-  /** Adds a name, and all that were linked to it. @param what the object behind it, in words. */
+  /** Adds a name, and all that were linked to it. @param what is behind it, in words. */
   add(name: string, way: Way, what: string): void {
     if (this.#ways[way].has(name)) return;
     this.#ways[way].set(name, what);
@@ -41,7 +38,7 @@ export class UnknownNames {
     for (const { of, to, makes } of this.#links.get(name) ?? []) if (of === way) this.add(to, makes, what);
   }
 
-  /** Notes that a statement that reaches `to` also reaches `name`, as soon as that is not known to be harmless. */
+  /** Notes that `to` leads to `name`, for the time when that is not known to be harmless. */
   link(name: string, of: Way, to: string, makes: Way = of): void {
     if (name === to && of === makes) return;
     const what = this.find(name, of);

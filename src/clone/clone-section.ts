@@ -56,7 +56,7 @@ export function unprovedBeforehand(
   role: RoleFacts,
 ): string | null {
   return containment === 'target-server' && exposureOf(role) !== null
-    ? "a command that runs code of which it is not known what it does to the target's server will be not proved; a clone in a server of its own gives the proof"
+    ? "after code whose effect on the target's server is not known the target will be not proved unchanged; a clone in a private server gives the proof"
     : null;
 }
 

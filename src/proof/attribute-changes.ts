@@ -18,7 +18,7 @@ export interface SeenCommand extends Omit<Contacts, 'caveats' | 'dialled'> {
   readonly mayReplicateUnseen: boolean;
   /** Command tags of statements that the target's server ran, that reach beyond the clone, and that were not read before. */
   readonly ranUnseen: readonly string[];
-  /** The first thing that it ran and that is not known to stay within the clone, and what it could reach; null if all is known. */
+  /** The first code that it ran and that is not known to stay within the clone, and how far it could reach; null if all is known. */
   readonly notKnown: {
     readonly what: string;
     readonly reaches: "the target's server" | 'this machine';

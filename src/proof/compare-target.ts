@@ -119,14 +119,14 @@ function whileRunning({ leftRunning }: SeenCommand): string[] {
 
 /**
  * Returns a doubt after code that is not known to be harmless. A role without powers changes nothing unseen but in the target's server the
- * sessions of others: any role may end those of its own.
+ * sessions of others: any role may end its own.
  */
 function whatIsNotKnown({ notKnown, mayActUnseen }: SeenCommand, others: boolean): string[] {
   if (notKnown === null) return [];
   const { what, reaches } = notKnown;
   const isShared = reaches === "the target's server";
   if (!mayActUnseen && !(isShared && others)) return [];
-  const proof = isShared ? 'a clone in a server of its own' : 'a clone in a sandbox';
+  const proof = isShared ? 'a clone in a private server' : 'a clone in a sandbox';
   return [
     `it is not known what ${what} does to ${reaches}, ${isShared ? 'within which the clone is' : "where the clone's server has no sandbox"}, ` +
       `and not everything would be seen; ${proof} gives the proof`,

@@ -107,7 +107,7 @@ export function seenCommand(
   };
 }
 
-/** The role may do more than is compared: by its rights, by the functions that it may call or become, or as another one that the command logged in as. */
+/** The role may do more than is compared, or may call a function or become a role that does; so may another one of the command's. */
 function mayActUnseen({ target: { role } }: CloneSetup['context'], runs: readonly CloneRun[]): boolean {
   const hasPowers = exposureOf(role) !== null || runs.some(({ gate }) => gate.judge?.borrowsRights);
   return hasPowers || runs.some(({ wire }) => wire.sessions().some(({ user }) => user !== role.name));

@@ -8,10 +8,7 @@ import { rehearseWatched as rehearse, scriptCommand } from '../helpers/rehearse.
 import { withDatabase } from '../helpers/target-state.ts';
 import { passingBy } from '../helpers/unseen-sessions.ts';
 
-// Each on a server of its own, where nobody else is unless the test lets them in.
-const SETUP = `
-CREATE TABLE jobs (id int);
-CREATE SEQUENCE numbers;
+const TARGET = `CREATE TABLE jobs (id int); CREATE SEQUENCE numbers;
 CREATE TABLE parts (id int) PARTITION BY RANGE (id);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (100);
 CREATE FUNCTION exec(q text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE q; END $$;
@@ -21,6 +18,7 @@ CREATE VIEW dependencies AS SELECT * FROM pg_description;
 CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.id := NEW.id; RETURN NEW; END $$;
 CREATE TRIGGER touch BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION touch();`;
 
+// Each on a server of its own, where nobody else is unless the test lets them in.
 describe.each([14, 18] as const)('on PostgreSQL %i', (version) => {
   let server: Server;
   let target: string;
@@ -29,7 +27,7 @@ describe.each([14, 18] as const)('on PostgreSQL %i', (version) => {
     server = await ownServer(version);
     target = withDatabase(server.url, 'shop');
     await withClient(server.url, (client) => client.query('CREATE DATABASE shop'));
-    await withClient(target, (client) => client.query(SETUP));
+    await withClient(target, (client) => client.query(TARGET));
   });
 
   afterAll(() => server.stop());
@@ -98,7 +96,7 @@ describe.each([14, 18] as const)('on PostgreSQL %i', (version) => {
     test('is said beforehand, with what gives the proof', async () => {
       const options = { env: { DATABASE_URL: target } };
       const { stdout } = await safemigrate(['--plan', '--clone', 'template', '--', 'true'], options);
-      expect(stdout).toContain('will be not proved; a clone in a server of its own gives the proof');
+      expect(stdout).toContain('will be not proved unchanged; a clone in a private server gives the proof');
     });
   });
 

@@ -113,6 +113,21 @@ export function mayRunUserCode(node: Node): boolean {
   );
 }
 
+/** Returns the code that the statement runs, beside its bodies: of all that it names, none of that, or code that is not known. */
+export function runsOf(node: Node): 'named' | 'nothing' | 'unknown' {
+  return propertiesOf(node).runs ?? 'named';
+}
+
+/** Returns the name of the relation through which the expressions and queries of the statement run later on. */
+export function keptInOf(node: Node): string | undefined {
+  return propertiesOf(node).keptIn?.(fieldsOf(node))?.relname;
+}
+
+/** Returns the name of the view that the statement makes. */
+export function viewOf(node: Node): string | undefined {
+  return propertiesOf(node).writesThrough ? keptInOf(node) : undefined;
+}
+
 /** The statement evaluates the expressions in it. */
 export function evaluatesExpressions(node: Node): boolean {
   return propertiesOf(node).evaluates === true;

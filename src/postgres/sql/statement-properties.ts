@@ -1,3 +1,4 @@
+import type * as Tree from 'libpg-query';
 import type { Action, NamedLock, ReleasedLock, StatementEffect } from '../../model/statement-actions.ts';
 import type { FieldsOf, NodeKind } from './tree.ts';
 
@@ -109,6 +110,15 @@ export interface StatementProperties<Fields> {
   readonly progress?: readonly ProgressView[];
   /** It runs code that its tree does not show: a body, a prepared statement, the script of an extension. */
   readonly runsCode?: true;
+  /**
+   * Code that it runs: `nothing` of the functions and relations that it names, or `unknown` code, since it loads some or reaches other
+   * systems. By default all that it names may run.
+   */
+  readonly runs?: 'nothing' | 'unknown';
+  /** Relation through which the expressions and queries in it run later on. */
+  readonly keptIn?: (fields: Fields) => Tree.RangeVar | undefined;
+  /** Writing to that relation writes to those that the statement names. */
+  readonly writesThrough?: true;
   /** It evaluates the expressions in it; other statements only store them, as in a view. */
   readonly evaluates?: true;
   /** INSERT, UPDATE, DELETE, MERGE: what loops consist of. */

@@ -24,17 +24,18 @@ const beyondOr = (reach: Reach, otherwise: Reach) => (reach === 'database' ? oth
 /** Statements about what a whole cluster shares: roles, databases, tablespaces, settings; and about other servers. */
 export const CLUSTER_KINDS = {
   // Other servers.
-  CreateFdwStmt: defining('CREATE FOREIGN DATA WRAPPER'),
-  AlterFdwStmt: defining('ALTER FOREIGN DATA WRAPPER'),
+  CreateFdwStmt: { ...defining('CREATE FOREIGN DATA WRAPPER'), runs: 'unknown' },
+  AlterFdwStmt: { ...defining('ALTER FOREIGN DATA WRAPPER'), runs: 'unknown' },
   CreateForeignServerStmt: {
     ...defining('CREATE SERVER'),
+    runs: 'unknown',
     outside: ({ servername = '' }) => `CREATE SERVER ${servername}`,
   },
-  AlterForeignServerStmt: defining('ALTER SERVER'),
-  CreateUserMappingStmt: defining('CREATE USER MAPPING'),
-  AlterUserMappingStmt: defining('ALTER USER MAPPING'),
+  AlterForeignServerStmt: { ...defining('ALTER SERVER'), runs: 'unknown' },
+  CreateUserMappingStmt: { ...defining('CREATE USER MAPPING'), runs: 'unknown' },
+  AlterUserMappingStmt: { ...defining('ALTER USER MAPPING'), runs: 'unknown' },
   DropUserMappingStmt: defining('DROP USER MAPPING'),
-  ImportForeignSchemaStmt: defining('IMPORT FOREIGN SCHEMA'),
+  ImportForeignSchemaStmt: { ...defining('IMPORT FOREIGN SCHEMA'), runs: 'unknown' },
   CreatePublicationStmt: {
     ...defining('CREATE PUBLICATION'),
     locks: ({ pubobjects }) => locksOfPublication(pubobjects),

@@ -25,25 +25,28 @@ export const OBJECT_KINDS = {
   CreateDomainStmt: defining('CREATE DOMAIN'),
   AlterDomainStmt: { ...defining('ALTER DOMAIN'), actions: domainAlteration },
   AlterCollationStmt: defining('ALTER COLLATION'),
-  CreateConversionStmt: defining('CREATE CONVERSION'),
+  CreateConversionStmt: { ...defining('CREATE CONVERSION'), runs: 'unknown' },
   CreateCastStmt: defining('CREATE CAST'),
-  CreateTransformStmt: defining('CREATE TRANSFORM'),
+  CreateTransformStmt: { ...defining('CREATE TRANSFORM'), runs: 'unknown' },
   CreateFunctionStmt: {
     ...defining('CREATE FUNCTION'),
+    runs: 'nothing',
     reach: ofFunction,
     actions: ({ funcname }) => [{ does: 'create function', function: nameOfParts(funcname) }],
   },
   AlterFunctionStmt: {
     ...defining('ALTER FUNCTION'),
+    runs: 'nothing',
     reach: ({ actions }) => reachOfSets(setsAmong(actions)),
   },
   AlterOperatorStmt: defining('ALTER OPERATOR'),
   CreateOpClassStmt: defining('CREATE OPERATOR CLASS'),
   CreateOpFamilyStmt: defining('CREATE OPERATOR FAMILY'),
   AlterOpFamilyStmt: defining('ALTER OPERATOR FAMILY'),
-  CreateAmStmt: defining('CREATE ACCESS METHOD'),
+  CreateAmStmt: { ...defining('CREATE ACCESS METHOD'), runs: 'unknown' },
   CreatePLangStmt: {
     ...defining('CREATE LANGUAGE'),
+    runs: 'unknown',
     // Without a handler the parser makes CREATE EXTENSION of it.
     outside: ({ pltrusted: isTrusted, plname = '' }) => (isTrusted ? undefined : `CREATE LANGUAGE ${plname}`),
   },
@@ -55,7 +58,8 @@ export const OBJECT_KINDS = {
     runsCode: true,
   },
   AlterExtensionStmt: { ...defining('ALTER EXTENSION'), runsCode: true },
-  AlterExtensionContentsStmt: defining('ALTER EXTENSION'),
+  // A function that belongs to a harmless extension counts as harmless.
+  AlterExtensionContentsStmt: { ...defining('ALTER EXTENSION'), runs: 'unknown' },
   CreateEventTrigStmt: defining('CREATE EVENT TRIGGER'),
   AlterEventTrigStmt: defining('ALTER EVENT TRIGGER'),
 } satisfies Partial<StatementTable<StatementKind>>;

@@ -17,6 +17,7 @@ const detachesConcurrently = ({ cmds }: Tree.AlterTableStmt) =>
 export const RELATION_KINDS = {
   CreateStmt: {
     ...defining('CREATE TABLE'),
+    keptIn: ({ relation }) => relation,
     actions: ({ relation, if_not_exists: ifNotExists = false, partbound, inhRelations }) => [
       {
         does: 'create table',
@@ -27,10 +28,11 @@ export const RELATION_KINDS = {
     ],
     locks: locksOfCreateTable,
   },
-  CreateTableAsStmt: { ...defining('CREATE TABLE AS'), evaluates: true },
-  CreateForeignTableStmt: defining('CREATE FOREIGN TABLE'),
+  CreateTableAsStmt: { ...defining('CREATE TABLE AS'), evaluates: true, keptIn: ({ into }) => into?.rel },
+  CreateForeignTableStmt: { ...defining('CREATE FOREIGN TABLE'), runs: 'unknown' },
   AlterTableStmt: {
     ...defining('ALTER TABLE'),
+    keptIn: ({ relation }) => relation,
     inBlock: (fields) => (detachesConcurrently(fields) ? 'refused' : 'same'),
     concurrent: { says: detachesConcurrently, failure: 'another meaning' },
     actions: alterations,
@@ -43,6 +45,7 @@ export const RELATION_KINDS = {
   },
   IndexStmt: {
     ...defining('CREATE INDEX'),
+    keptIn: ({ relation }) => relation,
     inBlock: ({ concurrent }) => (concurrent ? 'refused' : 'same'),
     concurrent: {
       says: ({ concurrent }) => concurrent === true,
@@ -67,6 +70,7 @@ export const RELATION_KINDS = {
   },
   DropStmt: {
     ...defining('DROP'),
+    runs: 'nothing',
     inBlock: ({ concurrent }) => (concurrent ? 'refused' : 'same'),
     concurrent: {
       says: ({ concurrent }) => concurrent === true,
@@ -93,21 +97,36 @@ export const RELATION_KINDS = {
   },
   ViewStmt: {
     ...defining('CREATE VIEW'),
+    keptIn: ({ view }) => view,
+    writesThrough: true,
     locks: ({ replace, view, query }) => [
       ...(replace ? lockOn(view, 'ACCESS EXCLUSIVE') : []),
       ...locksOfQuery({ query }),
     ],
   },
-  RuleStmt: { ...defining('CREATE RULE'), locks: ({ relation }) => lockOn(relation, 'ACCESS EXCLUSIVE') },
+  RuleStmt: {
+    ...defining('CREATE RULE'),
+    keptIn: ({ relation }) => relation,
+    locks: ({ relation }) => lockOn(relation, 'ACCESS EXCLUSIVE'),
+  },
   CreateTrigStmt: {
     ...defining('CREATE TRIGGER'),
+    runs: 'nothing',
     actions: ({ relation, trigname: trigger = '' }) => [
       { does: 'create trigger', table: nameOf(relation), trigger },
     ],
     locks: ({ relation }) => lockOn(relation, 'SHARE ROW EXCLUSIVE'),
   },
-  CreatePolicyStmt: { ...defining('CREATE POLICY'), locks: ({ table }) => lockOn(table, 'ACCESS EXCLUSIVE') },
-  AlterPolicyStmt: { ...defining('ALTER POLICY'), locks: ({ table }) => lockOn(table, 'ACCESS EXCLUSIVE') },
+  CreatePolicyStmt: {
+    ...defining('CREATE POLICY'),
+    keptIn: ({ table }) => table,
+    locks: ({ table }) => lockOn(table, 'ACCESS EXCLUSIVE'),
+  },
+  AlterPolicyStmt: {
+    ...defining('ALTER POLICY'),
+    keptIn: ({ table }) => table,
+    locks: ({ table }) => lockOn(table, 'ACCESS EXCLUSIVE'),
+  },
   CreateSeqStmt: defining('CREATE SEQUENCE'),
   AlterSeqStmt: {
     ...defining('ALTER SEQUENCE'),
@@ -115,6 +134,7 @@ export const RELATION_KINDS = {
   },
   CreateStatsStmt: {
     ...defining('CREATE STATISTICS'),
+    keptIn: ({ relations }) => itemsOf<Tree.RangeVar>(relations, 'RangeVar')[0],
     locks: ({ relations }) => locksOn(relations, 'SHARE UPDATE EXCLUSIVE'),
   },
   AlterStatsStmt: defining('ALTER STATISTICS'),
@@ -123,6 +143,7 @@ export const RELATION_KINDS = {
   CreateSchemaStmt: defining('CREATE SCHEMA'),
   RenameStmt: {
     ...defining('ALTER … RENAME'),
+    runs: 'nothing',
     reach: ({ renameType, subname = '' }) =>
       renameType === 'OBJECT_DATABASE'
         ? { what: 'ALTER DATABASE … RENAME', databases: [subname], does: 'rename' }
@@ -141,6 +162,7 @@ export const RELATION_KINDS = {
   },
   AlterObjectSchemaStmt: {
     ...defining('ALTER … SET SCHEMA'),
+    runs: 'nothing',
     actions: ({ relation, object, newschema = '' }) => [
       {
         does: 'rename',
@@ -154,11 +176,13 @@ export const RELATION_KINDS = {
   },
   AlterOwnerStmt: {
     ...defining('ALTER … OWNER'),
+    runs: 'nothing',
     reach: ({ objectType, object }) => reachOfObjects('ALTER … OWNER', objectType, namesOfObject(object)),
   },
-  AlterObjectDependsStmt: defining('ALTER … DEPENDS ON EXTENSION'),
+  AlterObjectDependsStmt: { ...defining('ALTER … DEPENDS ON EXTENSION'), runs: 'nothing' },
   CommentStmt: {
     ...defining('COMMENT'),
+    runs: 'nothing',
     reach: ({ objtype, object }) => reachOfObjects('COMMENT', objtype, namesOfObject(object)),
     locks: locksOfComment,
   },
@@ -168,12 +192,13 @@ export const RELATION_KINDS = {
   },
   GrantStmt: {
     ...defining('GRANT or REVOKE'),
+    runs: 'nothing',
     words: ['GRANT', 'REVOKE'],
     reach: ({ is_grant: grants, objtype, objects = [] }) =>
       reachOfObjects(grants ? 'GRANT' : 'REVOKE', objtype, strings(objects)),
     locks: () => [],
   },
-  AlterDefaultPrivilegesStmt: defining('ALTER DEFAULT PRIVILEGES'),
+  AlterDefaultPrivilegesStmt: { ...defining('ALTER DEFAULT PRIVILEGES'), runs: 'nothing' },
 } satisfies Partial<StatementTable<StatementKind>>;
 
 /** CREATE TABLE names its parents, and the tables that its foreign keys reference. */

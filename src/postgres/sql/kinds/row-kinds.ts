@@ -24,6 +24,7 @@ export const ROW_KINDS = {
     effect: 'reads',
     preparable: true,
     elsewhere: true,
+    keptIn: ({ intoClause }) => intoClause?.rel,
     actions: setConfigActions,
   },
   InsertStmt: { ...dml, name: 'INSERT', words: ['INSERT', 'WITH'], actions: changing('insert') },

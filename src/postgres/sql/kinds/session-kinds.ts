@@ -107,6 +107,7 @@ export const SESSION_KINDS = {
   },
   LoadStmt: {
     name: 'LOAD',
+    runs: 'unknown',
     effect: 'none',
     reach: ({ filename = '' }) => reachOfLibrary('LOAD', filename),
   },
