@@ -6,16 +6,22 @@ import {
   nameOfStatement,
   reachOf,
 } from '../postgres/sql/classify-statement.ts';
-import { actsBeyond } from '../postgres/sql/command-tags.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
+import { actsBeyond } from '../postgres/sql/statement-kinds.ts';
 import { calledFunctions, optionOf } from '../postgres/sql/tree.ts';
 import type { Gate, GateAnswer, Intent, UnreadText } from '../proxy/observed.ts';
 import { findServerCall, type Known } from './find-server-call.ts';
 import type { HarmlessJudge } from './harmless-judge.ts';
-import { permitsWriting, WORDS_OF_SETTINGS } from './permits-writing.ts';
 import { type Replacement, redirectTargetName } from './redirect-target-name.ts';
 import { type KnownFunction, type ServerCall, ServerCalls } from './server-calls.ts';
-import { classifyScope, type Names, type StatementScope, templateOf } from './statement-scope.ts';
+import {
+  classifyScope,
+  type Names,
+  permitsWriting,
+  type StatementScope,
+  templateOf,
+  WORDS_OF_SETTINGS,
+} from './statement-scope.ts';
 import { UnreadCode } from './unread-code.ts';
 
 /** A statement that was not let through, because its effect would have left the clone. */

@@ -29,11 +29,6 @@ export function hazardObjections(
   });
 }
 
-/** The reasons that are about no hazard. */
-export function otherReasons(reasons: readonly string[], hazards: readonly Hazard[]): string[] {
-  return reasons.filter((reason) => !hazards.some((hazard) => reason.startsWith(headOf(hazard))));
-}
-
 function headOf({ code, relation }: Hazard): string {
   return `${code}${relation === null ? '' : ` on ${relation}`}: `;
 }

@@ -1,6 +1,7 @@
 import { ExternalAccessGate } from '../boundary/external-access-gate.ts';
 import { HarmlessJudge } from '../boundary/harmless-judge.ts';
 import {
+  addSharedViews,
   type RunningObjects,
   readServerCalls,
   unknownAmong,
@@ -9,7 +10,6 @@ import {
 import { findUsesOf, readUnknownCode } from '../boundary/read-unknown-code.ts';
 import { RehearsalGate, type RehearsalGateOptions } from '../boundary/rehearsal-gate.ts';
 import { type KnownFunction, ServerCalls } from '../boundary/server-calls.ts';
-import { addSharedViews } from '../boundary/shared-views.ts';
 import type { Names } from '../boundary/statement-scope.ts';
 import { type Script, shortenedScript } from '../clone/after-clone.ts';
 import type { Clone, CloneContext } from '../clone/method.ts';

@@ -423,6 +423,15 @@ const rewrite = sampleReport({
       'table-rewrite on public.events: no session could read it for 4 min 2 s',
       'public.accounts lost 2 rows',
     ],
+    objections: [
+      {
+        code: 'table-rewrite',
+        message: 'no session could read it for 4 min 2 s',
+        hazard: 0,
+        statement: 2,
+      },
+      { code: 'CHECK_FAILED', message: 'public.accounts lost 2 rows', hazard: null, statement: null },
+    ],
   },
 });
 

@@ -1,6 +1,6 @@
 import { formatBytes, plural } from '../../format.ts';
 import { isolatedFrom } from '../../hazards/attempt-words.ts';
-import { acceptFlag, otherReasons } from '../../hazards/policy.ts';
+import { acceptFlag } from '../../hazards/policy.ts';
 import type { Hazard, Report, StatementSection } from '../../model/report.ts';
 import { sizesWords, unprovedWords } from '../phrases.ts';
 import { statementAt } from '../place.ts';
@@ -30,7 +30,14 @@ import { noteItems, shellLine } from './run-view.ts';
 import { schemaPhrase } from './schema-view.ts';
 import { swapView } from './swap-view.ts';
 import { cleanupView, targetChangesView, targetSessionsView } from './target-view.ts';
-import { doubtItems, errorWords, impliedReason, nextWords, serverError } from './verdict-view.ts';
+import {
+  doubtItems,
+  errorWords,
+  impliedReason,
+  nextWords,
+  reasonsWithoutHazards,
+  serverError,
+} from './verdict-view.ts';
 
 const LISTED = 5;
 
@@ -73,7 +80,7 @@ export function rehearsalScreen(report: Report): Section[] {
 function headline(report: Report): Section {
   const { verdict, hazards, command, apply, swap } = report;
   const failure = serverError(report);
-  const reasons = otherReasons(verdict.reasons, hazards);
+  const reasons = reasonsWithoutHazards(verdict);
   const counts = hazardCounts(hazards);
   const [first = verdict.pass ? 'no hazards' : impliedReason(report), ...others] =
     failure !== undefined

@@ -79,6 +79,11 @@ export function answersView(report: Report): Section[] {
   ];
 }
 
+/** The reasons that are about no hazard; all of them in reports of versions that did not tell them apart. */
+export function reasonsWithoutHazards({ reasons, objections }: Report['verdict']): string[] {
+  return reasons.filter((_, at) => objections === undefined || objections[at]?.hazard === null);
+}
+
 /** The reasons; without the options that accept hazards, which are shown with these. */
 function reasonsOf({ hazards, verdict: { reasons, objections } }: Report): readonly string[] {
   return (
