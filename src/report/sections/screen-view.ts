@@ -186,10 +186,7 @@ function briefly(text: string): string {
 }
 
 function answers(report: Report): FactList {
-  const { load, proposal, script, hazards, data, command, verdict } = report;
-  const isSaid =
-    hazards.some(({ severity, allowed }) => severity !== 'notice' && !allowed) &&
-    (data?.lost ?? []).some(({ rowsWithValue }) => rowsWithValue !== 0);
+  const { load, proposal, script, hazards, command, verdict } = report;
   const isExplained =
     verdict.pass ||
     serverError(report) !== undefined ||
@@ -198,7 +195,7 @@ function answers(report: Report): FactList {
     ['Users', briefly(usersWords(report))],
     ['Load', load && loadDetails(load).join('; ')],
     ['Schema', schemaPhrase(report, briefly)],
-    ['Data', isSaid ? 'some is lost, see above' : briefly(dataWords(report))],
+    ['Data', briefly(dataWords(report))],
     ...[...queriesView(report), ...checkViews(report)].map(
       ({ title, summary = '' }): PerhapsFact => [title, summary],
     ),
