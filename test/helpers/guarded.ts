@@ -67,6 +67,7 @@ export async function withGuarded<T>(
     return await use({ url: url.href, run, wire, env, events, notices, aborts });
   } finally {
     await scope.release();
-    await rm(state, { recursive: true });
+    // What the run left to do on its own may still write there.
+    await rm(state, { recursive: true, maxRetries: 10 });
   }
 }

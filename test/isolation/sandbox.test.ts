@@ -327,10 +327,8 @@ test('a file in the working directory can require the sandbox, not take it away'
     [{ sandbox: 'required', permit: 'a.example:1' }, 0],
   ] as const) {
     writeFileSync(file, JSON.stringify(config));
-    const { exitCode, stderr } = await safemigrate(['--', ...sqlCommand('CREATE TABLE made (id int)')], {
-      env,
-      folder,
-    });
+    const line = ['--verbose', '--', ...sqlCommand('CREATE TABLE made (id int)')];
+    const { exitCode, stderr } = await safemigrate(line, { env, folder });
     expect(exitCode, stderr).toBe(code);
     if (code === 0) expect(stderr.replaceAll(/\s+/g, ' ')).toContain('--permit: a.example:1');
     else

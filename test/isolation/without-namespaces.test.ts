@@ -114,7 +114,7 @@ describe.skipIf(skipReason(noLandlock))('where there are no namespaces, as an or
   test('--plan, doctor and the report say so, and what it leaves open', async () => {
     const before = [...ORDINARY, ...NO_NAMESPACES];
     const command = ['--', ...psqlCommand('-c', 'CREATE TABLE made (id int)')];
-    const said = (await run(before, command)).stderr;
+    const said = (await run(before, ['--verbose', ...command])).stderr;
     const planned = (await run(before, ['--plan', ...command])).stdout;
     const doctor = await runProgram([...before, process.execPath, CLI, 'doctor'], {
       env: { DATABASE_URL: target.url, XDG_STATE_HOME: path.join(folder, 'state'), HOME: folder },
