@@ -66,11 +66,6 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   '# Programs that read a file only:':
     'needs Synapse and listmonk; isolation/configurations.test.ts has such files',
   'npx vitest run test/unit': 'a part of npm test',
-  'npm run test:faults': 'a step of .ci/run',
-  'npm run test:isolation': 'a step of .ci/run',
-  'npm run test:traffic': 'a step of .ci/run',
-  'npm run test:safer-forms': 'a step of .ci/run',
-  'npm run test:docs': 'a step of .ci/run',
   '# REPOSITORY is the address of an empty repository of your organisation:': 'pushes to a service of others',
   'podman build --tag safemigrate .':
     'needs an image from a registry; soak/packed.test.ts runs the steps of the Containerfile',
