@@ -1,4 +1,5 @@
-// node summary.mjs FOLDER FAILED_STEPS: adds up vitest's results and prints `N passed, N failed`; exits with 1 on failures.
+// node summary.mjs FOLDER FAILED_STEPS: adds up vitest's results, names each failed test with its error, and prints `N passed, N failed`;
+// exits with 1 on failures. The names stand at the end because of a log's hundred thousand lines often only the last are kept.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 
 const [folder = '.', failedSteps = '0'] = process.argv.slice(2);
@@ -13,6 +14,11 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.status')
     const results = JSON.parse(readFileSync(json, 'utf8'));
     passed += results.numPassedTests;
     failedHere = results.numFailedTests;
+    for (const { name, assertionResults } of results.testResults) {
+      for (const test of assertionResults.filter(({ status }) => status === 'failed')) {
+        console.log(`failed: ${name} > ${test.fullName}\n${test.failureMessages.join('\n')}`);
+      }
+    }
     // A file that does not load, or that leaves something behind, fails without a failed test.
     for (const { status, name, message, assertionResults } of results.testResults) {
       if (status !== 'failed' || assertionResults.some((test) => test.status === 'failed')) continue;
