@@ -1,6 +1,7 @@
-import { readdir, readFile, readlink, stat } from 'node:fs/promises';
+import { readdir, readlink, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { postmasterOf } from '../command/process-sockets.ts';
+import { namedFiles } from '../command/sandbox/server-folders.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
 /** The configuration files of a server on this machine: path → what changes if it is written. */
@@ -19,7 +20,7 @@ export async function readServerFiles(session: Session): Promise<ServerFiles | n
   const files = new Map<string, string>();
   // The server may be in a container, which has other paths.
   const data = `/proc/${postmaster}/cwd`;
-  for (const folder of [data, ...(await namedFolders(postmaster))]) {
+  for (const folder of [data, ...(await namedFiles(postmaster)).map((file) => path.dirname(file))]) {
     // Its process may be another one at the next reading.
     const known =
       folder === data ? await readlink(data).catch(() => 'data') : folder.replace(`/proc/${postmaster}`, '');
@@ -30,14 +31,6 @@ export async function readServerFiles(session: Session): Promise<ServerFiles | n
     }
   }
   return files.size === 0 ? null : files;
-}
-
-/** Returns the folders in the server's command line: `postgres -D … -c config_file=/etc/postgresql/15/main/postgresql.conf` on Debian. */
-async function namedFolders(postmaster: number): Promise<string[]> {
-  const words = await readFile(`/proc/${postmaster}/cmdline`, 'utf8').catch(() => '');
-  return [...words.matchAll(/(?:config|hba)_file=(\/[^\0]+)/g)].map(([, file = '']) =>
-    path.join(`/proc/${postmaster}/root`, path.dirname(file)),
-  );
 }
 
 /** Names of the files that were written, made or removed between two readings. */

@@ -76,8 +76,8 @@ async function readRequest(scope: Scope, stop: Stop, plan: RehearsalPlan) {
     ? { located, environment: outside, caveats: [] }
     : await restoreFile(scope, stop, plan, outside);
   const asked = { plan: command.sandbox, settings: place.located.settings };
-  const sandbox = command.sandbox.mode === 'required' ? await requireSandbox(asked) : null;
-  return { place, given, profile, afterClone, run: newRunId(), sandbox };
+  if (command.sandbox.mode === 'required') await requireSandbox(asked);
+  return { place, given, profile, afterClone, run: newRunId() };
 }
 
 /** The output file must not exist: a user's file is never overwritten. */
@@ -99,7 +99,7 @@ async function profileOf({ profile, receipt, command }: RehearsalPlan): Promise<
 }
 
 async function inspect(
-  { place, given, profile, afterClone, run, sandbox: required }: Awaited<ReturnType<typeof readRequest>>,
+  { place, given, profile, afterClone, run }: Awaited<ReturnType<typeof readRequest>>,
   { target, session }: Visit,
   life: Lifetime,
   plan: RehearsalPlan,
@@ -125,7 +125,7 @@ async function inspect(
   };
   // At once: a sandbox is tried by starting processes, for 30 ms.
   const [sandbox, read] = await Promise.all([
-    required ?? sandboxByDefault(plan, [command, ...(down ? [down] : [])], target.settings, context.control),
+    sandboxFor(plan, [command, ...(down ? [down] : [])], target.settings, context.control),
     readOnServer(),
   ]);
   return { context, settings: located.settings, command, down, profile, afterClone, sandbox, ...read };
@@ -144,7 +144,7 @@ function refuseLoadInTarget({ load }: RehearsalPlan, { method, assessment }: Cho
 }
 
 /** @throws SafemigrateError `SANDBOX` if the command could only be watched, and nothing names the target to it. */
-export async function sandboxByDefault(
+export async function sandboxFor(
   plan: Pick<RehearsalPlan, 'command' | 'target'>,
   commands: readonly LocatedCommand[],
   settings: ConnectionSettings,
@@ -154,6 +154,7 @@ export async function sandboxByDefault(
     plan: plan.command.sandbox,
     settings,
     control,
+    workingFolder: plan.command.folder,
     needsSockets: commands.some(({ logins }) => logins.undecided.length > 0),
     mayBeWatched: (reason) => {
       if (commands.every(({ input, logins }) => leadsToClone(input, logins))) return;

@@ -173,7 +173,8 @@ export function inSandbox(
 ): RunOptions {
   if (opened || sandbox.kind === 'sandboxed') return { ...run, start: opened?.start };
   const restricted = sandbox.kind === 'restricted' ? restrict(run, sandbox, routes) : run;
-  const covering = sandbox.covered.length === 0 ? undefined : coverWords(sandbox.covered);
+  const { covered, readOnly } = sandbox;
+  const covering = covered.length + readOnly.length === 0 ? undefined : coverWords(sandbox);
   if (!covering) return restricted;
   return { ...restricted, argv: [...covering, ...restoringWords(run.env), ...restricted.argv] };
 }

@@ -15,7 +15,7 @@ import { UPGRADE_MODES } from '../model/upgrade-mode.ts';
 import { newRunId, type RunId } from '../ownership/run-id.ts';
 import { type Environment, readEnvironment } from '../postgres/connection/environment.ts';
 import { makeCloneContext, visitFirst } from '../rehearsal/clone-context.ts';
-import { sandboxByDefault } from '../rehearsal/prepare.ts';
+import { sandboxFor } from '../rehearsal/prepare.ts';
 import { askTarget, type Given, type Questions, readGiven } from '../rehearsal/requested-checks.ts';
 import type { LocatedCommand } from '../rehearsal/run-on-clone.ts';
 import type { Lifetime } from '../rehearsal/with-scope.ts';
@@ -102,7 +102,7 @@ async function locateCommand(
   if (argv.length === 0) return { command: null, sandbox: UNWATCHED };
   const input = { argv, environment, target: target.settings, urlVariable: plan.target.urlEnv, databases };
   const command = { input, logins: await findLogins(input, comparer(target.settings, signal)) };
-  return { command, sandbox: await sandboxByDefault(plan, [command], target.settings, control) };
+  return { command, sandbox: await sandboxFor(plan, [command], target.settings, control) };
 }
 
 function refuseVersions(major: number, { server }: Target, { to, modes }: UpgradePlan): void {

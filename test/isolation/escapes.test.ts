@@ -12,8 +12,8 @@ describe.skipIf(skipReason(noEscapes))('a way out of the rehearsal is stopped or
     expect(ending, `${tried.escape.tries}: ${changes.join('; ')}\n${output}`).not.toBe('silent');
   });
 
-  // They have another program do it, write a file of production's, or send it through the proxy.
-  const byOthers = ['access-file', 'configuration-file', 'job-spool', 'job-stays', 'long-text'];
+  // They have another program do it, or send it through the proxy.
+  const byOthers = ['job-spool', 'job-stays', 'long-text'];
   const commands = TESTED.filter(
     ({ escape: { file, name } }) => !file.endsWith('.sql') && !byOthers.includes(name),
   );

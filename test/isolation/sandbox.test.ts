@@ -275,6 +275,33 @@ describe('where bubblewrap is missing', () => {
   });
 });
 
+test.each([
+  ['bubblewrap', []],
+  ['unshare', ['bwrap']],
+  ['landlock', ['bwrap', 'setpriv']],
+])('root cannot write to the files of the target’s server: by %s', async (by, missing) => {
+  const data = await withClient(
+    target.url,
+    async (client) => (await client.query('SHOW data_directory')).rows[0].data_directory as string,
+  );
+  const access = path.join(data, 'pg_hba.conf');
+  const script = `psql -X -q "$DATABASE_URL" -c 'CREATE TABLE made (id int)'
+    echo '# written' >> '${access}' && echo got out >&2
+    mv '${access}' '${access}.old' 2>/dev/null && echo moved >&2; touch here`;
+  const hidden = missing.flatMap((program) => ['--ro-bind', '/dev/null', `/usr/bin/${program}`]);
+  const args = ['--clone', 'template', '--format', 'json', '--', 'sh', '-c', script];
+  const { exitCode, stdout, stderr } = await runProgram(
+    ['bwrap', '--dev-bind', '/', '/', ...hidden, '--', process.execPath, CLI, ...args],
+    { env: { DATABASE_URL: target.url }, folder },
+  );
+  expect(exitCode, stderr).toBe(0);
+  expect(stderr).toContain('Read-only file system');
+  expect(stderr).not.toMatch(/got out|moved/);
+  expect(readFileSync(access, 'utf8')).not.toContain('# written');
+  expect(existsSync(path.join(folder, 'here'))).toBe(true);
+  expect(JSON.parse(stdout).command.isolation.by).toBe(by);
+});
+
 test.each(['bubblewrap', 'unshare'])('an ordinary user gets the sandbox by %s', async (by) => {
   const state = path.join(folder, 'state');
   mkdirSync(state, { mode: 0o777 });

@@ -5,6 +5,7 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { postmasterOf, socketInodes } from '../process-sockets.ts';
 import { type AllowedPlaces, allowedPlaceText } from './allowed-places.ts';
 import { coverWords } from './sandbox-words.ts';
+import { serverFolders } from './server-folders.ts';
 import { refuseTarget } from './target-addresses.ts';
 import { type Sandboxing, type SandboxWay, sandboxWords, trialFailure, trySandbox } from './try-sandbox.ts';
 import { listeningUnixSockets, realSocket, socketPathsOf } from './unix-sockets.ts';
@@ -27,24 +28,29 @@ export type CommandSandbox = (
       /** The target's Unix sockets that are hidden from the command. */
       readonly covered: readonly string[];
     })
-) & { readonly allow: AllowedPlaces };
+) & {
+  /** Places of the target's server that the command cannot write to. */
+  readonly readOnly: readonly string[];
+  readonly allow: AllowedPlaces;
+};
 
 /** The command is on its own. */
 export const UNWATCHED = {
   kind: 'watched',
   reason: null,
   covered: [],
+  readOnly: [],
   allow: { relays: [], sockets: [] },
 } as const satisfies CommandSandbox;
 
 /** @throws SafemigrateError `SANDBOX` if the command cannot be sandboxed; `CONFIGURATION` if the target is allowed. */
-export async function requireSandbox({
-  plan: { allow },
-  settings,
-}: Pick<Parameters<typeof chooseSandbox>[0], 'plan' | 'settings'>): Promise<CommandSandbox> {
+export async function requireSandbox(
+  { plan: { allow }, settings }: Pick<Parameters<typeof chooseSandbox>[0], 'plan' | 'settings'>,
+  readOnly: readonly string[] = [],
+): Promise<CommandSandbox> {
   await refuseTarget(allow, settings);
-  const found = await trySandbox(settings, allow);
-  if (found.kind === 'sandboxed') return { ...found, allow, settings };
+  const found = await trySandbox(settings, allow, readOnly);
+  if (found.kind === 'sandboxed') return { ...found, readOnly, allow, settings };
   throw unavailable(found.reason);
 }
 
@@ -53,6 +59,7 @@ export async function requireSandbox({
  * @param asked.mayBeWatched decides, before anything was made, whether a command may run that can only be watched; it throws if not.
  * @param asked.needsSockets the command may use the target's server for something else.
  * @param asked.control a session on the target's server.
+ * @param asked.workingFolder of the command.
  * @throws SafemigrateError as requireSandbox()
  */
 export async function chooseSandbox({
@@ -61,28 +68,35 @@ export async function chooseSandbox({
   mayBeWatched,
   needsSockets,
   control,
+  workingFolder,
 }: {
   readonly plan: SandboxPlan;
   readonly settings: ConnectionSettings;
   readonly mayBeWatched: (reason: string) => void;
   readonly needsSockets: boolean;
   readonly control: Session;
+  readonly workingFolder: string;
 }): Promise<CommandSandbox> {
   const { mode, allow, onlyWatched } = plan;
   if (mode === 'off') return UNWATCHED;
-  if (mode === 'required') return requireSandbox({ plan, settings });
+  const places = await serverFolders(control, workingFolder);
+  if (mode === 'required') return requireSandbox({ plan, settings }, places);
   await refuseTarget(allow, settings);
   const found: Sandboxing =
-    onlyWatched === null ? await trySandbox(settings, allow) : { kind: 'watched', reason: onlyWatched };
+    onlyWatched === null
+      ? await trySandbox(settings, allow, places)
+      : { kind: 'watched', reason: onlyWatched };
   switch (found.kind) {
     case 'sandboxed':
-      return { ...found, allow, settings };
-    case 'restricted':
-      return { ...found, allow, covered: await coverableSockets(settings, control) };
+      return { ...found, readOnly: places, allow, settings };
+    case 'restricted': {
+      const sockets = await socketsOfTarget(settings, control);
+      return { ...found, allow, ...(await covers({ covered: sockets, readOnly: places })) };
+    }
     case 'watched': {
       mayBeWatched(found.reason);
-      const covered = needsSockets ? [] : await coverableSockets(settings, control);
-      return { ...found, allow, covered };
+      const sockets = needsSockets ? [] : await socketsOfTarget(settings, control);
+      return { ...found, allow, ...(await covers({ covered: sockets, readOnly: places })) };
     }
   }
 }
@@ -92,8 +106,9 @@ export async function wordsOf({
   by,
   allow,
   settings,
+  readOnly,
 }: Extract<CommandSandbox, { kind: 'sandboxed' }>): Promise<readonly string[]> {
-  const words = await sandboxWords(by, allow, settings);
+  const words = await sandboxWords(by, allow, settings, readOnly);
   if (typeof words === 'string') throw unavailable(words);
   return words;
 }
@@ -106,14 +121,20 @@ function unavailable(why: string): SafemigrateError {
   });
 }
 
-/** Lists the target's Unix sockets that can be hidden from the command: only as root, and if they are proved to be the target's. */
-async function coverableSockets(settings: ConnectionSettings, control: Session): Promise<string[]> {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return [];
+/** Lists the target's Unix sockets, if they are proved to be the target's. */
+async function socketsOfTarget(settings: ConnectionSettings, control: Session): Promise<string[]> {
+  if (process.platform !== 'linux') return [];
   const paths = [...socketPathsOf(settings), ...(await socketsOfServer(control))];
-  const sockets = [...new Set(paths.flatMap((file) => realSocket(file) ?? []))];
-  const words = sockets.length === 0 ? undefined : coverWords(sockets);
+  return [...new Set(paths.flatMap((file) => realSocket(file) ?? []))];
+}
+
+/** Returns what can be hidden and protected without a sandbox: all of it or nothing, and only as root. */
+async function covers(wanted: Parameters<typeof coverWords>[0]): Promise<typeof wanted> {
+  const nothing = { covered: [], readOnly: [] };
+  const isNeeded = wanted.covered.length + wanted.readOnly.length > 0;
+  const words = isNeeded && process.getuid?.() === 0 ? coverWords(wanted) : undefined;
   const isPossible = words !== undefined && (await trialFailure([...words, '/bin/sh', '-c', ':'])) === null;
-  return isPossible ? sockets : [];
+  return isPossible ? wanted : nothing;
 }
 
 /** Finds the Unix sockets of a server on this machine: its postmaster listens on them. */

@@ -48,13 +48,18 @@ END
 $resolv
 END2`;
 
-/**
- * Writes the words of bubblewrap.
- * @param covered folders and sockets that are covered.
- * @param hosts the contents of /etc/hosts inside; null: unchanged.
- * @returns the words before the program, or undefined if bubblewrap is not installed.
- */
-export function bubblewrapWords(covered: readonly string[], hosts: string | null): string[] | undefined {
+/** The parts in which a sandbox differs from the machine. */
+export interface SandboxParts {
+  /** Folders and sockets that are covered. */
+  readonly covered: readonly string[];
+  /** Folders and files that are read-only inside; of one in another, the outer comes first. */
+  readonly readOnly: readonly string[];
+  /** Contents of /etc/hosts inside; null: unchanged. */
+  readonly hosts: string | null;
+}
+
+/** Writes the words of bubblewrap. @returns the words before the program, or undefined if bubblewrap is not installed. */
+export function bubblewrapWords({ covered, readOnly, hosts }: SandboxParts): string[] | undefined {
   const program = systemProgram('bwrap');
   const resolvConf = resolvConfFile();
   if (program === undefined) return undefined;
@@ -62,6 +67,7 @@ export function bubblewrapWords(covered: readonly string[], hosts: string | null
   return [
     ...['/bin/sh', '-c', WITH_FILES, 'safemigrate-sandbox', hosts ?? '', RESOLV_CONF],
     ...[program, '--dev-bind', '/', '/', '--unshare-net', '--unshare-pid', '--proc', '/proc'],
+    ...readOnly.flatMap((place) => ['--ro-bind-try', place, place]),
     ...covered.flatMap((file) => (isFolder(file) ? ['--tmpfs', file] : ['--ro-bind', '/dev/null', file])),
     ...(hosts === null ? [] : ['--ro-bind-data', '9', '/etc/hosts']),
     ...(resolvConf === '' ? [] : ['--ro-bind-data', '8', resolvConf]),
@@ -72,9 +78,16 @@ export function bubblewrapWords(covered: readonly string[], hosts: string | null
   ];
 }
 
+/** Makes each place up to `--` read-only. What is mounted within is a place by itself, and is kept in view: without it the kernel refuses. */
+const MAKE_READ_ONLY = `while [ "$1" != -- ]; do
+  mount --rbind "$1" "$1" && mount -o remount,bind,ro "$1" || [ ! -e "$1" ] || exit 1
+  shift
+done
+shift`;
+
 /**
- * Arguments: the contents of /etc/hosts or nothing, those of /etc/resolv.conf and its path or nothing, the paths to cover, `--`, the
- * program. A mount over /proc holds the new files, so that none of this machine has to. What is removed meanwhile needs no cover.
+ * Arguments: the contents of /etc/hosts or nothing, those of /etc/resolv.conf and its path or nothing, the places that become read-only,
+ * `--`, the paths to cover, `--`, the program. A mount over /proc holds the new files, so that none of this machine has to. What is removed meanwhile needs no cover.
  */
 const INSIDE = `ip link set lo up 2>/dev/null || ifconfig lo up || exit 1
 mount -t tmpfs -o mode=755 safemigrate /proc || exit 1
@@ -86,6 +99,7 @@ if [ -n "$3" ]; then
 fi
 shift 3
 mount -t proc proc /proc || exit 1
+${MAKE_READ_ONLY}
 while [ "$1" != -- ]; do
   if [ -d "$1" ]; then mount -t tmpfs safemigrate "$1" || [ ! -e "$1" ] || exit 1
   elif [ -e "$1" ]; then mount --bind /dev/null "$1" || [ ! -e "$1" ] || exit 1
@@ -96,7 +110,7 @@ shift
 exec "$@"`;
 
 /** @returns the words before the program, or undefined if util-linux lacks what they need. */
-export function unshareWords(covered: readonly string[], hosts: string | null): string[] | undefined {
+export function unshareWords({ covered, readOnly, hosts }: SandboxParts): string[] | undefined {
   const [unshare, setpriv] = [systemProgram('unshare'), systemProgram('setpriv')];
   if (unshare === undefined || setpriv === undefined) return undefined;
   const asRoot = process.getuid?.() === 0;
@@ -115,6 +129,8 @@ export function unshareWords(covered: readonly string[], hosts: string | null): 
       hosts ?? '',
       RESOLV_CONF,
       resolvConfFile(),
+      ...readOnly,
+      '--',
       ...covered,
       '--',
       setpriv,
@@ -125,14 +141,21 @@ export function unshareWords(covered: readonly string[], hosts: string | null): 
   ];
 }
 
-const COVERING = `while [ "$1" != -- ]; do mount --bind /dev/null "$1"; shift; done; shift; exec "$@"`;
+const COVERING = `${MAKE_READ_ONLY}
+while [ "$1" != -- ]; do mount --bind /dev/null "$1"; shift; done; shift; exec "$@"`;
 
-/** The words that cover these sockets for a program, as root, without anything else that a program could notice. */
-export function coverWords(sockets: readonly string[]): string[] | undefined {
+/** The words that cover these sockets for a program and make these places read-only, as root, without anything else that a program could notice. */
+export function coverWords({
+  covered,
+  readOnly,
+}: Pick<SandboxParts, 'covered' | 'readOnly'>): string[] | undefined {
   const unshare = systemProgram('unshare');
   if (unshare === undefined) return undefined;
-  const script = COVERING.replace('mount', systemProgram('mount') ?? 'mount');
-  return [unshare, '--mount', '/bin/sh', '-c', script, 'safemigrate-cover', ...sockets, '--'];
+  const script = COVERING.replaceAll(/\bmount (?=-)/g, `${systemProgram('mount') ?? 'mount'} `);
+  return [
+    ...[unshare, '--mount', '/bin/sh', '-c', script, 'safemigrate-cover'],
+    ...[...readOnly, '--', ...covered, '--'],
+  ];
 }
 
 /** Variables that a shell changes on its way to the program. */

@@ -8,6 +8,7 @@ import {
   bubblewrapWords,
   landlockWords,
   type Restriction,
+  type SandboxParts,
   sandboxExecWords,
   unshareWords,
 } from './sandbox-words.ts';
@@ -37,12 +38,16 @@ export type Sandboxing =
 const NOTHING_ALLOWED: AllowedPlaces = { relays: [], sockets: [] };
 
 /** Tries the ways to a sandbox and then the restrictions, each by a program that does nothing (some 20 ms). */
-export async function trySandbox(settings: ConnectionSettings, allow = NOTHING_ALLOWED): Promise<Sandboxing> {
+export async function trySandbox(
+  settings: ConnectionSettings,
+  allow = NOTHING_ALLOWED,
+  readOnly: readonly string[] = [],
+): Promise<Sandboxing> {
   const failures: string[] = [];
   if (process.platform === 'linux') {
-    const parts = await partsOf(allow, settings);
+    const parts = await partsOf(allow, settings, readOnly);
     for (const by of ['bubblewrap', 'unshare'] as const) {
-      const words = SANDBOXES[by](...parts);
+      const words = SANDBOXES[by](parts);
       const failure =
         words === undefined ? 'it is not installed' : await trialFailure([...words, '/bin/sh', '-c', ':']);
       if (failure === null) return { kind: 'sandboxed', by };
@@ -86,8 +91,9 @@ export async function sandboxWords(
   by: SandboxWay,
   allow: AllowedPlaces,
   settings: ConnectionSettings,
+  readOnly: readonly string[],
 ): Promise<readonly string[] | string> {
-  return SANDBOXES[by](...(await partsOf(allow, settings))) ?? `${by} is no longer installed`;
+  return SANDBOXES[by](await partsOf(allow, settings, readOnly)) ?? `${by} is no longer installed`;
 }
 
 /** The words before a program that let it connect over TCP to these ports alone. @throws Error */
@@ -97,15 +103,15 @@ export function restrictedWords(by: Restriction, ports: readonly number[]): read
   return words;
 }
 
-/** Collects the arguments of both writers of words. */
 async function partsOf(
   allow: AllowedPlaces,
   settings: ConnectionSettings,
-): Promise<Parameters<typeof bubblewrapWords>> {
+  readOnly: readonly string[],
+): Promise<SandboxParts> {
   const names = allow.relays.filter(({ host, inside }) => host !== inside && host !== 'localhost');
   const lines = names.map(({ host, inside }) => `${inside} ${host}`);
   const hosts = names.length === 0 ? null : [...new Set(lines), hostsWithout(names)].join('\n');
-  return [await pathsToCover(allow.sockets, socketPathsOf(settings)), hosts];
+  return { covered: await pathsToCover(allow.sockets, socketPathsOf(settings)), readOnly, hosts };
 }
 
 /** Reads /etc/hosts without some names: a name has all the addresses that lines give it. */
