@@ -135,8 +135,7 @@ export async function runLine(line: string, options: CliOptions = {}): Promise<C
 /** An empty folder for one test. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-test-'));
-  // The sandbox of another run that just covers a folder in it makes that anew.
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 

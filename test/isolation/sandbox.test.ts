@@ -6,6 +6,7 @@ import { type AddressInfo, createServer as createListener, type ListenOptions, t
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { bubblewrapWords, unshareWords } from '../../src/command/sandbox/sandbox-words.ts';
 import {
   CLI,
   inTerminal,
@@ -245,6 +246,30 @@ test('3,000 ports and as many Unix sockets of this machine are no obstacle, and 
     for (const server of servers) server.close();
   }
 }, 120_000);
+
+test.each([
+  ['bubblewrap', bubblewrapWords],
+  ['unshare', unshareWords],
+] as const)('%s makes no folder again that was removed while the sandbox was made', async (_, words) => {
+  const there = path.join(folder, 'a folder\\with \t signs');
+  const removed = path.join(folder, 'removed', 'socket');
+  mkdirSync(there);
+  writeFileSync(path.join(there, 'file'), '');
+  const inside = (...covered: string[]) =>
+    runProgram([
+      ...(words({ covered, readOnly: [], hosts: null }) ?? []),
+      '/bin/sh',
+      '-c',
+      'cd "$0"; ls -A; echo end',
+      there,
+    ]);
+  for (const covered of [[there], [removed, there], [there, removed]]) {
+    const { stdout, stderr } = await inside(...covered);
+    expect(stdout, stderr).toBe('end\n');
+  }
+  expect((await inside(path.join(there, 'file'))).stdout).toBe('file\nend\n');
+  expect(existsSync(path.dirname(removed))).toBe(false);
+});
 
 describe('where bubblewrap is missing', () => {
   const hiding = (...programs: string[]) => [

@@ -49,7 +49,9 @@ export async function trySandbox(
     for (const by of ['bubblewrap', 'unshare'] as const) {
       const words = SANDBOXES[by](parts);
       const failure =
-        words === undefined ? 'it is not installed' : await trialFailure([...words, '/bin/sh', '-c', ':']);
+        words === undefined
+          ? 'it is not installed (or setpriv is not)'
+          : await trialFailure([...words, '/bin/sh', '-c', ':']);
       if (failure === null) return { kind: 'sandboxed', by };
       failures.push(`${by}: ${failure}`);
     }
