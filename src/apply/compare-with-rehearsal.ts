@@ -38,7 +38,7 @@ export async function compareWithRehearsal(
   const digest = await catalogueDigest(inside);
   const fingerprint = await schema.fingerprint();
   if ('receipt' in rehearsal) {
-    const reason = schemaReason(rehearsal.receipt, fingerprint);
+    const reason = await schemaReason(rehearsal.receipt, fingerprint, () => schema.hashes());
     if (reason !== undefined) return { matches: false, reasons: [reason], outdated: [] };
   } else {
     const outdated = changedSinceRehearsal(rehearsal, digest, fingerprint);

@@ -51,6 +51,21 @@ export function changedObjects(
   return { objects, objectsLeftOut: leftOut };
 }
 
+const HASH_CHARACTERS = 12;
+
+/** A hash of each object, by its kind and name: those of two databases show which objects differ. */
+export function objectHashes({ facts }: Pick<Snapshot, 'facts'>): Record<string, string> {
+  const whole = facts.facts().filter(({ id }) => !PARTS.has(id.kind) && !SHARED.has(id.kind));
+  return Object.fromEntries(
+    whole.map(({ id }) => {
+      const { kind, object } = described(id);
+      // A schema's own hash would cover all that is in it.
+      const hash = id.kind === 'schema' ? '' : facts.rollupOf(id).slice(0, HASH_CHARACTERS);
+      return [`${kind} ${object}`, hash];
+    }),
+  );
+}
+
 function objectOf({ before, after }: Pair, then: FactBase, now: FactBase, owner: string): SchemaObject {
   const [ownerThen, ownerNow] = [before && ownerOf(then, before.id), after && ownerOf(now, after.id)];
   // The owner is shown on both sides if it changed.

@@ -49,6 +49,11 @@ export class SchemaWatch {
     return this.#ask({ kind: 'fingerprint' });
   }
 
+  /** Hashes of the objects of the schema before, by kind and name. */
+  hashes(): Promise<Record<string, string>> {
+    return this.#ask({ kind: 'hashes' });
+  }
+
   /**
    * Reads the schema again and compares it with the schema before. May be called more than once.
    * @param options.inUse others work in the database: nothing is locked, so there is no rollback SQL after renames.

@@ -6,6 +6,7 @@ import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { type Comparison, changesBetween, compareWith, fingerprint } from './compare-schemas.ts';
+import { objectHashes } from './objects.ts';
 import { buildFactBase, encodeId, type Fact, type FactBase } from './pg-delta.ts';
 import { type Snapshot, takeSnapshot } from './schema-facts.ts';
 import { compareUnmodeled } from './unmodeled.ts';
@@ -17,13 +18,14 @@ import { compareUnmodeled } from './unmodeled.ts';
  */
 export type Request =
   | { readonly kind: 'before'; readonly settings: ConnectionSettings; readonly run: string | undefined }
-  | { readonly kind: 'fingerprint' }
+  | { readonly kind: 'fingerprint' | 'hashes' }
   | { readonly kind: 'after'; readonly inUse: boolean }
   | { readonly kind: 'describe' | 'upgraded'; readonly settings: ConnectionSettings };
 
 export interface Responses {
   before: null;
   fingerprint: string;
+  hashes: Record<string, string>;
   after: Comparison;
   describe: SchemaChange[];
   upgraded: VersionDifference;
@@ -79,6 +81,8 @@ async function respond(request: Request, audit: Audit): Promise<Responses[Reques
   switch (request.kind) {
     case 'fingerprint':
       return fingerprint(schema);
+    case 'hashes':
+      return objectHashes(schema);
     case 'after': {
       const { inUse } = request;
       // Taking renames back needs a session that may write.

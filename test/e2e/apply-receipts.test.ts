@@ -92,9 +92,13 @@ describe('an apply by receipt', () => {
 
   test('is refused where the schema is another one by now', async () => {
     await rehearsed();
-    await withClient(target.url, (client) => client.query('ALTER TABLE jobs ADD COLUMN done bool'));
+    await withClient(target.url, (client) =>
+      client.query('ALTER TABLE jobs ADD COLUMN done bool; CREATE TABLE intruder (id int)'),
+    );
     const { exitCode, apply: outcome } = await applied();
-    expect(outcome.reasons).toEqual([expect.stringContaining('not the one that was rehearsed')]);
+    expect(outcome.reasons).toEqual([
+      "the target's schema is not the one that was rehearsed: + table public.intruder, ~ table public.jobs",
+    ]);
     expect(exitCode).toBe(4);
   });
 

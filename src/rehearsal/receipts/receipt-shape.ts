@@ -13,7 +13,14 @@ const proved = z.object({
   /** null where the role could not read it. */
   systemIdentifier: z.string().nullable(),
   /** Content fingerprints; null where the schema could not be read. */
-  schema: z.object({ before: z.string(), after: z.string() }).nullable(),
+  schema: z
+    .object({
+      before: z.string(),
+      after: z.string(),
+      /** Hashes of the objects before, by kind and name; receipts of earlier versions have none. */
+      objects: z.record(z.string(), z.string()).optional(),
+    })
+    .nullable(),
   /** Hashes of single normalised statements. */
   ddl: z.array(z.string()),
   dml: z.array(z.string()),

@@ -5,7 +5,7 @@ import { commandWithoutSecrets } from '../../command/command-secrets.ts';
 import type { Logins } from '../../command/rewrite.ts';
 import type { Target } from '../../database/target.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
-import { formatDuration } from '../../format.ts';
+import { formatDuration, listed } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { redactReport } from '../../observe/redact-report.ts';
 import type { TargetState } from '../../proof/target-state.ts';
@@ -21,6 +21,8 @@ export type Receipt = z.infer<typeof receiptShape>;
 export interface ReceiptIdentity {
   readonly command: string;
   readonly systemIdentifier: string | null;
+  /** Hashes of the objects of the schema before; absent if no receipt is wanted. */
+  readonly objects?: Readonly<Record<string, string>> | undefined;
 }
 
 /** The text of a receipt. @param key signs it; without one its seal is a checksum that anybody can make. */
@@ -36,7 +38,11 @@ export function writeReceipt(from: Report, identity: ReceiptIdentity, key?: stri
       serverVersion: from.target.serverVersion,
       database: from.target.database,
       systemIdentifier: identity.systemIdentifier,
-      schema: from.schema && { before: from.schema.before, after: from.schema.after },
+      schema: from.schema && {
+        before: from.schema.before,
+        after: from.schema.after,
+        objects: identity.objects,
+      },
       ddl: [...rehearsed.ddl],
       dml: [...rehearsed.dml],
       verdict: from.verdict,
@@ -84,14 +90,36 @@ export function receiptObjections(
 /** Clocks of two machines may differ by this. */
 const CLOCKS_DIFFER_MS = 60_000;
 
-/** The receipt's schema before, against the target's as it is now. */
-export function schemaReason({ proved: { schema } }: Receipt, fingerprint: string): string | undefined {
+const NAMED_OBJECTS = 5;
+
+/**
+ * Compares the receipt's schema before with the target's now.
+ * @param objects hashes of the target's objects, which are read if the schemas differ.
+ */
+export async function schemaReason(
+  { proved: { schema } }: Receipt,
+  fingerprint: string,
+  objects: () => Promise<Readonly<Record<string, string>>>,
+): Promise<string | undefined> {
   if (schema === null) return 'the receipt holds no schema: the rehearsal could not read it';
   if (schema.before === fingerprint) return undefined;
-  return (
-    `the target's schema is not the one that was rehearsed: it was ${schema.before.slice(0, 12)}, ` +
-    `and is ${fingerprint.slice(0, 12)}`
-  );
+  const differing = schema.objects === undefined ? [] : differences(schema.objects, await objects());
+  const what =
+    differing.length === 0
+      ? `it was ${schema.before.slice(0, 12)}, and is ${fingerprint.slice(0, 12)}`
+      : listed(differing, { atMost: NAMED_OBJECTS });
+  return `the target's schema is not the one that was rehearsed: ${what}`;
+}
+
+/** `+ table public.extra`, `- …` and `~ …`, by kind and name. */
+function differences(
+  then: Readonly<Record<string, string>>,
+  now: Readonly<Record<string, string>>,
+): string[] {
+  const names = [...new Set([...Object.keys(then), ...Object.keys(now)])].sort();
+  return names
+    .filter((name) => then[name] !== now[name])
+    .map((name) => `${then[name] === undefined ? '+' : now[name] === undefined ? '-' : '~'} ${name}`);
 }
 
 /** Hashes a command's words as reports show them: a password that was changed does not make another command. */

@@ -83,7 +83,18 @@ describe('a receipt', () => {
 
   test('is for one schema', async () => {
     const receipt = await readReceipt(writeReceipt(report, IDENTITY));
-    expect(schemaReason(receipt, report.schema?.before ?? '')).toBeUndefined();
-    expect(schemaReason(receipt, 'ffffffffffffffff')).toMatch(/not the one that was rehearsed/);
+    const none = async () => ({});
+    expect(await schemaReason(receipt, report.schema?.before ?? '', none)).toBeUndefined();
+    // An older receipt names no objects.
+    expect(await schemaReason(receipt, 'ffffffffffffffff', none)).toMatch(/rehearsed: it was c0d4f1a7e2b9/);
+  });
+
+  test('names the objects in which the schema differs', async () => {
+    const objects = { 'table public.a': '1', 'table public.b': '1', 'table public.c': '1' };
+    const receipt = await readReceipt(writeReceipt(report, { ...IDENTITY, objects }));
+    const now = async () => ({ 'table public.a': '1', 'table public.b': '2', 'table public.d': '1' });
+    expect(await schemaReason(receipt, 'ffffffffffffffff', now)).toBe(
+      "the target's schema is not the one that was rehearsed: ~ table public.b, - table public.c, + table public.d",
+    );
   });
 });
