@@ -75,3 +75,10 @@ export const KNOWN_HAZARDS: readonly HazardTexts[] = [
   ...DISK_HAZARDS,
   ...LOAD_HAZARDS,
 ];
+
+/** Codes of hazards that sessions feel while the command runs. A swap exists to avoid them: it is judged by what is lost, what fails, and its limit. */
+export const NOT_FELT_IN_SWAP: readonly string[] = [
+  ...[BUILDS, SCANS, LOCKING, REWRITES, TRANSACTIONS, UNEXPLAINED].flat().map(({ code }) => code),
+  ...['DROP_TABLE_LOCKS_REFERENCED', 'FOREIGN_KEY_VALIDATED_AT_ONCE', 'ROW_CONFLICTS', 'DEADLOCK_RISK'],
+  ...['DEADLOCK', 'TRAFFIC_BLOCKED'],
+];

@@ -1,3 +1,4 @@
+import { NOT_FELT_IN_SWAP } from '../hazards/catalogue.ts';
 import {
   asOfNow,
   makeRehearsalPlan,
@@ -36,8 +37,12 @@ export interface RollbackPlan extends RunPlan, Omit<PlanOf<typeof ROLLBACK_SETTI
 /** @throws SafemigrateError `CONFIGURATION` for options that do not fit together. */
 export function makeSwapPlan(options: SwapOptions): SwapPlan {
   const { window, ...settings } = fillIn(SWAP_SETTINGS, options);
+  const plan = asOfNow(makeRehearsalPlan(options));
+  const reason = 'in a swap the command runs on a clone that no session uses';
+  const accept = [...plan.policy.accept, ...NOT_FELT_IN_SWAP.map((code) => ({ code, reason }))];
   return {
-    ...asOfNow(makeRehearsalPlan(options)),
+    ...plan,
+    policy: { ...plan.policy, accept },
     ...settings,
     window: { ...window, maxClosedMs: window.maxClosedMs ?? Number.POSITIVE_INFINITY },
     confirm: options.confirm,

@@ -20,7 +20,7 @@ export const SWAP_SETTINGS = grouped(
       }),
     },
     verify: flag('--verify <sql or command>', TEXT, {
-      summary: 'must accept the migrated clone before the swap: SQL whose rows begin with true, or a command',
+      summary: 'check of the migrated clone before the swap: SQL that returns true, or a command',
       notInFile: true,
     }),
     allowStandbys: flag('--permit standbys', SWITCH, {

@@ -148,6 +148,28 @@ describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d, a swap', (version: ServerVersio
   });
 });
 
+test('a swap is not stopped by locks that no session meets, but by what is lost', {
+  timeout: 60_000,
+}, async () => {
+  const server = await ownServer(18);
+  onTestFinished(() => server.stop());
+  await withClient(server.url, (client) => client.query('CREATE DATABASE shop'));
+  const url = changedUrl(server.url, { database: 'shop' });
+  await withClient(url, (client) =>
+    client.query('CREATE TABLE users AS SELECT n AS id, n AS code FROM generate_series(1, 2000) n'),
+  );
+  const strict = ['--fail-on', 'warning', '--'];
+  const locking = sqlCommand(
+    'BEGIN; LOCK TABLE users; SELECT pg_sleep(1.2); CREATE TABLE added (id int); COMMIT',
+  );
+  const rehearsed = await safemigrate(['--url', url, '--format', 'json', ...strict, ...locking]);
+  expect(rehearsed.exitCode, rehearsed.stderr).toBe(1);
+  const swapped = await safemigrate(swapArgs(url, ...strict, ...locking));
+  expect(swapOf(swapped)).toMatchObject({ outcome: 'swapped' });
+  const losing = await safemigrate(swapArgs(url, '--', ...sqlCommand('ALTER TABLE users DROP COLUMN code')));
+  expect(swapOf(losing)).toMatchObject({ outcome: 'refused', reasons: ['the rehearsal did not pass'] });
+});
+
 describe('a swap is refused, and the target stays open and untouched:', () => {
   let server: Server;
   let url: string;
