@@ -1,8 +1,17 @@
 import type { ManualOrder } from '../apply/guardrails/control.ts';
-import { SafemigrateError } from '../errors.ts';
+import { type ErrorCode, SafemigrateError } from '../errors.ts';
 import type { RunMode } from '../settings.ts';
 import { EXIT, endingOfError, exitCodeOfError } from './exit-codes.ts';
-import { printEnding, printError, printErrorObject, printUnforeseen, programFormat } from './print.ts';
+import { configSource } from './options/config.ts';
+import {
+  isProgramFormat,
+  type ProgramFormat,
+  printEnding,
+  printError,
+  printErrorObject,
+  printUnforeseen,
+  programFormat,
+} from './print.ts';
 import { type ParsedArguments, readWords } from './program.ts';
 import { SignalWatch } from './signals.ts';
 import { noCommand, type SplitArguments } from './split-arguments.ts';
@@ -23,12 +32,23 @@ export async function dispatch(words: SplitArguments): Promise<number> {
     if (known) printError(known);
     else printUnforeseen(error);
     if (HAS_VERDICT.has(action)) printEnding(endingOfError(exitCode));
-    const format = programFormat(words.own, process.env);
+    const format = programFormat(words.own, process.env) ?? (await formatInConfig(action, known?.code));
     if (format !== undefined) printErrorObject(format, known, exitCode);
     return exitCode;
   } finally {
     signals.stop();
   }
+}
+
+/** The format for programs in the config file. One that is a program is executed only if the run has executed it before the error. */
+async function formatInConfig(
+  action: string,
+  code: ErrorCode | undefined,
+): Promise<ProgramFormat | undefined> {
+  if (!HAS_VERDICT.has(action)) return undefined;
+  const config = await configSource(process.cwd(), code !== 'USAGE').catch(() => undefined);
+  const format = config?.values.format;
+  return isProgramFormat(format) ? format : undefined;
 }
 
 /** @throws SafemigrateError `USAGE` if the current folder was removed: nearly everything is relative to it. */

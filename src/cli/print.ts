@@ -72,8 +72,12 @@ export function programFormat(words: readonly string[], env: NodeJS.ProcessEnv):
   const word = words[at] ?? '';
   const given = word.includes('=') ? word.slice('--format='.length) : words[at + 1];
   const asked = at === -1 ? env.SAFEMIGRATE_FORMAT : given;
-  if (asked === 'json' || asked === 'summary') return asked;
+  if (isProgramFormat(asked)) return asked;
   return words.includes('--json') ? 'json' : undefined;
+}
+
+export function isProgramFormat(format: unknown): format is ProgramFormat {
+  return format === 'json' || format === 'summary';
 }
 
 export function jsonText(value: unknown): string {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type CliOptions, safemigrate } from '../helpers/cli.ts';
+import { type CliOptions, safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
 import { psqlCommand } from '../helpers/rehearse.ts';
 import { decide } from './json-consumer.ts';
@@ -141,6 +141,17 @@ test('the summary of a run and of an error is one object of at most 2 kB', async
     expect(Buffer.byteLength(stdout)).toBeLessThanOrEqual(2048);
     expect(() => JSON.parse(stdout)).not.toThrow();
   }
+});
+
+test.each([
+  ['safemigrate.config.json', '{"format": "json", "timeout": "soon"}'],
+  ['safemigrate.config.mjs', 'export default { format: "json", timeout: "soon" };'],
+])('an error is one object, too, if only %s asks for JSON', async (name, text) => {
+  const own = temporaryFolder();
+  writeFileSync(path.join(own, name), text);
+  const { stdout, exitCode } = await safemigrate(['--', 'true'], { folder: own });
+  expect(decide(stdout)).toMatchObject({ exitCode: 2, todo: [expect.stringMatching(/^CONFIGURATION: /)] });
+  expect(exitCode).toBe(2);
 });
 
 test('the schemas are printed by their names, and explain prints JSON', async () => {
