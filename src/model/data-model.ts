@@ -60,6 +60,8 @@ export const dataSection = z.object({
        * null: they were not counted, so values may have changed.
        */
       rowsChanged: z.int().nullable(),
+      /** For a narrowed column of a large table: values of some pages that were compared, of which `rowsChanged` is estimated; null there if none was changed. */
+      rowsCompared: z.int().optional(),
       /** All counts are exact; otherwise they are estimates. */
       exact: z.boolean(),
     }),

@@ -2,8 +2,9 @@ import { formatDuration } from '../format.ts';
 import { IS_TABLE } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { ifAnswered } from '../postgres/session-helpers.ts';
-import { displayName, identifier, nameParts } from '../postgres/sql/quote.ts';
+import { displayName, identifier } from '../postgres/sql/quote.ts';
 import type { ColumnContent } from './lost-data.ts';
+import { namedParts, pagesOf, readTables } from './row-values.ts';
 
 /** The target must not feel it: larger tables are estimated from the statistics of their columns, or compared by a sample. */
 const SMALL_ROWS = 100_000;
@@ -44,13 +45,10 @@ interface ContentRow {
   readable: boolean;
 }
 
-/** The names whole, and their parts, as parameters. */
-export function namedParts(objects: readonly string[]): string[][] {
-  const parts = objects.map(nameParts);
-  return [[...objects], ...[0, 1, 2].map((index) => parts.map((each) => each[index] ?? ''))];
-}
-
-/** Reads what columns hold: counted in small tables, else estimated from their statistics. @param touched gets what was counted. */
+/**
+ * Reads what columns hold: counted in small tables, else estimated from their statistics; narrowed ones from the values of some pages.
+ * @param touched gets what was counted.
+ */
 export async function contentOf(
   session: Session,
   objects: readonly string[],
@@ -69,8 +67,13 @@ export async function contentOf(
     );
     const mayCount = isSmall && performance.now() < deadline;
     const counted = mayCount ? await count(session, ofTable, casts, touched) : undefined;
-    for (const [index, column] of ofTable.entries())
-      contents.set(column.object, counted?.[index] ?? estimated(column));
+    const mayRead = counted === undefined && row.readable && performance.now() < deadline;
+    const narrowed = ofTable.filter(({ object }) => casts.has(object));
+    const sampled = mayRead && narrowed.length > 0 ? await sample(session, narrowed, casts, touched) : [];
+    for (const [index, column] of ofTable.entries()) {
+      const ofSample = sampled[narrowed.indexOf(column)];
+      contents.set(column.object, counted?.[index] ?? { ...estimated(column), ...ofSample });
+    }
   }
   return contents;
 }
@@ -87,6 +90,39 @@ function estimated({ rows, nullShare }: ContentRow): ColumnContent {
     rowsChanged: null,
     exact: false,
   };
+}
+
+/** Casts the values of some pages to the new types and back. @returns nothing if it took too long, or the table was locked. */
+async function sample(
+  session: Session,
+  columns: readonly ContentRow[],
+  casts: ReadonlyMap<string, string>,
+  touched: string[],
+): Promise<Pick<ColumnContent, 'rowsCompared' | 'rowsChanged'>[]> {
+  const names = columns.map(({ column }) => identifier(column));
+  const changed = columns.map(
+    ({ object }, index) =>
+      `count(*) FILTER (WHERE ${names[index]} IS DISTINCT FROM ${names[index]}${casts.get(object)})`,
+  );
+  const found = await ifAnswered(async () => {
+    const [first] = columns;
+    const [table] = first ? await readTables(session, [displayName(first.schema, first.name)]) : [];
+    const pages = table && pagesOf(table, names.join(', '));
+    if (!table || !pages) return [];
+    touched.push(`read some pages of ${displayName(table.schema, table.name)}`);
+    return session.query<{ values: number[]; changed: number[] }>(
+      `SELECT ARRAY[${names.map((name) => `count(${name})`).join(', ')}]::float8[] AS values,
+              ARRAY[${changed.join(', ')}]::float8[] AS changed FROM (${pages}) t`,
+    );
+  });
+  const { values = [], changed: others = [] } = found?.[0] ?? {};
+  return columns.flatMap(({ rows, nullShare }, index) => {
+    const compared = values[index];
+    if (!compared) return [];
+    const ofAll = rows === null ? null : (rows * (1 - (nullShare ?? 0)) * (others[index] ?? 0)) / compared;
+    // No value among those compared says little about the others.
+    return [{ rowsCompared: compared, rowsChanged: ofAll ? Math.max(1, Math.round(ofAll)) : null }];
+  });
 }
 
 /** Counts the values of columns of one table. @returns undefined if it took too long, or the table was locked. */

@@ -9,7 +9,7 @@ import type { ConnectionSettings } from '../postgres/connection/connection-setti
 import type { Session } from '../postgres/connection/session.ts';
 import { withSession } from '../postgres/session-helpers.ts';
 import { mayLose, type Retyped, thereAndBack, withoutLossOf } from '../schema/type-changes.ts';
-import { contentOf, copiedColumns, namedParts } from './column-contents.ts';
+import { contentOf, copiedColumns } from './column-contents.ts';
 import { compareConverted, isAsBefore, uncompared } from './converted-values.ts';
 import {
   type ColumnContent,
@@ -18,6 +18,7 @@ import {
   convertedTables,
   lostData,
 } from './lost-data.ts';
+import { namedParts } from './row-values.ts';
 
 export interface DataLossOptions {
   readonly target: Pick<Target, 'settings'>;

@@ -11,6 +11,8 @@ export interface ColumnContent {
   readonly rowsWithValue: number | null;
   /** Values that do not come back from the new type as they were; null if that was not counted. */
   readonly rowsChanged: number | null;
+  /** Values that were compared, if those of a sample were; `rowsChanged` is then estimated from them, and null if none was changed. */
+  readonly rowsCompared?: number;
   /** Counted; else the planner's estimate. */
   readonly exact: boolean;
 }

@@ -1,7 +1,6 @@
 import { IS_TABLE } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { identifier } from '../postgres/sql/quote.ts';
-import { namedParts } from './column-contents.ts';
+import { identifier, nameParts } from '../postgres/sql/quote.ts';
 
 /** Pages that a sample reads, evenly over the table. */
 const SAMPLED_PAGES = 64;
@@ -49,6 +48,12 @@ export interface ComparedRow {
   readonly values: readonly (string | null)[];
 }
 
+/** The names whole, and their parts, as parameters. */
+export function namedParts(objects: readonly string[]): string[][] {
+  const parts = objects.map(nameParts);
+  return [[...objects], ...[0, 1, 2].map((index) => parts.map((each) => each[index] ?? ''))];
+}
+
 /** Reads tables by their names, or the tables of which they are partitions. */
 export function readTables(session: Session, relations: readonly string[]): Promise<ComparedTable[]> {
   return session.query<ComparedTable & object>(TABLES, namedParts(relations).slice(0, 3));
@@ -88,13 +93,17 @@ export function allOf(source: Source): string {
 
 /** Rows of some pages, found without reading the others. */
 export function sampleOf(source: Source): string {
-  const { leaves, pages } = source.table;
+  return pagesOf(source.table, selected(source), isOlder(source));
+}
+
+/** Selects from some pages, evenly over the table `t`. */
+export function pagesOf({ leaves, pages }: ComparedTable, columns: string, condition = 'true'): string {
   const parts = Array.from({ length: SAMPLED_PAGES }, (_, index) => {
     let page = Math.floor(((index + 0.5) * pages) / SAMPLED_PAGES);
     for (const leaf of leaves) {
       if (page < leaf.pages)
-        return `SELECT ${selected(source)} FROM ONLY ${identifier(leaf.schema)}.${identifier(leaf.name)} t
-          WHERE ctid >= '(${page},0)'::tid AND ctid < '(${page + 1},0)'::tid AND ${isOlder(source)}`;
+        return `SELECT ${columns} FROM ONLY ${identifier(leaf.schema)}.${identifier(leaf.name)} t
+          WHERE ctid >= '(${page},0)'::tid AND ctid < '(${page + 1},0)'::tid AND ${condition}`;
       page -= leaf.pages;
     }
     return null;

@@ -34,7 +34,9 @@ export function lostWords(lost: Lost): string {
       ? `deletes rows of ${object}`
       : `deletes ${about}${formatCount(rowsWithValue)}${rows === null ? '' : ` of ${formatCount(rows)}`} ${rows === null && rowsWithValue === 1 ? 'row' : 'rows'} of ${object}`;
   if (what === 'narrowed' && rowsWithValue !== null && wereCounted(lost))
-    return `narrows column ${object}: ${cutWords(lost)} of ${formatCount(rowsWithValue)}`;
+    return `narrows column ${object}: ${about}${cutWords(lost)} of ${formatCount(rowsWithValue)}${sampleWords(lost)}`;
+  if (what === 'narrowed' && lost.rowsCompared)
+    return `narrows column ${object}: none of ${plural(lost.rowsCompared, 'value')} is cut or rounded, ${boundWords(lost.rowsCompared)}${sampleWords(lost)}`;
   const did = `${what === 'dropped' ? 'drops' : 'narrows'} ${kind} ${object}${what === 'narrowed' ? ', whose values may be cut or changed' : ''}`;
   if (rowsWithValue === null || rows === null) return `${did}: the amount of data is unknown`;
   if (kind === 'table') return `${did}: it held ${about}${plural(rows, 'row')}`;
@@ -51,13 +53,25 @@ export function convertedWords(column: ConvertedColumn): string {
   if (compared === 0) return `${did}: its values could not be compared, and may be lost`;
   const of = `of ${plural(values, 'value')}`;
   const counts = conversionCounts(column);
-  const bound = values === 0 ? '' : `, at most about ${Number((300 / values).toPrecision(1))} % of all are`;
+  const bound = values === 0 ? '' : `, ${boundWords(values)}`;
   const none =
     changed === 0
       ? `none ${of} is changed${exact ? '' : bound}`
       : `none ${of} becomes NULL or equal to another one, but the values may have changed`;
   const sample = exact ? '' : ` (a sample${rows === null ? '' : ` of about ${plural(rows, 'row')}`})`;
   return `${did}: ${counts.length === 0 ? none : listed(counts)}${sample}`;
+}
+
+/** The rule of three: none in n leaves room for three in n. */
+function boundWords(compared: number): string {
+  return `at most about ${Number((300 / compared).toPrecision(1))} % of all are`;
+}
+
+function sampleWords({ rows, rowsCompared }: Lost): string {
+  if (rowsCompared === undefined) return '';
+  return rows === null
+    ? ' (a sample)'
+    : ` (a sample: ${formatCount(rowsCompared)} of about ${plural(rows, 'row')})`;
 }
 
 /** `12 values cut or rounded`, or that the values were not counted. */
@@ -197,10 +211,10 @@ export function alarmingChanges({ changes }: Report['target']): Report['target']
   return changes.filter(({ madeBy }) => madeBy === 'command' || madeBy === 'unknown');
 }
 
-/** Why it is not proved that the target is unchanged; undefined if it is proved, or if it was changed. */
+/** Why it is not proved that the target is unchanged; undefined if it is proved, if it was changed, or if it is a dump, restored for this run. */
 export function unprovedWords({ target, caveats }: Pick<Report, 'target' | 'caveats'>): string | undefined {
   // Reports of earlier versions do not have it, and give the reason in the caveats all the same.
-  if (typeof target.unchanged === 'boolean') return undefined;
+  if (typeof target.unchanged === 'boolean' || target.origin === 'dump') return undefined;
   const reasons = caveats.filter(({ path }) => path === 'target.unchanged' || path === 'target.changes');
   return reasons.length === 0 ? undefined : reasons.map(({ reason }) => reason).join('; ');
 }

@@ -164,6 +164,20 @@ describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
     );
   });
 
+  test('of a large table the values of some pages are cast', async () => {
+    const made = `CREATE TABLE t (id int, v numeric(10,4), w numeric(10,4));
+      INSERT INTO t SELECT n, n % 2 + 0.00005, n FROM generate_series(1, 120000) n; ANALYZE t`;
+    const sql = 'ALTER TABLE t ALTER v TYPE numeric(10,2), ALTER w TYPE numeric(10,2)';
+    const { lost, touched } = await lossesOf(version, made, sql);
+    const of = { kind: 'column', what: 'narrowed', exact: false, rowsCompared: expect.any(Number) };
+    expect(lost.toSorted((one, other) => one.object.localeCompare(other.object))).toEqual([
+      { ...of, object: 'public.t.v', rows: 120_000, rowsWithValue: 120_000, rowsChanged: 120_000 },
+      { ...of, object: 'public.t.w', rows: 120_000, rowsWithValue: 120_000, rowsChanged: null },
+    ]);
+    expect(lost.every(({ rowsCompared = 0 }) => rowsCompared > 5_000 && rowsCompared < 20_000)).toBe(true);
+    expect(touched).toEqual(['read some pages of public.t']);
+  });
+
   test('where all values survive such changes nothing is lost', async () => {
     const { schema, lost } = await retyping(
       version,

@@ -108,6 +108,29 @@ describe('lost data', () => {
       'narrows column public.users.email: 1 value cut or rounded of 9',
     ],
     [
+      {
+        ...column,
+        what: 'narrowed',
+        rows: 120_000,
+        rowsWithValue: 120_000,
+        rowsChanged: 60_000,
+        rowsCompared: 6_000,
+        exact: false,
+      },
+      'narrows column public.users.email: about 60,000 values cut or rounded of 120,000 (a sample: 6,000 of about 120,000 rows)',
+    ],
+    [
+      {
+        ...column,
+        what: 'narrowed',
+        rows: 120_000,
+        rowsWithValue: 120_000,
+        rowsCompared: 6_000,
+        exact: false,
+      },
+      'narrows column public.users.email: none of 6,000 values is cut or rounded, at most about 0.05 % of all are (a sample: 6,000 of about 120,000 rows)',
+    ],
+    [
       { ...column, rows: null, rowsWithValue: null, exact: false },
       'drops column public.users.email: the amount of data is unknown',
     ],
