@@ -11,6 +11,8 @@ export const runSection = z.object({
   finishedAt: time,
   /** The request: a rehearsal alone, or also an apply or a swap. */
   mode: z.enum(['rehearse', 'apply', 'swap']),
+  /** Literals, values and hosts are hidden (`--redact`, and in formats for others): `?` stands for a literal in SQL. Absent: they are not. */
+  redacted: z.literal(true).optional(),
   /** The program that made the report. */
   tool: z.object({
     /** Name of the program. */

@@ -31,7 +31,8 @@ const NAME = /^[\p{L}_][\p{L}\d_$]*$/u;
  * the schema), what the statements hold as literals is taken out by its words.
  */
 export async function redactReport(report: Report): Promise<Report> {
-  const further = [report.rerun, report.down, report.load, report.load?.guarded, report.proposal].flatMap(
+  // The statements of a proposal hold no literals but those of the command, and names of ours.
+  const further = [report.rerun, report.down, report.load, report.load?.guarded].flatMap(
     (run) => run?.statements ?? [],
   );
   const originals = [...report.statements, ...further, ...(report.apply?.statements ?? [])];
@@ -59,7 +60,7 @@ export async function redactReport(report: Report): Promise<Report> {
   return {
     ...walked,
     // What identifies a run or a database is no secret, and must not be hit by chance.
-    run: report.run,
+    run: { ...report.run, redacted: true },
     target: { ...walked.target, database: report.target.database },
     schema: schema && (await redactedSchema(schema, hideIn)),
     command: { ...walked.command, argv, undecided: walked.command.undecided.map(withoutQuotation) },

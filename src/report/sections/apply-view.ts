@@ -13,6 +13,7 @@ import {
   sql,
 } from '../view/section.ts';
 import { duringView } from './guardrails-view.ts';
+import { hiddenLiterals } from './schema-view.ts';
 import { failureItems } from './statements-view.ts';
 
 const LISTED = 10;
@@ -36,7 +37,7 @@ export function applyView(report: Report): Section[] {
         ...duringView(apply.during),
         ...differencesView(apply),
         ...timesView(apply),
-        ...wayBackView(apply),
+        ...wayBackView(apply, report.run.redacted === true),
       ],
     },
   ];
@@ -257,14 +258,14 @@ function timesView({ comparedTimes }: ApplySection): Section[] {
 }
 
 /** At a terminal only if somebody needs it now. */
-function wayBackView({ outcome, wayBack }: ApplySection): Section[] {
+function wayBackView({ outcome, wayBack }: ApplySection, redacted: boolean): Section[] {
   if (wayBack === null) return [];
   return [
     {
       ...part('way-back', 'Rollback SQL of committed changes', {
         summary: 'restores the schema that the target had before',
         importance: 8,
-        blocks: [{ kind: 'script', sql: wayBack, listed: 2 * LISTED }],
+        blocks: [...hiddenLiterals(wayBack, redacted), { kind: 'script', sql: wayBack, listed: 2 * LISTED }],
       }),
       ...(outcome === 'partly' ? {} : { shownIn: ON_PAGES }),
     },

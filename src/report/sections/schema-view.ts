@@ -196,8 +196,8 @@ function mostTelling(changes: SchemaChange[], most: number): SchemaChange[] {
 function hiddenLoss(hidden: readonly SchemaChange[], { certain, possible }: Losing): string {
   const losing = hidden.filter((change) => includes(certain, change)).length;
   const perhaps = hidden.filter((change) => includes(possible, change)).length;
-  if (losing > 0) return `, ${formatCount(losing)} of which ${losing === 1 ? 'loses' : 'lose'} data`;
-  return perhaps > 0 ? `, ${formatCount(perhaps)} of which may lose data` : '';
+  if (losing > 0) return `; ${formatCount(losing)} of them ${losing === 1 ? 'loses' : 'lose'} data`;
+  return perhaps > 0 ? `; ${formatCount(perhaps)} of them may lose data` : '';
 }
 
 const LISTED_BRIEFLY = 4;
@@ -231,8 +231,16 @@ export function schemaPhrase(report: Report, briefly: (name: string) => string):
   return [...shown, ...(others > 0 ? [`, and ${formatCount(others)} more`] : [])];
 }
 
+/** Says of redacted SQL why it does not run. */
+export function hiddenLiterals(text: string | null, redacted: boolean): Block[] {
+  if (!redacted || !text?.includes('?')) return [];
+  const words =
+    'Each ? stands for a hidden literal, so that this SQL does not run as shown: safemigrate show has all of it.';
+  return [{ kind: 'paragraph', text: words, shownIn: ON_PAGES }];
+}
+
 /** How to undo the migration later, as far as that is possible. */
-export function rollbackView({ schema }: Report): Section[] {
+export function rollbackView({ schema, run }: Report): Section[] {
   if (schema === null || schema.changes.length + schema.renames.length === 0) return [];
   const { rollbackSql, rollbackLoses } = schema;
   const count = rollbackSql === null ? undefined : countStatements(rollbackSql);
@@ -251,6 +259,7 @@ export function rollbackView({ schema }: Report): Section[] {
           kind: 'items',
           items: rollbackLoses.map((loss) => ({ mark: 'warning', tag: 'cannot restore', text: loss })),
         },
+        ...hiddenLiterals(rollbackSql, run.redacted === true),
         { kind: 'script', sql: rollbackSql ?? '', shownIn: ON_PAGES },
       ],
     },

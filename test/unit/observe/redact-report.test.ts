@@ -6,6 +6,7 @@ import { renderJunit } from '../../../src/report/junit.ts';
 import { renderMarkdown } from '../../../src/report/markdown.ts';
 import { renderJson } from '../../../src/report/render.ts';
 import { renderText } from '../../../src/report/text.ts';
+import { fullReports } from '../../helpers/full-report.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 /** Planted where reports may quote them; none may come out again. */
@@ -245,7 +246,7 @@ test('what is measured stays as it is', async () => {
   const [first] = report.statements;
   if (first) first.sql += `, ADD CHECK (at > '${first.startedAt.slice(0, 10)}')`;
   const redacted = await redactReport(report);
-  expect(redacted.run).toEqual(report.run);
+  expect(redacted.run).toEqual({ ...report.run, redacted: true });
   expect(redacted.schema?.after).toBe(report.schema?.after);
   expect(redacted.apply?.fingerprints).toEqual(report.apply?.fingerprints);
   expect(redacted.statements[0]?.durationMs).toBe(report.statements[0]?.durationMs);
@@ -253,3 +254,26 @@ test('what is measured stays as it is', async () => {
   expect(redacted.apply?.startedAt).toBe(report.apply?.startedAt);
   expect(redacted.statements[0]?.error?.sqlstate).toBe('22P02');
 });
+
+test('the SQL that cannot run says so, and the advice keeps its settings', async () => {
+  const [statement] = sampleReports['failed-command']?.statements ?? [];
+  const base = planted();
+  const [hazard] = base.hazards;
+  if (!statement || !hazard) throw new Error('the sample has a statement and a hazard');
+  const advice = "At the start of the session:\nSET lock_timeout = '2s';";
+  const proposal = { ...fullProposal(), statements: [{ ...statement, sql: "SET lock_timeout = '2s'" }] };
+  const redacted = await redactReport({ ...base, proposal, hazards: [{ ...hazard, advice }] });
+  expect(redacted.hazards[0]?.advice).toBe(advice);
+  for (const page of [renderMarkdown(redacted), renderHtml(redacted)])
+    expect(page).toContain('stands for a hidden literal, so that this SQL does not run as shown');
+  expect(renderText(redacted, { columns: 500, colour: false, unicode: true, verbose: true })).toContain(
+    'redacted: ? stands for a literal',
+  );
+  for (const page of [renderMarkdown(base), renderHtml(base)]) expect(page).not.toContain('hidden literal');
+});
+
+function fullProposal() {
+  const proposal = fullReports().find((report) => report.proposal)?.proposal;
+  if (!proposal) throw new Error('the sample has a proposal');
+  return proposal;
+}
