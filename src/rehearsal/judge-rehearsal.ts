@@ -35,7 +35,7 @@ export type RehearsalSections = Omit<Report, 'version' | 'run' | 'cleanup' | 'ap
 
 /** Makes the report's sections of what was found, and judges them. */
 export async function judgeRehearsal(
-  { setup: { plan, context, clone }, prepared, ran, after }: FirstRun,
+  { setup: { plan, context, clone, schema }, prepared, ran, after }: FirstRun,
   further: ExtraResults,
   {
     target: compared,
@@ -86,7 +86,11 @@ export async function judgeRehearsal(
       sessionsWithLockTimeout: seen.sessionsWithLockTimeout,
       sessionsOfPsql: seen.sessionsOfPsql,
       catalogue: observed.catalogue,
-      traffic: compared.traffic,
+      // No session works on a server that was made for this run.
+      traffic:
+        plan.target.from === null || prepared.profile !== null
+          ? compared.traffic
+          : { unmeasured: 'a dump has no traffic' },
       recorded: recordedTransactions(further.played?.source ?? null, prepared.profile?.profile ?? null),
       rewrittenBytes: loss.rewrittenBytes,
       diskSpace: prepared.diskSpace,
@@ -100,7 +104,10 @@ export async function judgeRehearsal(
     new Date().toISOString().slice(0, 10),
     prepared.profile?.profile ?? null,
   );
-  const identity = identityOf(context.target, command.logins, plan.command);
+  const identity = {
+    ...identityOf(context.target, command.logins, plan.command),
+    ...(plan.receipt.file !== null && loss.schema ? { objects: await schema.hashes() } : {}),
+  };
   const remembered = { run: context.run, before: prepared.stateBefore, identity };
   const profile = prepared.profile && profileSection(prepared.profile, missing);
   return {

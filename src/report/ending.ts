@@ -25,7 +25,7 @@ export function endingOf(report: Report): VerdictLine {
   if (apply !== null) return applyEnding(report, apply);
   if (swap !== null) return swapEnding(name, swap);
   const unchanged =
-    unprovedWords(report) === undefined ? ', nothing was changed.' : '; not proved that nothing was changed.';
+    unprovedWords(report) === undefined ? ', nothing was changed.' : '; the target could not be verified.';
   return verdict.pass
     ? { outcome: 'good', words: `Passed${unchanged}`, hint: DETAILS }
     : { outcome: 'bad', words: `Did not pass${unchanged}`, hint: DETAILS };

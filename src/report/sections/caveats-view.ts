@@ -1,19 +1,10 @@
-import { formatCount } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
-import {
-  AS_TEXT,
-  type Item,
-  type ItemList,
-  type Medium,
-  ON_PAGES,
-  type Section,
-  sql,
-} from '../view/section.ts';
+import type { Item, Section } from '../view/section.ts';
 
 type Caveat = Report['caveats'][number];
 
-/** Paths with a caveat in every run of this kind, which says nothing about this run; a page and the JSON report have them. */
-const CONSTANT = new Set([
+/** Paths with a caveat in every run of this kind, which decides nothing; the JSON report has them. */
+const CONSTANT: ReadonlySet<string> = new Set([
   'clone.uniqueBytes',
   'statements[].walBytes',
   'statements[].rewrote',
@@ -23,41 +14,102 @@ const CONSTANT = new Set([
   'queries',
   'forecast.disk.freeBytes',
 ]);
-const PATHS_AS_TEXT = 3;
+/** The same of a dump: it has no traffic, and is thrown away with its server. */
+const CONSTANT_OF_DUMPS: ReadonlySet<string> = new Set(['target.unchanged', 'target.changes', 'forecast']);
 
-/** Values that are estimates or were not measured. */
-export function caveatsView({ caveats }: Pick<Report, 'caveats'>): Section[] {
-  if (caveats.length === 0) return [];
-  const long = caveats.filter(({ path }) => !CONSTANT.has(path));
-  const list = (shown: readonly Caveat[], shownIn: readonly Medium[], most?: number): ItemList => ({
-    kind: 'items',
-    items: caveatItems(shown, most),
-    shownIn,
-  });
+/** Subjects of caveats by their paths; a longer path has that of its beginning unless it is listed itself. */
+const SUBJECTS: Readonly<Record<string, string>> = {
+  version: 'the report',
+  exitCode: 'the exit code',
+  run: 'the run',
+  target: 'the target',
+  'target.unchanged': 'proof that the target is unchanged',
+  'target.changes': 'changes of the target',
+  clone: 'the clone',
+  'clone.sizeBytes': 'the size of the clone',
+  command: 'the command',
+  'command.refused': 'refused statements',
+  profile: 'the profile',
+  statements: 'statements',
+  'statements[].durationMs': 'times of statements',
+  'statements[].locks': 'locks',
+  'statements[].atProductionSize': "times at production's size",
+  transactions: 'transactions',
+  schema: 'the schema',
+  'schema.rollbackSql': 'rollback SQL',
+  'schema.unmodeled': 'objects that are not compared',
+  data: 'rows and sizes',
+  'data.lost': 'lost data',
+  'data.tables': 'row counts',
+  hazards: 'hazards',
+  'hazards[].severity': 'severities',
+  caveats: 'caveats',
+  forecast: 'the forecast',
+  'forecast.disk': 'disk space',
+  queries: 'queries',
+  checks: 'checks',
+  rerun: 'the second run',
+  down: 'the way back',
+  atOnce: 'the runs at once',
+  load: 'the run under load',
+  'load.rate': 'the rate of the load',
+  proposal: 'the safer form',
+  'proposal.safer.load': 'the safer form under load',
+  script: 'the script',
+  targetConnections: 'sessions on the target',
+  verdict: 'the verdict',
+  apply: 'the apply',
+  swap: 'the swap',
+  cleanup: 'the cleanup',
+  pg_catalog: 'the catalogue',
+  modes: 'modes of pg_upgrade',
+  obstacles: 'obstacles',
+  application: 'the application',
+};
+
+/** The subject of a caveat, without its path in the JSON report. */
+export function caveatSubject(path: string): string | undefined {
+  const parts = path.split('.');
+  for (let count = parts.length; count > 0; count--) {
+    const beginning = parts.slice(0, count).join('.');
+    const subject = SUBJECTS[beginning] ?? SUBJECTS[beginning.replace(/\[\]$/, '')];
+    if (subject !== undefined) return subject;
+  }
+  return undefined;
+}
+
+/** Values that are estimates or were not measured, if that may change a decision. */
+export function caveatsView({
+  caveats,
+  target,
+}: Pick<Report, 'caveats'> & { readonly target: Pick<Report['target'], 'host' | 'origin'> }): Section[] {
+  const shown = caveats.filter(
+    ({ path }) => !CONSTANT.has(path) && !(target.origin === 'dump' && CONSTANT_OF_DUMPS.has(path)),
+  );
+  if (shown.length === 0) return [];
   return [
     {
       id: 'caveats',
       title: 'Caveats',
       folds: 'in-comment',
       importance: 2,
-      blocks: [list(long, AS_TEXT, PATHS_AS_TEXT), list(caveats, ON_PAGES)],
+      blocks: [{ kind: 'items', items: caveatItems(shown) }],
     },
   ];
 }
 
-/** Paths with the same reason share a line. */
-function caveatItems(caveats: readonly Caveat[], most = caveats.length): Item[] {
-  const groups = new Map<string, Caveat & { readonly paths: string[] }>();
+/** Caveats with the same reason share a line. */
+function caveatItems(caveats: readonly Caveat[]): Item[] {
+  const groups = new Map<string, { readonly caveat: Caveat; readonly subjects: Set<string> }>();
   for (const caveat of caveats) {
     const key = JSON.stringify([caveat.kind, caveat.reason]);
-    const group = groups.get(key);
-    if (group) group.paths.push(caveat.path);
-    else groups.set(key, { ...caveat, paths: [caveat.path] });
+    const group = groups.get(key) ?? { caveat, subjects: new Set() };
+    groups.set(key, group);
+    group.subjects.add(caveatSubject(caveat.path) ?? caveat.path);
   }
-  return [...groups.values()].map(({ kind, reason, paths }) => {
+  return [...groups.values()].map(({ caveat: { kind, reason }, subjects }) => {
     const what = kind === 'estimate' ? 'estimate' : 'not measured';
-    const named = paths.slice(0, most).flatMap((path, at) => [...(at === 0 ? [] : [', ']), sql(path)]);
-    const others = paths.length > most ? `, and ${formatCount(paths.length - most)} more` : '';
-    return { text: [...named, `${others} (${what}): ${reason}`] };
+    const words = [...subjects].join(', ');
+    return { text: `${words.charAt(0).toUpperCase()}${words.slice(1)} (${what}): ${reason}` };
   });
 }

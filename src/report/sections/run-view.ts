@@ -15,6 +15,9 @@ import {
   sql,
 } from '../view/section.ts';
 
+const REDACTED =
+  'redacted: ? stands for a literal and … for a host, so that some of the SQL does not run as shown; `safemigrate show` has all of it';
+
 /** The target, the clone, the command and the run. */
 export function runView(report: Report): Section {
   const { run, command, target } = report;
@@ -36,6 +39,7 @@ export function runView(report: Report): Section {
           `${run.id}, ${run.mode}, ${formatDuration(tookMs)} in all, ${run.tool.name} ${run.tool.version}`,
         ],
         ['Run', `started ${formatTime(run.startedAt)}`],
+        ['Run', run.redacted ? REDACTED : null],
       ]),
       { kind: 'items', items },
     ],
@@ -53,7 +57,8 @@ function shellWord(word: string): string {
 }
 
 function targetFacts(report: Report): PerhapsFact[] {
-  const { database, host, port, serverVersion, sizeBytes, source, touched } = report.target;
+  const { database, host, port, serverVersion, sizeBytes, source, touched, origin } = report.target;
+  if (origin === 'dump') return [['Target', restoredPhrase(report)]];
   return [
     [
       'Target',
@@ -64,6 +69,15 @@ function targetFacts(report: Report): PerhapsFact[] {
     ],
     ['Target', targetState(report)],
     ['Target', touched.length === 0 ? null : `safemigrate itself: ${touched.join('; ')}`],
+  ];
+}
+
+/** A dump took the target's place: its server was made for the run, and has ended with it. */
+export function restoredPhrase({ target }: Report): Phrase {
+  const { database, serverVersion, sizeBytes, source } = target;
+  return [
+    named(database),
+    ` from ${source}, restored on PostgreSQL ${serverVersion} for this run, ${formatBytes(sizeBytes)}`,
   ];
 }
 
@@ -78,12 +92,12 @@ function targetState(report: Report): Phrase {
   return [
     unprovedWords(report) === undefined
       ? 'unchanged by the rehearsal'
-      : tone('warning', 'not proved unchanged by the rehearsal, see above'),
+      : tone('warning', 'could not be verified, see above'),
     others === '' ? '' : `; changed by other sessions: ${others}`,
   ];
 }
 
-function cloneFacts({ clone }: Report): PerhapsFact[] {
+function cloneFacts({ clone, target }: Report): PerhapsFact[] {
   const { method, strategy, durationMs, sizeBytes, uniqueBytes, reason, kept, database } = clone;
   const size = sizeBytes === null ? '' : `, ${formatBytes(sizeBytes)}`;
   const own = uniqueBytes === null ? '' : `, takes ${formatBytes(uniqueBytes)} of its own`;
@@ -96,7 +110,7 @@ function cloneFacts({ clone }: Report): PerhapsFact[] {
       ],
     ],
     ['Clone', `chosen: ${reason}`],
-    ['Clone', containmentText(clone)],
+    ['Clone', target.origin === 'dump' ? null : containmentText(clone)],
   ];
 }
 

@@ -6,6 +6,7 @@ import { sizesWords, unprovedWords } from '../phrases.ts';
 import { statementAt } from '../place.ts';
 import { tone } from '../text-layout.ts';
 import {
+  ACCEPT,
   ADVICE,
   type Block,
   type FactList,
@@ -26,7 +27,7 @@ import { alike, type HazardGroup, hazardCounts, MARKS, otherPlaces, saferFormHin
 import { loadDetails } from './load-view.ts';
 import { proposalWords } from './proposal-view.ts';
 import { queriesView } from './queries-view.ts';
-import { noteItems, shellLine } from './run-view.ts';
+import { noteItems, restoredPhrase, shellLine } from './run-view.ts';
 import { schemaPhrase } from './schema-view.ts';
 import { swapView } from './swap-view.ts';
 import { cleanupView, targetChangesView, targetSessionsView } from './target-view.ts';
@@ -165,7 +166,7 @@ function graveItem(group: HazardGroup, report: Report): Item {
     { text: briefly([message.replace(/\.$/, ''), evidence].filter((words) => words !== '').join('; ')) },
     ...(also === '' ? [] : [{ label: 'Also', text: also }]),
     ...(fix === '' ? [] : [{ label: ADVICE, text: briefly(fix.replace(/:$/, '')) }]),
-    { label: 'Accept', text: accepted },
+    { label: ACCEPT, text: accepted },
   ];
   const place = statement === null ? relation : statementAt(report, statement);
   return {
@@ -210,13 +211,14 @@ function answers(report: Report): FactList {
 }
 
 function targetPhrase(report: Report): Phrase {
-  const { database, host, port, serverVersion, sizeBytes, changes } = report.target;
+  const { database, host, port, serverVersion, sizeBytes, changes, origin } = report.target;
+  if (origin === 'dump') return restoredPhrase(report);
   const unproved = unprovedWords(report);
   const others = changes.filter(({ madeBy }) => madeBy === 'others').map(({ what }) => what);
   return [
     named(database),
     ` on ${host}:${port}, PostgreSQL ${serverVersion}, ${formatBytes(sizeBytes)}; `,
-    unproved === undefined ? 'unchanged' : tone('warning', 'not proved unchanged, see above'),
+    unproved === undefined ? 'unchanged' : tone('warning', 'could not be verified, see above'),
     ...(others.length === 0 ? [] : [`; changed by other sessions: ${others.join(', ')}`]),
   ];
 }

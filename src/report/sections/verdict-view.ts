@@ -47,7 +47,7 @@ export function doubtItems(report: Report): Item[] {
   const unproved = unprovedWords(report);
   const watched = watchedWords(report);
   return [
-    ...(unproved === undefined ? [] : [`The target is not proved unchanged: ${unproved}`]),
+    ...(unproved === undefined ? [] : [`Could not verify that the target is unchanged: ${unproved}`]),
     ...(watched === undefined ? [] : [watched]),
   ].map((text): Item => ({ mark: 'warning', text }));
 }

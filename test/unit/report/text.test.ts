@@ -122,7 +122,7 @@ test('a hazard on many tables is shown once, with one SQL statement a line', () 
   expect(text).toContain(
     [
       '      Evidence: SHARE on a for 2.0 s',
-      '      Do: Outside a transaction:',
+      '      Fix: Outside a transaction:',
       '        CREATE INDEX CONCURRENTLY ON a (id);',
       '        ANALYZE a;',
       '      Also: b, c',
@@ -174,4 +174,50 @@ test.each([
 
 test('the rollback SQL has no number of statements if a function body makes it uncertain', () => {
   expect(countStatements('create function f() begin atomic select 1; select 2; end;')).toBeUndefined();
+});
+
+test('the changes of one column are one line, which says what changed', () => {
+  const sample = sampleReport();
+  const alter = (sql: string) => ({
+    verb: 'alter' as const,
+    kind: 'column',
+    object: 'public.orders.status',
+    sql: `ALTER TABLE "public"."orders" ALTER COLUMN "status" ${sql}`,
+    dataLoss: false,
+  });
+  const changes = [alter('DROP DEFAULT'), alter('TYPE order_status'), alter('SET NOT NULL')];
+  const report = { ...sample, schema: sample.schema && { ...sample.schema, changes } };
+  const lines = renderText(report, whole)
+    .split('\n')
+    .filter((line) => line.includes('public.orders.status'));
+  expect(lines).toEqual([expect.stringMatching(/TYPE order_status, NOT NULL$/)]);
+  expect(renderText(report, plain)).toMatch(
+    /Schema +~ orders\.status: no DEFAULT, TYPE order_status, NOT NULL/,
+  );
+});
+
+test('the time of a run that changed the target is not called the rehearsal’s', () => {
+  const { applied, swapped, passed } = sampleReports;
+  const times = [applied ?? sampleReports['half-applied'], swapped, passed].map(
+    (report) => /Time .*; (.* took) /.exec(renderText(report ?? sampleReport(), whole))?.[1],
+  );
+  expect(times).toEqual(['the whole run took', 'the whole run took', 'the rehearsal took']);
+});
+
+test('a dump is not spoken of as a target at work', () => {
+  const sample = sampleReport({
+    target: { origin: 'dump', source: '--dump shop.sql', unchanged: null },
+    clone: { containment: 'target-server' },
+    forecast: null,
+    caveats: [
+      { path: 'target.unchanged', kind: 'unmeasured', reason: 'REASON' },
+      { path: 'forecast', kind: 'unmeasured', reason: 'REASON' },
+    ],
+  });
+  for (const style of [plain, whole]) {
+    const text = renderText(sample, style);
+    expect(text).toMatch(/Target +shop from --dump shop\.sql, restored on PostgreSQL 16\.4 for this run/);
+    expect(text).not.toMatch(/REASON|isolated|proved|; unchanged|unchanged by|FORECAST|db\.internal/);
+    expect(text.trimEnd()).toMatch(/✓ Passed, nothing was changed\. +Details: safemigrate show$/);
+  }
 });

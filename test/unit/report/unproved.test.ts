@@ -8,7 +8,7 @@ const unproved = sampleReport({
   caveats: [{ path: 'target.unchanged', kind: 'unmeasured', reason }],
 });
 const style = { colour: false, columns: 100, unicode: true };
-const WORDS = `The target is not proved unchanged: ${reason}`;
+const WORDS = `Could not verify that the target is unchanged: ${reason}`;
 
 test.each([
   ['text', 2],
@@ -19,7 +19,7 @@ test.each([
   async (format, lines) => {
     const top = (await render(unproved, format, style)).split('\n').slice(0, lines).join('\n');
     expect(top).toContain(WORDS);
-    expect(await render(sampleReport(), format, style)).not.toContain('not proved');
+    expect(await render(sampleReport(), format, style)).not.toContain('not verify');
   },
 );
 
