@@ -56,7 +56,7 @@ export function unprovedBeforehand(
   role: RoleFacts,
 ): string | null {
   return containment === 'target-server' && exposureOf(role) !== null
-    ? "after code whose effect on the target's server is not known the target will be not proved unchanged; a clone in a private server gives the proof"
+    ? "after code whose effect on the target's server is not known, it cannot be verified that the target is unchanged; a clone in a private server gives the proof"
     : null;
 }
 

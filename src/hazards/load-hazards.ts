@@ -108,14 +108,14 @@ function deadlocks({ deadlocks: found }: LoadedRunSection): Hazard[] {
   if (!first) return [];
   const ofCommand = found.filter(({ victim }) => victim === 'command').length;
   const victims = [
-    ...(ofCommand > 0 ? [`the command was rolled back ${plural(ofCommand, 'time')}`] : []),
+    ...(ofCommand > 0 ? [`the command ${ofCommand === 1 ? 'once' : plural(ofCommand, 'time')}`] : []),
     ...(found.length > ofCommand ? [`${plural(found.length - ofCommand, 'transaction')} of the load`] : []),
   ];
   return [
     hazard(DEADLOCK, {
       severity: 'error',
       statement: first.statement,
-      message: `The command and the traffic wait for each other: ${victims.join(' and ')}.`,
+      message: `The command and the traffic wait for each other; rolled back: ${victims.join(' and ')}.`,
       evidence: first.detail.replaceAll('\n', ' '),
     }),
   ];

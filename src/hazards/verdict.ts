@@ -186,6 +186,6 @@ function unseenReasons({ schema, interrupted, command }: Findings): string[] {
 /** The report says beside the verdict why it is not proved. */
 function unprovedReasons({ target }: Findings, { requireProof }: Policy): string[] {
   return requireProof && target.unchanged === null
-    ? ['the target is not proved unchanged, and --require-proof asks for the proof']
+    ? ['could not verify that the target is unchanged, and --require-proof asks for the proof']
     : [];
 }

@@ -231,7 +231,7 @@ function coldPages(bytes: number): Caveat {
   return {
     path: 'statements[].durationMs',
     kind: 'estimate',
-    reason: `the command read ${formatBytes(bytes)} that were not in the shared buffers of the clone, which begins with empty ones: if the target has them cached, statements take less time, and hold locks for less`,
+    reason: `the command read ${formatBytes(bytes)} from disk, because the clone starts with a cold cache: with a warm cache, statements run faster and hold locks for less time`,
   };
 }
 

@@ -117,7 +117,7 @@ async function readKept({ sent }: Recording, { index, note, tag, repeated }: Sta
   if (note === 'implicit end' || tag === null) return null;
   if (repeated)
     throw new Error(
-      'the command sent more than 2,000 statements, of which the report keeps loops as one statement each: a script of them could not be whole',
+      'the command sent more than 2,000 statements, and the report keeps each loop as one statement: a script of them would be incomplete',
     );
   if (sql === null)
     throw new Error(`the text of statement ${index} was too large to be kept, or was prepared elsewhere`);

@@ -137,7 +137,7 @@ export const REHEARSAL_SETTINGS = {
       }),
       atOnce: flag('--at-once <count>', COUNT, {
         summary:
-          'start the command so many times together on a second clone, as replicas do at boot: they must leave what one leaves',
+          'start that many copies of the command at once on a second clone, as replicas do at boot; the result must equal that of one run',
         default: 0,
         modes: ['rehearse'],
       }),
@@ -177,8 +177,7 @@ export const REHEARSAL_SETTINGS = {
         common: true,
       }),
       command: flag('--load-command <command>', TEXT, {
-        summary:
-          'the same with a shell command that makes the load, connected to the clone as the command is',
+        summary: 'shell command that generates the load; it gets the connection of the clone',
         notInFile: true,
       }),
       rate: unflagged('loadRate', FACTOR, {

@@ -5,6 +5,7 @@ import { sizesWords, unprovedWords } from './phrases.ts';
 import { type Place, placeOf, placeWords } from './place.ts';
 import { atOnceWords } from './sections/checks-view.ts';
 import { upgradeSummary, wayBackWords } from './sections/upgrade-view.ts';
+import { ADVICE, EVIDENCE } from './view/section.ts';
 import { visible } from './visible.ts';
 
 /** A test case in JUnit's words. */
@@ -44,7 +45,9 @@ export function renderUpgradeJunit(report: UpgradeReport): string {
     return { ...named, output: reason ?? `way back: ${wayBackWords(each)}` };
   });
   const found = obstacles.map(({ code, severity, message, objects, remedy, sql }): JunitCase => {
-    const text = [message, ...objects.map((object) => `- ${object}`), `Do: ${remedy}`, ...sql].join('\n');
+    const text = [message, ...objects.map((object) => `- ${object}`), `${ADVICE}: ${remedy}`, ...sql].join(
+      '\n',
+    );
     return { name: code, seconds: 0, ...(severity === 'error' ? { failure: text } : { output: text }) };
   });
   return junitDocument(
@@ -134,7 +137,7 @@ function verdictCases(report: Report): JunitCase[] {
   const watched = watchedWords(report);
   const sizes = sizesWords(report);
   const note = [
-    ...(unproved === undefined ? [] : [`The target is not proved unchanged: ${unproved}`]),
+    ...(unproved === undefined ? [] : [`Could not verify that the target is unchanged: ${unproved}`]),
     ...(watched === undefined ? [] : [watched]),
     ...(sizes === undefined ? [] : [sizes]),
   ];
@@ -147,7 +150,7 @@ function hazardCases(report: Report): JunitCase[] {
   return report.hazards.map(({ code, severity, relation, statement, message, evidence, advice, allowed }) => {
     const place = placeOf(report, statement);
     const at = place && `At: ${placeWords(place)}`;
-    const text = [message, at, evidence && `Evidence: ${evidence}`, advice && `Do: ${advice}`]
+    const text = [message, at, evidence && `${EVIDENCE}: ${evidence}`, advice && `${ADVICE}: ${advice}`]
       .filter(Boolean)
       .join('\n');
     const ran = report.statements.find(({ index }) => index === statement);

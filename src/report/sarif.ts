@@ -2,6 +2,7 @@ import { KNOWN_HAZARDS } from '../hazards/catalogue.ts';
 import type { Hazard, Report } from '../model/report.ts';
 import { prose } from './markdown/escape-markdown.ts';
 import { type Place, placeOf } from './place.ts';
+import { ADVICE, EVIDENCE } from './view/section.ts';
 import { visibleJson } from './visible.ts';
 
 const LEVELS = { error: 'error', warning: 'warning', notice: 'note' } as const;
@@ -61,7 +62,7 @@ function resultOf(
   codes: readonly string[],
   place: Place | undefined,
 ) {
-  const text = [message, evidence && `Evidence: ${evidence}`, advice && `Do: ${advice}`]
+  const text = [message, evidence && `${EVIDENCE}: ${evidence}`, advice && `${ADVICE}: ${advice}`]
     .filter(Boolean)
     .join('\n');
   return {

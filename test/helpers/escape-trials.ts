@@ -402,7 +402,9 @@ function endingOf(exitCode: number | null, output: string, changes: readonly str
   if (changes.length === 0) return exitCode === 3 || exitCode === 2 ? 'refused' : 'stopped';
   if (exitCode === 5) return 'reported';
   // The text is wrapped.
-  return /not proved unchanged/.test(output.replaceAll(/\s+/g, ' ')) ? 'not proved' : 'silent';
+  return /[Cc]ould not verify that the target is unchanged/.test(output.replaceAll(/\s+/g, ' '))
+    ? 'not proved'
+    : 'silent';
 }
 
 async function untilEnded(file: string): Promise<void> {

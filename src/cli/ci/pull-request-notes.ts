@@ -76,7 +76,8 @@ export function notePlace(
 
 function github(env: Environment, readFile: (path: string) => string | undefined) {
   const { GITHUB_TOKEN: token, GITHUB_REPOSITORY: repository } = env;
-  if (!token || !repository) return { nowhere: 'GITHUB_TOKEN is not set' };
+  if (!token || !repository)
+    return { nowhere: unset({ GITHUB_TOKEN: token, GITHUB_REPOSITORY: repository }) };
   const number = pullRequestOf(readFile(env.GITHUB_EVENT_PATH ?? ''));
   if (number === undefined) return { nowhere: 'this run does not belong to a pull request' };
   const api = `${env.GITHUB_API_URL ?? 'https://api.github.com'}/repos/${repository}/issues`;
@@ -88,6 +89,12 @@ function github(env: Environment, readFile: (path: string) => string | undefined
     updateUrl: (id: number) => `${api}/comments/${id}`,
     updateMethod: 'PATCH' as const,
   };
+}
+
+/** Names the first variable that is missing. */
+function unset(variables: Environment): string {
+  const [name] = Object.entries(variables).find(([, value]) => !value) ?? [];
+  return `${name} is not set`;
 }
 
 function pullRequestOf(event: string | undefined): number | undefined {
@@ -108,7 +115,8 @@ function gitlab(env: Environment) {
     CI_MERGE_REQUEST_IID: request,
   } = env;
   if (!request) return { nowhere: 'this pipeline does not belong to a merge request' };
-  if (!token || !root || !project) return { nowhere: 'GITLAB_TOKEN is not set' };
+  if (!token || !root || !project)
+    return { nowhere: unset({ GITLAB_TOKEN: token, CI_API_V4_URL: root, CI_PROJECT_ID: project }) };
   const notes = `${root}/projects/${encodeURIComponent(project)}/merge_requests/${request}/notes`;
   return {
     name: `merge request ${request}`,

@@ -84,8 +84,7 @@ export const CLEAN_SETTINGS = {
   ),
   pgbouncer: {
     ...pgbouncer,
-    summary:
-      'console of a PgBouncer whose clients still wait after a swap that was cut off: they go on; repeatable',
+    summary: 'console of a PgBouncer to RESUME after an interrupted swap; repeatable',
   },
 };
 

@@ -62,7 +62,7 @@ export function refuseWithoutSpace(place: CloneFolder, bytes: number, what = 'a 
   if (place.freeBytes - bytes >= floor) return;
   const need = bytes > 0 ? `${what} takes ${formatBytes(bytes)}, and ` : '';
   throw new CopyObstacle(
-    `${need}${formatBytes(place.freeBytes)} are free in ${place.parent}, of which ${formatBytes(floor)} must remain`,
+    `${need}${formatBytes(place.freeBytes)} are free in ${place.parent}; ${formatBytes(floor)} must remain free`,
     'free some space there, or name a folder on another disk with --clone-dir',
   );
 }

@@ -104,7 +104,7 @@ function bySnapshots({ snapshots }: Survey, volume: string): string {
   const { volumes = [], atomic = true } = snapshots ?? {};
   const roots = volumes.map(({ root, dataset }) => dataset ?? root).join(', ');
   const how = atomic ? 'at one moment' : 'in a backup, since not all of it is in one snapshot';
-  return `it lies in ${plural(volumes.length, volume)} (${roots}), of which snapshots are taken ${how}`;
+  return `it is stored in ${plural(volumes.length, volume)} (${roots}); snapshots are taken ${how}`;
 }
 
 const WHY_NOT: Record<Survey['fileSystem'], (parent: string) => string> = {

@@ -242,7 +242,7 @@ export const LONG_NAMES: readonly HazardRecord[] = [
             alike.length > 0
               ? `${name} and ${alike.join(', ')} are cut to the same name`
               : `the name ${name} is cut to ${cut(name)}`,
-          evidence: `${Buffer.byteLength(name)} bytes, of which the server keeps ${LONGEST_NAME}`,
+          evidence: `${Buffer.byteLength(name)} bytes; the server keeps the first ${LONGEST_NAME}`,
           advice: `Write the name that is meant, with at most ${LONGEST_NAME} bytes.`,
         };
       });

@@ -153,7 +153,7 @@ function lingering(context: HazardContext, takers: Takers): Finding[] {
       relation: locks[0]?.relation ?? null,
       severity: worst(locks.map((lock) => weighLock(context, lock, later.length > 0))),
       message: `${listed(locks.map(({ relation }) => relation))} stays locked while ${what}`,
-      evidence: `${locksEvidence(context, locks)}, of which the statement itself took ${statementTime(statement)}`,
+      evidence: `${locksEvidence(context, locks)}; the statement itself took ${statementTime(statement)}`,
       advice: later[0]
         ? `Commit after statement ${statement.index}, or move statement ${later[0].index} into a transaction before it.`
         : `Commit right after statement ${statement.index}.`,

@@ -7,6 +7,7 @@ import { isScripted } from '../../propose/scripted-hazards.ts';
 import { statementAt } from '../place.ts';
 import { tone } from '../text-layout.ts';
 import {
+  ACCEPT,
   AS_TEXT,
   findingNotes,
   type Item,
@@ -159,7 +160,7 @@ function statementNote({ statements }: Report, index: number | null): Note[] {
 
 function acceptNote(hazard: Hazard): Note[] {
   if (hazard.allowed || hazard.severity === 'notice') return [];
-  return [{ label: 'To accept it', text: '', sql: [acceptFlag(hazard)], language: 'sh' }];
+  return [{ label: ACCEPT, text: '', sql: [acceptFlag(hazard)], language: 'sh' }];
 }
 
 /** The other places with the same hazard; of the same relation, what else is said of it. */

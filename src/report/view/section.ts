@@ -57,9 +57,10 @@ export interface Note extends Placed {
   readonly language?: 'sql' | 'sh';
 }
 
-/** The labels of what a finding rests on, and of what to do about it, in every format. */
+/** The labels of what a finding rests on, of what to do about it, and of the option that accepts it, in every format. */
 export const EVIDENCE = 'Evidence';
-export const ADVICE = 'Do';
+export const ADVICE = 'Fix';
+export const ACCEPT = 'Accept';
 
 /** Notes of a finding. The advice is a sentence, and below it one statement a line. */
 export function findingNotes(evidence: string, advice: string): Note[] {

@@ -123,7 +123,7 @@ export const INSTALLED_PARTS: readonly ObstacleRule[] = [
     code: 'UNICODE_CHANGED',
     severity: 'warning',
     message:
-      'the new version has another version of Unicode, by which the builtin provider changes and compares letters',
+      'the new version has another version of Unicode, so the builtin provider may sort and change letters differently',
     remedy: 'rebuild the indexes, and look for rows that constraints no longer permit',
     file: 'unicode_dependent_rels.txt',
   },

@@ -118,3 +118,11 @@ test.each([
 ])('with %s there is no place for a note', (_, place) => {
   expect(place).toEqual({ nowhere: expect.any(String) });
 });
+
+test.each([
+  [{ GITHUB_ACTIONS: 'true', GITHUB_REPOSITORY: 'o/n' }, 'GITHUB_TOKEN is not set'],
+  [{ GITHUB_ACTIONS: 'true', GITHUB_TOKEN: 't' }, 'GITHUB_REPOSITORY is not set'],
+  [{ GITLAB_CI: 'true', CI_MERGE_REQUEST_IID: '1', GITLAB_TOKEN: 't' }, 'CI_API_V4_URL is not set'],
+])('of the variables of %j the one that is missing is named', (env, nowhere) => {
+  expect(notePlace(env, () => undefined)).toEqual({ nowhere });
+});
