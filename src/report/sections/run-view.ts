@@ -16,7 +16,7 @@ import {
 } from '../view/section.ts';
 
 const REDACTED =
-  'redacted: ? stands for a literal and … for a host, so that some of the SQL does not run as shown; `safemigrate show` has all of it';
+  'redacted: ? stands for a literal and … for a host, so that some of the SQL does not run as shown; safemigrate show has all of it';
 
 /** The target, the clone, the command and the run. */
 export function runView(report: Report): Section {
