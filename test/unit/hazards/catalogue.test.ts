@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { CATALOGUE } from '../../../src/hazards/catalogue.ts';
+import { CATALOGUE, KNOWN_HAZARDS, NOT_FELT_IN_SWAP } from '../../../src/hazards/catalogue.ts';
 import { hazardFixtures } from '../../helpers/hazard-fixtures.ts';
 
 const fixtures = hazardFixtures();
@@ -23,5 +23,12 @@ describe('the catalogue of hazards', () => {
     const codes = CATALOGUE.map(({ code }) => code);
     expect(codes.filter((code) => !/^[A-Z]+(?:_[A-Z]+)*$/.test(code))).toEqual([]);
     expect(new Set(codes).size).toBe(codes.length);
+  });
+
+  test('a swap overlooks hazards of the catalogue, and neither losses nor failures', () => {
+    const known = KNOWN_HAZARDS.map(({ code }) => code);
+    expect(NOT_FELT_IN_SWAP.filter((code) => !known.includes(code))).toEqual([]);
+    const grave = ['COLUMN_DROPPED', 'VALUES_CONVERTED', 'QUERY_BREAKS', 'TRAFFIC_FAILS', 'ERRORS_SWALLOWED'];
+    expect(grave.filter((code) => !known.includes(code) || NOT_FELT_IN_SWAP.includes(code))).toEqual([]);
   });
 });

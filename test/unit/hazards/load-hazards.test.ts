@@ -51,6 +51,17 @@ test('a deadlock is an error, whoever was rolled back', () => {
   ).toEqual(['error DEADLOCK']);
 });
 
+test('a deadlock says how often it rolled back the command, and how many transactions of the load', () => {
+  const victim = (who: 'command' | 'load') => ({ victim: who, statement: null, sql: null, detail: 'x' });
+  const messageOf = (...victims: ('command' | 'load')[]) =>
+    findLoadHazards(sampleLoad({ deadlocks: victims.map(victim) }), [])[0]?.message;
+  const both = 'The command and the traffic wait for each other; rolled back: ';
+  expect(messageOf('command', 'load', 'load')).toBe(
+    `${both}the command once and 2 transactions of the load.`,
+  );
+  expect(messageOf('command', 'command')).toBe(`${both}the command 2 times.`);
+});
+
 test('a deadlock that happened is not foretold beside it', () => {
   const [orders, stock] = ['public.orders', 'public.stock'];
   const relations = new Map([orders, stock].map((name) => [name, relation(2 ** 20, 1000)]));
