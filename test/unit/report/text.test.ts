@@ -148,7 +148,7 @@ test('what else is wrong with the same table is said in its own words', () => {
 
 test('a list that is cut keeps the changes that lose data', () => {
   const text = renderText(sampleReports.large ?? sampleReport(), whole);
-  expect(text).toContain('… and 4,985 more changes, 5 of which lose data, see the JSON report');
+  expect(text).toContain('… and 4,985 more changes; 5 of them lose data, see the JSON report');
   expect(text.match(/LOSES DATA/g)).toHaveLength(15);
 });
 

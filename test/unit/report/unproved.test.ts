@@ -7,7 +7,7 @@ const unproved = sampleReport({
   target: { unchanged: null },
   caveats: [{ path: 'target.unchanged', kind: 'unmeasured', reason }],
 });
-const style = { colour: false, columns: 100, unicode: true };
+const style = { colour: false, columns: 120, unicode: true };
 const WORDS = `Could not verify that the target is unchanged: ${reason}`;
 
 test.each([
