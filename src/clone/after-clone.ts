@@ -54,7 +54,13 @@ export async function prepareClone(
 ): Promise<Clone> {
   if (scripts.length === 0) return clone;
   const preparedIn: number[] = [];
-  const session = await openSession(clone.connect, { run, audit, signal, purpose: 'after-clone' });
+  const session = await openSession(clone.connect, {
+    run,
+    audit,
+    signal,
+    purpose: 'after-clone',
+    statementTimeoutMs: 0,
+  });
   try {
     await session.query(OWN_SETTINGS);
     for (const { name, sql } of scripts) {

@@ -10,6 +10,7 @@ import type { Caveat } from '../model/report.ts';
 import { isSocketFolder } from '../postgres/connection/link.ts';
 import { ownBackendPids, ownPorts } from '../postgres/connection/own-backends.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { endsWithin } from '../postgres/session-helpers.ts';
 import { type Contacts, keyOfSession, NewSessions, NO_CONTACTS, type SessionRow } from './new-sessions.ts';
 import {
   isOwnAddress,
@@ -67,6 +68,8 @@ const NOW = `SELECT to_json(clock_timestamp()) #>> '{}' AS now`;
 const IDLE = `SELECT pid, to_json(backend_start) #>> '{}' AS started FROM pg_stat_activity WHERE state_change <= $1::timestamptz`;
 
 const LOOK_EVERY_MS = 100;
+/** A look at the sessions takes no longer: without an answer the connection is of no use any more. */
+const LONGEST_LOOK_MS = 60_000;
 /** Ended connections are listed for 60 s. */
 const LOOKS_BETWEEN_LISTINGS = 100;
 
@@ -116,11 +119,13 @@ function watchContact(
     }
   };
   const attempt = async () => {
-    try {
-      await look();
-    } catch (error) {
+    const looked = look().catch((error: unknown) => {
       failure ??= messageOf(error);
-    }
+    });
+    if (await endsWithin(looked, LONGEST_LOOK_MS)) return;
+    // The command may have taken the connection over and read the answer.
+    control.abandon(`no answer came for ${LONGEST_LOOK_MS / 1000} s`);
+    await looked;
   };
 
   let looking: Promise<void> | undefined;

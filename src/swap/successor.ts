@@ -98,7 +98,7 @@ export async function migrateClone(
 }
 
 // The query resolves names and has time as in the user's own sessions.
-const OWN_SETTINGS = 'RESET search_path; SET statement_timeout = 0';
+const OWN_SETTINGS = 'RESET search_path';
 
 /**
  * Verifies the migrated clone by the user's --verify: SQL, which must return rows, each with a first value that is neither null
@@ -113,7 +113,7 @@ export async function verifyClone(
 ): Promise<void> {
   if ((await parseText(Buffer.from(verify))) === null)
     return verifyByCommand(verify, clone, command, context.signal);
-  const session = await openInClone({ clone, context }, { purpose: 'verify' });
+  const session = await openInClone({ clone, context }, { purpose: 'verify', statementTimeoutMs: 0 });
   try {
     await session.query(OWN_SETTINGS);
     const rows = await session.query(verify);

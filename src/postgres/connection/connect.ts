@@ -86,7 +86,8 @@ async function login(settings: ConnectionSettings, link: Link, options: SessionO
   connection.on('parameterStatus', (message: { parameterName: string; parameterValue: string }) =>
     reported.set(message.parameterName, message.parameterValue),
   );
-  const session = new PgSession(client, settings, link, options);
+  const { statementTimeoutMs = DEFAULT_STATEMENT_TIMEOUT_MS } = options;
+  const session = new PgSession(client, settings, link, Object.assign({ statementTimeoutMs }, options));
   await client.connect();
   link.accept(reported);
   refuseUnsupported(reported);

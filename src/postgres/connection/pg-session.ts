@@ -17,6 +17,8 @@ interface BackendKey {
 const QUERY_CANCELED = '57014';
 const CANCEL_REQUEST_CODE = 80877102;
 const CLOSE_TIMEOUT_MS = 2_000;
+/** Time for an answer beyond the statement_timeout, which a session may also set for some statements. */
+const LATE_MS = 60_000;
 
 /** A Session over a `pg` client, created by connect.ts before the client logs in. */
 export class PgSession implements Session {
@@ -27,6 +29,8 @@ export class PgSession implements Session {
   readonly #link: Link;
   readonly #signal: AbortSignal | undefined;
   readonly #throughPooler: boolean;
+  /** 0: statements may take any time. */
+  readonly #answerWithinMs: number;
   readonly #listeners: ((reason: string) => void)[] = [];
   readonly #onAbort = () => void this.cancel();
   #key: BackendKey | undefined;
@@ -45,7 +49,13 @@ export class PgSession implements Session {
     client: Client,
     settings: ConnectionSettings,
     link: Link,
-    options: { purpose: string; audit?: Audit; signal?: AbortSignal; throughPooler?: boolean },
+    options: {
+      purpose: string;
+      audit?: Audit;
+      signal?: AbortSignal;
+      throughPooler?: boolean;
+      statementTimeoutMs: number;
+    },
   ) {
     this.client = client;
     this.database = settings.database;
@@ -54,6 +64,7 @@ export class PgSession implements Session {
     this.#link = link;
     this.#signal = options.signal;
     this.#throughPooler = options.throughPooler ?? false;
+    this.#answerWithinMs = options.statementTimeoutMs === 0 ? 0 : options.statementTimeoutMs + LATE_MS;
     this.#watch();
     this.#auditEverything(options.purpose, options.audit);
   }
@@ -125,6 +136,10 @@ export class PgSession implements Session {
     return this.#cancelling;
   }
 
+  abandon(reason: string): void {
+    this.#link.socket.destroy(new Error(reason));
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -134,12 +149,27 @@ export class PgSession implements Session {
     // A cancel request under way must not hit the next query.
     await this.#cancelling;
     if (this.#lost !== undefined) throw this.#lostError();
+    const overdue = this.#untilOverdue();
     try {
       // For several statements in one text, the client returns a list of results.
       return (await this.client.query(sql, [...values])) as Result;
     } catch (error) {
       throw this.#explain(error);
+    } finally {
+      clearInterval(overdue);
     }
+  }
+
+  /** The server itself ends a statement that takes too long. If no answer comes even then, none will: somebody else may have read it. */
+  #untilOverdue(): NodeJS.Timeout | undefined {
+    const ms = this.#answerWithinMs;
+    if (ms === 0) return undefined;
+    // In two steps: after a stop of our own process the answer may be there already.
+    let step = 0;
+    return setInterval(() => {
+      step += 1;
+      if (step === 2) this.abandon(`no answer came for ${ms / 1000} s`);
+    }, ms / 2);
   }
 
   #explain(error: unknown): unknown {

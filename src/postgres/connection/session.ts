@@ -29,6 +29,8 @@ export interface Session {
   onLost(listener: (reason: string) => void): void;
   /** Asks the server to end the running query, which then fails with 57014. Does nothing if idle; never throws. */
   cancel(): Promise<void>;
+  /** Closes the connection as one that was lost, for this reason: no answer will come. */
+  abandon(reason: string): void;
   /** Cancels a running query and closes the connection. Idempotent; never throws. */
   close(): Promise<void>;
 }

@@ -151,7 +151,13 @@ export async function runScript(
   const [route] = wire.routes;
   if (!route) throw new Error('there is no route into the clone');
   const { run, audit } = context;
-  const session = await openSession(route.entry, { run, audit, purpose: 'proposal', signal: stop.signal });
+  const session = await openSession(route.entry, {
+    run,
+    audit,
+    purpose: 'proposal',
+    signal: stop.signal,
+    statementTimeoutMs: 0,
+  });
   const startedMs = performance.now();
   // The statement that failed, and its message.
   let failure: { readonly at: number; readonly message: string } | null = null;
