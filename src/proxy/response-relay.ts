@@ -8,12 +8,18 @@ import {
   parameterStatus,
   SERVER,
   transactionStatus,
+  withHint,
 } from '../postgres/protocol/messages.ts';
 import { WriteBuffer } from '../postgres/protocol/write-buffer.ts';
 import { DeferredFrames, type HeldResponse } from './held-response.ts';
 import type { Gate } from './observed.ts';
 import type { PendingRequest, RequestQueue, ServerRequest } from './request-queue.ts';
 import type { SessionTransaction } from './session-transaction.ts';
+
+const READ_ONLY_TRANSACTION = '25006';
+const WHY_READ_ONLY =
+  'In a rehearsal safemigrate makes sessions in other databases than the rehearsed one read-only. Databases that the command makes can be ' +
+  'made, changed and dropped from there, outside of a transaction block.';
 
 /** The last answers to Parse, Bind, Close and Describe. */
 const ACKNOWLEDGEMENTS: ReadonlySet<number> = new Set([
@@ -37,6 +43,7 @@ export class ResponseRelay {
   readonly #parameters: Map<string, string>;
   readonly #deferred = new DeferredFrames();
   readonly #onCompleted: Gate['completed'];
+  readonly #readOnly: boolean;
 
   constructor(
     client: Socket,
@@ -44,8 +51,10 @@ export class ResponseRelay {
     requests: RequestQueue,
     transaction: SessionTransaction,
     onCompleted: Gate['completed'],
+    readOnly: boolean,
   ) {
     this.#onCompleted = onCompleted;
+    this.#readOnly = readOnly;
     this.#client = client;
     this.#server = upstream.socket;
     this.#parameters = new Map(upstream.parameters);
@@ -182,7 +191,9 @@ export class ResponseRelay {
   #relayError(pending: PendingRequest | undefined, bytes: Buffer): void {
     const request = pending?.request;
     const refusal = request?.replacesError ?? this.#requests.refusalAhead;
-    const error = refusal ?? movePosition(bytes, request?.positionOffset?.() ?? 0);
+    const moved = refusal ?? movePosition(bytes, request?.positionOffset?.() ?? 0);
+    const isOurs = this.#readOnly && errorFields(moved).get('C') === READ_ONLY_TRANSACTION;
+    const error = isOurs ? withHint(moved, WHY_READ_ONLY) : moved;
     const fields = errorFields(error);
     if (pending && request?.hidesError?.(fields.get('C') ?? '')) {
       pending.errorHidden = true;

@@ -42,14 +42,13 @@ export class SessionContext {
   #waiting = new AbortController();
 
   constructor(parts: SessionParts) {
-    const { client, upstream, state, who, gate } = parts;
+    const { client, upstream, state, who, gate, readOnly } = parts;
     this.#parts = parts;
     this.#server = upstream.socket;
     this.#outbox = new WriteBuffer(upstream.socket);
     this.transaction = new SessionTransaction(state, who.session, upstream.pid, who.database);
-    this.relay = new ResponseRelay(client, upstream, this.requests, this.transaction, (tag, parsed) =>
-      gate.completed?.(tag, parsed),
-    );
+    const completed: Gate['completed'] = (tag, parsed) => gate.completed?.(tag, parsed);
+    this.relay = new ResponseRelay(client, upstream, this.requests, this.transaction, completed, readOnly);
   }
 
   /** The gate may have a statement sent again. */

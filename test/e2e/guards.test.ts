@@ -179,6 +179,26 @@ describe('what would take effect beyond the clone', () => {
     await onServer('DROP VIEW noting; DROP OPERATOR @@@@ (int, int); DROP FUNCTION note; DROP TABLE notes');
   });
 
+  test('within a transaction block there, a database of the command’s is not changed, and the error says why', async () => {
+    const own = `own_${target.name}`;
+    const { stderr } = await rehearse(
+      target.url,
+      scriptCommand(`
+        const client = await connect('postgres');
+        await client.query('CREATE DATABASE ${own}');
+        await client.query('ALTER DATABASE ${own} SET work_mem = 100');
+        await client.query('BEGIN');
+        const error = await client.query('ALTER DATABASE ${own} RESET work_mem').catch((error) => error);
+        console.error(error.code, error.hint);
+        await client.query('ROLLBACK');
+        await client.query('DROP DATABASE ${own}');
+        await client.end();`),
+    );
+    expect(stderr).toMatch(
+      /25006 In a rehearsal safemigrate makes sessions .* outside of a transaction block/,
+    );
+  });
+
   test('the database postgres may be looked into, and not changed', async () => {
     const { report, exitCode, stderr } = await rehearse(
       target.url,

@@ -231,6 +231,12 @@ export function movePosition(frame: Buffer, characters: number): Buffer {
 
 const POSITION = 'P'.charCodeAt(0);
 
+/** Adds a hint to an error that has none. */
+export function withHint(frame: Buffer, hint: string): Buffer {
+  if (errorFields(frame).has('H')) return frame;
+  return encodeMessage(frame[0] ?? 0, payloadOf(frame).subarray(0, -1), `H${hint}\0\0`);
+}
+
 /** The fields of an error that are set here. */
 export interface PostgresError {
   readonly severity?: 'ERROR' | 'FATAL';
