@@ -2,7 +2,12 @@ import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';
 import type { Intent } from '../proxy/observed.ts';
 import { unknownElsewhere, unknownInStatement } from './harmless-statement.ts';
 import type { UnknownCode } from './read-unknown-code.ts';
-import { settingIfUnknown } from './statement-parts.ts';
+import { isOtherEncoding, settingIfUnknown } from './statement-parts.ts';
+import { IN_OTHER_ENCODING, LETTERS } from './unknown-names.ts';
+
+/** A migration with more or longer texts that the server cannot read either is not looked for. */
+const MOST_UNREAD = 100;
+const LONGEST_UNREAD = 16_384;
 
 /**
  * Judges whether all that runs is known to stay within the clone, if the clone's server would not keep it there. It refuses nothing:
@@ -35,7 +40,9 @@ export class HarmlessJudge {
   async judge({ sql, parsed }: Intent, isOwn: boolean): Promise<void> {
     if (this.notKnown !== undefined) return;
     if (!parsed) {
-      if (holdsCode(sql)) this.unreadTexts.add(sql);
+      if (this.unreadTexts.size === MOST_UNREAD || sql.length > LONGEST_UNREAD)
+        this.note('a text that could not be read');
+      else if (holdsCode(sql)) this.unreadTexts.add(sql);
       return;
     }
     const { names } = this.#unknown;
@@ -52,7 +59,10 @@ export class HarmlessJudge {
   }
 
   judgeSettings(settings: readonly (readonly [name: string, value: string])[]): void {
-    for (const [name, value] of settings) this.note(settingIfUnknown(name, value));
+    for (const [name, value] of settings) {
+      this.note(settingIfUnknown(name, value));
+      if (isOtherEncoding(name, value)) this.#unknown.names.add(LETTERS, 'use', IN_OTHER_ENCODING);
+    }
   }
 }
 

@@ -21,7 +21,17 @@ import { kindOf, type Node, nameOfParts, nodesWithin } from '../postgres/sql/tre
 import { HARMLESS_EXTENSIONS } from './harmless-functions.ts';
 import { linkDefinition, linkNewName } from './link-definition.ts';
 import { partsOf, type StatementParts } from './statement-parts.ts';
-import { ANYTHING, DEFINITIONS, TABLES, TRIGGERS, type UnknownNames } from './unknown-names.ts';
+import {
+  ANYTHING,
+  DEFINITIONS,
+  IN_OTHER_ENCODING,
+  LETTERS,
+  TABLES,
+  TRIGGERS,
+  type UnknownNames,
+} from './unknown-names.ts';
+
+const OTHER_LETTERS = /[^\0-\x7f]/;
 
 /** Kinds that change rows or run code, but fire no event trigger by themselves. */
 const FIRES_NOTHING: ReadonlySet<string> = new Set<StatementKind>([
@@ -41,21 +51,33 @@ interface Judged extends Pick<StatementParts, 'words' | 'writes'> {
 /**
  * Returns the first thing in a statement of which it is not known that it stays within the database, in words; undefined if it is
  * harmless. Notes the names that it makes.
- * @param sql the text of the statement, and nothing else; null if code holds the statement.
+ * @param sql the text of the statement, and nothing else; null if it is not known.
+ * @param isWithinCode the next statement may call at once what it makes.
  */
 export async function unknownInStatement(
   sql: string | null,
   node: Node,
   names: UnknownNames,
+  isWithinCode = false,
 ): Promise<string | undefined> {
   const parts = partsOf(node);
   const unknown =
-    names.find(ANYTHING, 'use') ?? unknownKind(node, names) ?? parts.setting ?? unknownIn(node, parts, names);
+    names.find(ANYTHING, 'use') ??
+    (sql !== null && OTHER_LETTERS.test(sql) ? names.find(LETTERS, 'use') : undefined) ??
+    unknownKind(node, names) ??
+    parts.setting ??
+    unknownIn(node, parts, names);
   if (unknown !== undefined) return unknown;
+  if (parts.recodes) names.add(LETTERS, 'use', IN_OTHER_ENCODING);
   const block = fieldsIf(node, 'DoStmt');
   if (block) return (await judgeBody(sql, languageOf(block.args), 'a DO block', names)).unknown;
   const created = fieldsIf(node, 'CreateFunctionStmt');
-  if (created) return await learnFunction(sql, created, parts, names);
+  if (created) {
+    const language = languageOfFunction(created);
+    if (!LANGUAGES.has(language)) return `${nameOfFunction(created)} in the language ${language}`;
+    const made = await learnFunction(sql, created, parts, names);
+    return isWithinCode ? made : undefined;
+  }
   const renamed = fieldsIf(node, 'RenameStmt');
   if (renamed) linkNewName(renamed, parts, names);
   else linkDefinition(node, parts, names);
@@ -132,17 +154,21 @@ function unknownIn(node: Node, { words, writes }: StatementParts, names: Unknown
 /** Judges what a function does when it is called. @param sql its CREATE FUNCTION or CREATE PROCEDURE. */
 export async function judgeFunction(
   sql: string | null,
-  { funcname, options, sql_body: body }: Tree.CreateFunctionStmt,
+  created: Tree.CreateFunctionStmt,
   names: UnknownNames,
 ): Promise<Judged> {
-  return await judgeBody(
-    sql,
-    body ? 'sql' : languageOf(options),
-    `the function ${nameOfParts(funcname).name}()`,
-    names,
-  );
+  return await judgeBody(sql, languageOfFunction(created), nameOfFunction(created), names);
 }
 
+function languageOfFunction({ options, sql_body: body }: Tree.CreateFunctionStmt): string {
+  return body ? 'sql' : languageOf(options);
+}
+
+function nameOfFunction({ funcname }: Tree.CreateFunctionStmt): string {
+  return `the function ${nameOfParts(funcname).name}()`;
+}
+
+/** Notes a function under its name. @returns what is not known of it. */
 async function learnFunction(
   sql: string | null,
   created: Tree.CreateFunctionStmt,
@@ -150,18 +176,17 @@ async function learnFunction(
   names: UnknownNames,
 ): Promise<string | undefined> {
   const { name } = nameOfParts(created.funcname);
-  const what = `the function ${name}()`;
-  const language = created.sql_body ? 'sql' : languageOf(created.options);
-  if (!LANGUAGES.has(language)) return `${what} in the language ${language}`;
+  const what = nameOfFunction(created);
   const judged = await judgeFunction(sql, created, names);
   const all = [...words, ...judged.words];
   const isKnown =
     judged.unknown === undefined &&
     all.every((word) => names.find(word, 'use') === undefined || word === name);
   if (!isKnown) {
-    names.add(name, 'use', what);
-    // Within code the next statement may call it at once.
-    return sql === null ? what : undefined;
+    const { unknown } = judged;
+    const found = unknown?.startsWith(what) ? unknown : what;
+    names.add(name, 'use', found);
+    return found;
   }
   for (const word of all) names.link(word, 'use', name);
   for (const relation of [...writes, ...judged.writes]) names.link(relation, 'write', name, 'use');
@@ -170,7 +195,7 @@ async function learnFunction(
 
 /**
  * Judges code.
- * @param sql the statement that holds it; null if other code holds that.
+ * @param sql the statement that holds it; null if its text is not known.
  * @param what it judges, in words.
  */
 async function judgeBody(
@@ -187,16 +212,18 @@ async function judgeBody(
   if (code === UNREADABLE) return judged(`${what}, whose code cannot be read`);
   if (code.composes) return judged(`${what}, which executes texts that it puts together`);
   const nodes = [...code.nodes];
+  const texts = new Map(code.texts);
   for (const text of code.dynamic) {
     const executed = await sqlCode(text);
     if (executed === UNREADABLE) return judged(`${what}, whose code cannot be read`);
     nodes.push(...executed.nodes);
+    for (const [node, text] of executed.texts) texts.set(node, text);
   }
   for (const type of code.types) for (const [word] of type.matchAll(/[^\s."()[\]%]+/g)) words.add(word);
   for (const word of words) if (names.find(word, 'use') !== undefined) return judged(names.find(word, 'use'));
   for (const node of nodes) {
     if (reachOf(node) !== 'database') return judged(`${what} with ${nameOfStatement(node)}`);
-    const unknown = await unknownInStatement(null, node, names);
+    const unknown = await unknownInStatement(texts.get(node) ?? null, node, names, true);
     if (unknown !== undefined) return judged(unknown);
     const parts = partsOf(node);
     for (const word of parts.words) words.add(word);

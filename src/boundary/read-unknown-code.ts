@@ -48,6 +48,8 @@ export interface UnknownCode {
   readonly builtIn: ReadonlySet<number>;
   /** Some of it acts with rights that the role lacks, or SET ROLE gives it such rights. */
   readonly borrowsRights: boolean;
+  /** The role may rewrite the catalogues that all databases share. */
+  readonly mayRewriteShared: boolean;
 }
 
 /** Reads what of the session's database leads to code that is not known to be harmless, however many objects are in between. */
@@ -55,7 +57,9 @@ export async function readUnknownCode(session: Session): Promise<UnknownCode> {
   const names = new UnknownNames();
   for (const name of [...SERVER_FUNCTIONS.keys(), ...NOT_HARMLESS_IN_THEM])
     names.add(name, 'use', `${name}()`);
-  const [row] = await session.query<{ functions: string; mayBecome: boolean }>(DOUBTFUL_BUILT_IN);
+  const [row] = await session.query<{ functions: string; mayBecome: boolean; mayRewriteShared: boolean }>(
+    DOUBTFUL_BUILT_IN,
+  );
   const builtIn = (row?.functions ?? '').split(',').flatMap((text) => {
     const [oid = '', name = '', granted] = text.split(' ');
     return isHarmlessFunction(name) ? [] : [{ oid, name, borrowsRights: granted !== undefined }];
@@ -76,6 +80,7 @@ export async function readUnknownCode(session: Session): Promise<UnknownCode> {
   return {
     names,
     builtIn: new Set(builtIn.map(({ oid }) => Number(oid))),
+    mayRewriteShared: row?.mayRewriteShared !== false,
     borrowsRights:
       row?.mayBecome === true || found.borrowsRights || rows.some(({ borrowsRights }) => borrowsRights),
   };
@@ -113,10 +118,12 @@ async function findUses(session: Session, names: UnknownNames, { oids, calls, ad
   for (let round = 1; words.length > 0; round++) {
     const before = oids.size;
     for (const body of await bodiesWith(session, words, isFirst && round === 1)) {
-      if (oids.has(body.oid) || (await isHarmless(body, names))) continue;
+      const unknown = oids.has(body.oid) ? undefined : await unknownIn(body, names);
+      if (unknown === undefined) continue;
       oids.add(body.oid);
       borrowsRights ||= body.borrowsRights;
-      names.add(body.name, 'use', `the function ${body.name}()`);
+      const what = `the function ${body.name}()`;
+      names.add(body.name, 'use', unknown.startsWith(what) ? unknown : what);
     }
     if (round === 1 || oids.size > before)
       for (const row of await session.query<ReachedRow>(REACHED, [[...oids], calls, named]))
@@ -147,10 +154,13 @@ async function bodiesWith(
   );
 }
 
-async function isHarmless({ definition }: FunctionRow, names: UnknownNames): Promise<boolean> {
+async function unknownIn(
+  { name, definition }: FunctionRow,
+  names: UnknownNames,
+): Promise<string | undefined> {
   const [statement] = (await parseText(Buffer.from(definition ?? ''))) ?? [];
   const created = statement && fieldsIf(statement.node, 'CreateFunctionStmt');
-  return created !== undefined && (await judgeFunction(definition, created, names)).unknown === undefined;
+  return created ? (await judgeFunction(definition, created, names)).unknown : `the function ${name}()`;
 }
 
 /** The name as a pattern, of the server's or of JavaScript. */
@@ -163,14 +173,20 @@ function wholeName(name: string): string {
   return /^[\w\u0080-\uffff]/.test(name) ? `(?<![\\w$])${escaped(name)}(?![\\w$])` : escaped(name);
 }
 
-function addReached({ kind, name, oid, writes }: ReachedRow, names: UnknownNames, oids: Set<string>): void {
+function addReached(
+  { kind, name, oid, writes, maintained, through }: ReachedRow,
+  names: UnknownNames,
+  oids: Set<string>,
+): void {
+  const why = through === null ? undefined : names.find(through, 'use');
+  const trigger = `a trigger of ${name}${why === undefined ? '' : `, which runs ${why}`}`;
   if (kind === 'event trigger') names.add(DEFINITIONS, 'use', `the event trigger ${name}`);
   else if (kind === 'login trigger') names.add(ANYTHING, 'use', `the login trigger ${name}`);
   else if (kind === 'anything') names.add(ANYTHING, 'use', `a cast or an operator class of the type ${name}`);
-  else if (writes) names.add(name, 'write', kind === 'table' ? `a trigger of ${name}` : `the view ${name}`);
+  else if (writes) names.add(name, 'write', kind === 'table' ? trigger : `the view ${name}`);
   else names.add(name, 'use', `the ${kind} ${name}${kind === 'function' ? '()' : ''}`);
   if (kind === 'function') oids.add(oid);
   if (kind !== 'table') return;
-  if (writes) names.add(TRIGGERS, 'use', `a trigger of ${name}`);
-  else names.add(TABLES, 'use', `the table ${name}`);
+  if (writes) names.add(TRIGGERS, 'use', trigger);
+  if (maintained) names.add(TABLES, 'use', `the table ${name}`);
 }

@@ -48,6 +48,8 @@ export interface RehearsalGateOptions {
   readonly judge?: HarmlessJudge;
   /** Returns the first of these functions that may write. It is asked about queries to other databases than the rehearsed one. */
   readonly writingFunction: (names: readonly string[]) => Promise<string | undefined>;
+  /** Tells if this user may rewrite the catalogues that all databases share. Default: any user. */
+  readonly rewritesShared?: (user: string) => boolean;
   readonly databases: Pick<MadeDatabases, 'limit' | 'has' | 'ownershipStatus' | 'announce'>;
   /** Databases that the clone's server knows by name, but whose files were not copied. */
   readonly leftOut?: ReadonlySet<string>;
@@ -102,8 +104,8 @@ export class RehearsalGate implements Gate {
     return answer;
   }
 
-  async #decide({ database, sql, parsed }: Intent): Promise<GateAnswer> {
-    const { names, databases, isolation } = this.#options;
+  async #decide({ database, sql, parsed, user }: Intent): Promise<GateAnswer> {
+    const { names, databases, isolation, rewritesShared } = this.#options;
     const own = this.#names;
     const known: Known = { calls: this.#calls, names: own };
     const learned = this.#calls.takeLearned();
@@ -124,6 +126,7 @@ export class RehearsalGate implements Gate {
       case 'within':
         return this.#withoutCall(call);
       case 'beyond':
+        if (reach.byRight && rewritesShared?.(user) === false) return this.#withoutCall(call);
         return this.#refuse(reach.what, reach.why);
       case 'redirect':
         // What could be redirected to the clone says the clone's name by now.

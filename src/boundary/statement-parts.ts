@@ -11,6 +11,8 @@ export interface StatementParts {
   readonly writes: ReadonlySet<string>;
   /** The first setting by which code could be loaded or texts be read in another way. */
   readonly setting: string | undefined;
+  /** It has the server read texts in another encoding than UTF-8. */
+  readonly recodes: boolean;
 }
 
 /** Settings that say which files or functions the server runs, or that open the catalogues. */
@@ -26,13 +28,19 @@ export function partsOf(part: unknown): StatementParts {
   const words = new Set<string>();
   const writes = new Set<string>();
   let setting: string | undefined;
+  let recodes = false;
+  const sets = (made: Setting | undefined): void => {
+    if (made === undefined) return;
+    setting ??=
+      made.name === undefined ? 'set_config() with a computed name' : settingIfUnknown(made.name, made.value);
+    recodes ||= made.name !== undefined && isOtherEncoding(made.name, made.value);
+  };
   const visit = (key: string, fields: object): void => {
     if (isStatementKind(key)) for (const table of writtenBy({ [key]: fields })) writes.add(table);
     if (key === 'ExecuteStmt') words.add((fields as Tree.ExecuteStmt).name ?? '');
     else if (key === 'FetchStmt') words.add((fields as Tree.FetchStmt).portalname ?? '');
-    else if (key === 'VariableSetStmt' || key === 'setstmt')
-      setting ??= unknownSetting(fields as Tree.VariableSetStmt);
-    else if (key === 'FuncCall' || key === 'funccall') setting ??= settingOfCall(fields as Tree.FuncCall);
+    else if (key === 'VariableSetStmt' || key === 'setstmt') sets(settingOf(fields as Tree.VariableSetStmt));
+    else if (key === 'FuncCall' || key === 'funccall') sets(settingOfCall(fields as Tree.FuncCall));
   };
   const walk = (node: object): void => {
     for (const key in node) {
@@ -46,7 +54,7 @@ export function partsOf(part: unknown): StatementParts {
     }
   };
   if (typeof part === 'object' && part !== null) walk(part);
-  return { words, writes, setting };
+  return { words, writes, setting, recodes };
 }
 
 function writtenBy(node: Node): string[] {
@@ -58,22 +66,37 @@ function writtenBy(node: Node): string[] {
   });
 }
 
-function unknownSetting({ name = '', kind, args }: Tree.VariableSetStmt): string | undefined {
+interface Setting {
+  /** undefined if it is computed. */
+  readonly name: string | undefined;
+  readonly value: string | undefined;
+}
+
+function settingOf({ name = '', kind, args }: Tree.VariableSetStmt): Setting | undefined {
   return kind === 'VAR_SET_VALUE' || kind === 'VAR_SET_CURRENT'
-    ? settingIfUnknown(name, constantOf(args?.[0]))
+    ? { name, value: constantOf(args?.[0]) }
     : undefined;
 }
 
-function settingOfCall({ funcname, args = [] }: Tree.FuncCall): string | undefined {
-  if (nameOfParts(funcname).name !== 'set_config') return undefined;
-  const name = constantOf(args[0]);
-  return name === undefined
-    ? 'set_config() with a computed name'
-    : settingIfUnknown(name, constantOf(args[1]));
+function settingOfCall({ funcname, args = [] }: Tree.FuncCall): Setting | undefined {
+  return nameOfParts(funcname).name === 'set_config'
+    ? { name: constantOf(args[0]), value: constantOf(args[1]) }
+    : undefined;
+}
+
+const ENCODING = 'client_encoding';
+const USUAL = /^(?:utf-?8|unicode|on|true)$/i;
+/** Encodings in which the bytes of ASCII mean nothing else, as in all that a server may have: others hide quotes within letters. */
+const KEEPS_ASCII =
+  /^(?:sql_?ascii|latin-?\d+|iso[-_]?8859[-_]\d+|win(?:dows)?-?(?:125\d|866|874)|koi8[-_]?[ru]?|euc[-_]?(?:jp|cn|kr|tw|jis[-_]?2004))$/i;
+
+/** Tells if a setting has the server read texts in another encoding than UTF-8. */
+export function isOtherEncoding(name: string, value = ''): boolean {
+  return name.toLowerCase() === ENCODING && !USUAL.test(value);
 }
 
 /** Returns the setting in words, if it is not known to be harmless with this value. */
-export function settingIfUnknown(name: string, value: string | undefined): string | undefined {
-  const isUsual = /^(?:utf-?8|unicode|on|true)$/i.test(value ?? '');
+export function settingIfUnknown(name: string, value = ''): string | undefined {
+  const isUsual = USUAL.test(value) || (name.toLowerCase() === ENCODING && KEEPS_ASCII.test(value));
   return LOADS.test(name) || (isReadingSetting(name) && !isUsual) ? `the setting ${name}` : undefined;
 }

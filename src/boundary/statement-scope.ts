@@ -19,6 +19,8 @@ export type StatementScope =
       readonly leaves: 'database' | 'server';
       /** A sandbox of the server keeps it within. */
       readonly held?: true;
+      /** The server does so only for roles with rights on the catalogues that all databases share. */
+      readonly byRight?: true;
     }
   /** Only databases that the command made for itself, beside the clone. */
   | { readonly kind: 'own-databases'; readonly what: string; readonly databases: readonly string[] }
@@ -38,8 +40,9 @@ export function classifyScope(node: Node, names: Names): StatementScope {
   const reach = reachOf(node);
   if (reach === 'database') return { kind: 'within' };
   if ('databases' in reach) return onDatabases(reach, names);
-  const { beyond: leaves, what = nameOfStatement(node), why, held } = reach;
+  const { beyond: leaves, what = nameOfStatement(node), why, held, byRight } = reach;
   const scope = beyond(what, why, leaves === 'server' ? 'server' : 'database');
+  if (byRight) return { ...scope, byRight };
   return held ? { ...scope, held } : scope;
 }
 

@@ -18,13 +18,17 @@ const WITH_EXTENSION = `pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.
 
 /**
  * Built-in functions that may not be harmless: not those that are immutable, that only the server itself may call, and that are triggers.
- * In one row, since they are some 600; with it, whether SET ROLE leads to a role that may act on the server.
+ * In one row, since they are some 600; with it, whether the role, or one that SET ROLE leads to, may act on the server, and whether it may
+ * rewrite the catalogues that all databases share: from PostgreSQL 17 on there is a privilege for it.
  */
 export const DOUBTFUL_BUILT_IN = `
 SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', p.oid, p.proname,
   CASE WHEN p.proacl IS NOT NULL AND pg_catalog.has_function_privilege(p.oid, 'EXECUTE') THEN 'granted' END), ',') AS functions,
   EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE pg_catalog.pg_has_role(r.oid, 'MEMBER') AND (r.rolsuper OR r.rolname IN
-    ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files', 'pg_signal_backend'))) AS "mayBecome"
+    ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files', 'pg_signal_backend'))) AS "mayBecome",
+  EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE pg_catalog.pg_has_role(r.oid, 'MEMBER') AND (r.rolsuper OR r.rolname = 'pg_maintain'))
+  OR EXISTS (SELECT FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a WHERE c.relisshared AND a.privilege_type = 'MAINTAIN')
+    AS "mayRewriteShared"
 FROM pg_catalog.pg_proc p
 WHERE p.oid < ${FIRST_USER_OID} AND p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND p.provolatile <> 'i'
   AND p.prorettype <> ALL ('{trigger,internal,language_handler,index_am_handler,table_am_handler,tsm_handler}'::pg_catalog.regtype[])
@@ -55,6 +59,10 @@ export interface ReachedRow {
   readonly name: string;
   readonly oid: string;
   readonly writes: boolean;
+  /** Looking after its table runs it: in the expressions of an index or of statistics, or as a type or a foreign table. */
+  readonly maintained: boolean;
+  /** The function of a trigger of the table's. */
+  readonly through: string | null;
 }
 
 /** Expressions with a call. Views of one of the server's own relations may be updated. */
@@ -151,13 +159,22 @@ WITH RECURSIVE reached AS (
     SELECT ${TYPE}, o.opcintype, false FROM pg_catalog.pg_opclass o WHERE r.class = ${classOf('pg_opclass')} AND o.oid = r.object
   ) x
 )
-SELECT 'function' AS kind, p.proname AS name, p.oid::pg_catalog.text AS oid, false AS writes
+SELECT 'function' AS kind, p.proname AS name, p.oid::pg_catalog.text AS oid, false AS writes, false AS maintained, NULL AS through
 FROM reached r JOIN pg_catalog.pg_proc p ON r.class = ${PROC} AND p.oid = r.object WHERE p.oid >= ${FIRST_USER_OID}
-UNION SELECT CASE c.relkind WHEN 'v' THEN 'view' ELSE 'table' END, c.relname, c.oid::pg_catalog.text, r.writes
+UNION SELECT CASE c.relkind WHEN 'v' THEN 'view' ELSE 'table' END, c.relname, c.oid::pg_catalog.text, r.writes,
+  c.relkind = 'f' OR EXISTS (SELECT FROM pg_catalog.pg_index i JOIN reached x ON x.class = ${CLASS} AND x.object = i.indexrelid
+    WHERE i.indrelid = c.oid)
+  OR EXISTS (SELECT FROM pg_catalog.pg_statistic_ext s JOIN reached x ON x.class = ${classOf('pg_statistic_ext')} AND x.object = s.oid
+    WHERE s.stxrelid = c.oid)
+  OR EXISTS (SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+    JOIN reached x ON x.class = ${TYPE} AND x.object = t.oid
+    WHERE a.attrelid = c.oid AND (t.typtype <> 'd' OR t.typbasetype >= ${FIRST_USER_OID})),
+  (SELECT p.proname::pg_catalog.text FROM pg_catalog.pg_trigger t JOIN reached x ON x.class = ${PROC} AND x.object = t.tgfoid
+    JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid WHERE r.writes AND t.tgrelid = c.oid LIMIT 1)
 FROM reached r JOIN pg_catalog.pg_class c ON r.class = ${CLASS} AND c.oid = r.object WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c')
-UNION SELECT CASE WHEN t.oid < ${FIRST_USER_OID} THEN 'anything' ELSE 'type' END, t.typname, t.oid::pg_catalog.text, false
+UNION SELECT CASE WHEN t.oid < ${FIRST_USER_OID} THEN 'anything' ELSE 'type' END, t.typname, t.oid::pg_catalog.text, false, false, NULL
 FROM reached r JOIN pg_catalog.pg_type t ON r.class = ${TYPE} AND t.oid = r.object
-UNION SELECT 'operator', o.oprname, o.oid::pg_catalog.text, false
+UNION SELECT 'operator', o.oprname, o.oid::pg_catalog.text, false, false, NULL
 FROM reached r JOIN pg_catalog.pg_operator o ON r.class = ${classOf('pg_operator')} AND o.oid = r.object
-UNION SELECT CASE t.evtevent WHEN 'login' THEN 'login trigger' ELSE 'event trigger' END, t.evtname, t.oid::pg_catalog.text, false
+UNION SELECT CASE t.evtevent WHEN 'login' THEN 'login trigger' ELSE 'event trigger' END, t.evtname, t.oid::pg_catalog.text, false, false, NULL
 FROM reached r JOIN pg_catalog.pg_event_trigger t ON r.class = ${classOf('pg_event_trigger')} AND t.oid = r.object`;

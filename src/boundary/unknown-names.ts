@@ -10,6 +10,10 @@ export const TRIGGERS = 'triggers*';
 /** Pseudo-name of event triggers, which any definition fires. */
 export const DEFINITIONS = 'definitions*';
 
+/** Pseudo-name of letters that the server may read otherwise than we do. */
+export const LETTERS = 'letters*';
+export const IN_OTHER_ENCODING = 'a text with letters beyond ASCII in another encoding than UTF-8';
+
 interface Link {
   readonly of: Way;
   readonly to: string;

@@ -48,7 +48,9 @@ export async function openGate(
   };
   const findUnknown = (added: readonly string[]) =>
     inClone({ clone, context }, (within) => findUsesOf(within, unknown.names, added));
-  return new RehearsalGate({ ...options, calls, findUses, judge: new HarmlessJudge(unknown, findUnknown) });
+  const judge = new HarmlessJudge(unknown, findUnknown);
+  const rewritesShared = (user: string) => unknown.mayRewriteShared || user !== context.target.role.name;
+  return new RehearsalGate({ ...options, calls, findUses, judge, rewritesShared });
 }
 
 /** Lists what the clone has by now that acts on the target's server, and that the gate never saw: it may have run. */

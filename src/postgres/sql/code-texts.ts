@@ -1,12 +1,14 @@
 import type * as Tree from 'libpg-query';
 import { fieldsIf } from './classify-statement.ts';
 import { loadParser } from './load-parser.ts';
-import { parseText } from './parse.ts';
+import { parseText, textOf } from './parse.ts';
 import { type Node, nodesWithin, optionOf, strings, walkTree } from './tree.ts';
 
 /** The content of a text of code. */
 export interface Code {
   readonly nodes: readonly Node[];
+  /** The texts of those that are whole statements. */
+  readonly texts: ReadonlyMap<Node, string>;
   /** Literals of which the code puts texts together that it executes. */
   readonly dynamic: readonly string[];
   /** It executes a text that is more than one literal: what that says is known only when it runs. */
@@ -22,8 +24,11 @@ export const UNREADABLE = 'unreadable';
 
 /** Returns the statements of a text of SQL. */
 export async function sqlCode(text: string): Promise<Code | typeof UNREADABLE> {
-  const statements = await parseText(Buffer.from(text));
-  return statements ? { nodes: statements.map(({ node }) => node), ...NOTHING_DYNAMIC } : UNREADABLE;
+  const bytes = Buffer.from(text);
+  const statements = await parseText(bytes);
+  if (!statements) return UNREADABLE;
+  const texts = new Map(statements.map(({ node, from, to }) => [node, textOf(bytes, from, to)]));
+  return { nodes: [...texts.keys()], texts, ...NOTHING_DYNAMIC };
 }
 
 /** Returns the statements of a function's body in SQL. @param statement the whole CREATE FUNCTION or CREATE PROCEDURE. */
@@ -32,7 +37,8 @@ export async function sqlBody(statement: string, language: string): Promise<Code
   if (code === UNREADABLE) return UNREADABLE;
   const created = fieldsIf(code.nodes[0] ?? {}, 'CreateFunctionStmt');
   // BEGIN ATOMIC and RETURN: the statements are part of the tree.
-  if (created?.sql_body) return { nodes: [{ SelectStmt: created.sql_body }], ...NOTHING_DYNAMIC };
+  if (created?.sql_body)
+    return { nodes: [{ SelectStmt: created.sql_body }], texts: new Map(), ...NOTHING_DYNAMIC };
   const body = optionOf(created?.options, 'as')?.arg;
   return await sqlCode(body && 'List' in body ? (strings(body.List.items)[0] ?? '') : '');
 }
@@ -68,17 +74,21 @@ export async function plpgsqlCode(statement: string): Promise<Code | typeof UNRE
   // The parser answers with nothing for a function of SQL that names no language.
   if (!isPlpgsql) return UNREADABLE;
   const nodes: Node[] = [];
+  const texts = new Map<Node, string>();
   const dynamic: string[] = [];
   let composes = false;
   for (const expression of expressions) {
-    const own = await nodesOf(expression);
-    if (own === UNREADABLE) return UNREADABLE;
+    const code = await codeOf(expression);
+    if (code === UNREADABLE) return UNREADABLE;
+    const own = code.nodes;
     nodes.push(...own);
+    if ((expression.parseMode ?? WHOLE_STATEMENT) === WHOLE_STATEMENT)
+      for (const [node, text] of code.texts) texts.set(node, text);
     if (!executed.has(expression)) continue;
     dynamic.push(...literalsOf(own));
     composes ||= !isLiteral(own);
   }
-  return { nodes, dynamic, composes, types };
+  return { nodes, texts, dynamic, composes, types };
 }
 
 /** The expressions whose value is executed: EXECUTE, FOR … IN EXECUTE, RETURN QUERY EXECUTE, OPEN … FOR EXECUTE. */
@@ -92,9 +102,8 @@ function executedPartsOf(key: string, fields: object): object[] {
   });
 }
 
-async function nodesOf({ query, parseMode = WHOLE_STATEMENT }: Expression) {
-  const code = await sqlCode(asStatement(query, parseMode));
-  return code === UNREADABLE ? UNREADABLE : code.nodes;
+function codeOf({ query, parseMode = WHOLE_STATEMENT }: Expression) {
+  return sqlCode(asStatement(query, parseMode));
 }
 
 function asStatement(query: string, parseMode: number): string {

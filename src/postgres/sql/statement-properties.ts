@@ -8,6 +8,8 @@ interface Beyond {
   readonly beyond: 'cluster' | 'server';
   /** A sandbox of the server keeps its effects within. */
   readonly held?: true;
+  /** The server leaves out the catalogues that all databases share if the role has no rights on them. */
+  readonly byRight?: true;
   /** The statement in words; by default the name of its kind. */
   readonly what?: string;
   readonly why: string;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { unknownElsewhere, unknownInStatement } from '../../../src/boundary/harmless-statement.ts';
 import { findUsesOf, readUnknownCode } from '../../../src/boundary/read-unknown-code.ts';
+import type { Session } from '../../../src/postgres/connection/session.ts';
 import { parseText, textOf } from '../../../src/postgres/sql/parse.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
@@ -44,6 +45,13 @@ CREATE OPERATOR @@@@ (FUNCTION = op, LEFTARG = int, RIGHTARG = int);
 CREATE AGGREGATE agg(int) (SFUNC = op, STYPE = int);
 `;
 
+/** A table whose index runs a text when it is looked after. */
+const WITH_INDEX = `
+CREATE FUNCTION hides(a int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'SELECT ' || a; RETURN a; END $$;
+CREATE TABLE indexed (id int);
+CREATE INDEX ON indexed (hides(id));
+`;
+
 const HARMLESS = [
   'SELECT 1',
   'SELECT now(), random(), gen_random_uuid(), count(*), version() FROM orders',
@@ -82,6 +90,16 @@ const HARMLESS = [
   "SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; SET check_function_bodies = false",
   'RESET ALL',
   'DISCARD ALL',
+  "SET client_encoding = 'LATIN1'; SELECT 1; SET client_encoding = 'SQL_ASCII'; SET client_encoding TO 'win1252'",
+  "SELECT set_config('client_encoding', 'latin1', false)",
+  'ANALYZE',
+  'VACUUM',
+  'VACUUM FULL orders',
+  'REINDEX TABLE orders',
+  'CLUSTER',
+  'DO $$ BEGIN CREATE FUNCTION h() RETURNS int LANGUAGE plpgsql AS $f$ BEGIN RETURN plain(); END $f$; PERFORM h(); END $$',
+  "DO $$ BEGIN EXECUTE 'CREATE OR REPLACE FUNCTION h() RETURNS int LANGUAGE sql AS ''SELECT 1'''; END $$",
+  'DO $$ BEGIN CREATE FUNCTION t() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN NEW.id := 1; RETURN NEW; END $f$; CREATE TRIGGER t BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION t(); INSERT INTO orders VALUES (1, 2); END $$',
   'ANALYZE orders',
   'VACUUM orders',
   'PREPARE p AS SELECT * FROM orders; EXECUTE p',
@@ -185,8 +203,27 @@ const UNKNOWN: readonly (readonly [sql: string, what: string])[] = [
   ['SELECT (o).exec FROM orders o', 'the function exec()'],
   // Any table may follow.
   ['TRUNCATE orders CASCADE', ''],
-  ['ANALYZE', 'the table'],
+  ["SET client_encoding = 'SJIS'", 'the setting client_encoding'],
+  ["SET client_encoding = 'LATIN1'; SELECT 'é'", 'a text with letters beyond ASCII'],
+  [
+    "SELECT set_config('client_encoding', 'latin1', false); SELECT 1 AS é",
+    'a text with letters beyond ASCII',
+  ],
+  [
+    "DO $$ BEGIN CREATE FUNCTION h() RETURNS void LANGUAGE sql AS $f$ SELECT exec('x') $f$; END $$",
+    'the function h()',
+  ],
+  [
+    "DO $$ BEGIN CREATE FUNCTION h() RETURNS int LANGUAGE plpgsql AS $f$ BEGIN RETURN plain(); END $f$; END $$; CREATE OR REPLACE FUNCTION plain() RETURNS int LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'SEL' || 'ECT 1'; RETURN 1; END $$; SELECT h()",
+    'the function plain()',
+  ],
+  [
+    'INSERT INTO audited VALUES (1)',
+    'a trigger of audited, which runs the function exec_arg(), which executes texts that it puts together',
+  ],
 ];
+
+const UNKNOWN_WITH_INDEX = ['ANALYZE', 'VACUUM', 'CLUSTER', 'REINDEX SCHEMA public', 'ANALYZE indexed'];
 
 const ELSEWHERE = [
   ["SELECT 1 FROM pg_database WHERE datname = 'x'", undefined],
@@ -203,7 +240,8 @@ const ELSEWHERE = [
 describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %d', (version) => {
   test('what is harmless is known to be, and nothing else', async () => {
     const { session, drop } = await scratch(version, TARGET);
-    const judge = async (text: string) => {
+    const withIndex = await scratch(version, WITH_INDEX);
+    const judgeIn = async (session: Session, text: string) => {
       const { names } = await readUnknownCode(session);
       const bytes = Buffer.from(text);
       for (const { from, to, node } of (await parseText(bytes)) ?? []) {
@@ -214,7 +252,10 @@ describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %d', (version) => {
       }
       return undefined;
     };
+    const judge = (text: string) => judgeIn(session, text);
     try {
+      for (const sql of UNKNOWN_WITH_INDEX)
+        expect.soft(await judgeIn(withIndex.session, sql), sql).toMatch(/^the (?:table|type) indexed$/);
       for (const sql of HARMLESS) expect.soft(await judge(sql), sql).toBeUndefined();
       for (const [sql, what] of UNKNOWN)
         expect.soft(await judge(sql), sql).toEqual(expect.stringContaining(what));
@@ -226,6 +267,7 @@ describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %d', (version) => {
       }
     } finally {
       await drop();
+      await withIndex.drop();
     }
   });
 });

@@ -11,6 +11,7 @@ function guard(
     isolation?: 'same-cluster' | 'own-cluster';
     sandboxed?: boolean;
     leftOut?: string[];
+    rewritesShared?: (user: string) => boolean;
   } = {},
 ) {
   const announced: string[] = [...(options.made ?? [])];
@@ -23,6 +24,7 @@ function guard(
       allow: options.allow ?? false,
       leftOut: new Set(options.leftOut ?? []),
       marking: () => MARKING,
+      ...(options.rewritesShared ? { rewritesShared: options.rewritesShared } : {}),
       writingFunction: async (names) => names.find((name) => name === 'nextval'),
       databases: {
         limit: 1234,
@@ -54,6 +56,16 @@ test('only a clone in a sandbox of its own lets everything pass unread, if nothi
 });
 
 describe('a statement that reaches beyond the clone', () => {
+  test('only by rights that the role lacks is let through, and not without knowing the role', async () => {
+    const { guard: ordinary } = guard({ rewritesShared: (user) => user !== 'app' });
+    for (const sql of ['VACUUM FULL', 'VACUUM (FULL, ANALYZE)', 'REINDEX DATABASE shop'])
+      expect(await ask(ordinary, sql), sql).toBe('run');
+    expect(await ask(ordinary, 'VACUUM FULL pg_authid')).toMatchObject({ sqlstate: '42501' });
+    const { guard: other } = guard({ rewritesShared: (user) => user === 'app' });
+    expect(await ask(other, 'VACUUM FULL')).toMatchObject({ sqlstate: '42501' });
+    expect(await ask(guard().guard, 'VACUUM FULL')).toMatchObject({ sqlstate: '42501' });
+  });
+
   test('is refused with an error of the server, and remembered', async () => {
     const { guard: on } = guard();
     expect(await ask(on, 'ALTER ROLE app CREATEDB')).toMatchObject({ sqlstate: '42501' });

@@ -71,7 +71,12 @@ export function reachOfRewrite(verb: string, relations: readonly Name[]): Reach 
 
 /** The statement rewrites everything of some kind, the catalogues that all databases share among it. */
 export function rewritingShared(what: string): Reach {
-  return { beyond: 'cluster', what, why: 'it includes the catalogues that all databases share' };
+  return {
+    beyond: 'cluster',
+    what,
+    why: 'it includes the catalogues that all databases share',
+    byRight: true,
+  };
 }
 
 /** The server would run code of any file. */
