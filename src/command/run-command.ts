@@ -23,6 +23,8 @@ export interface RunOptions {
   /** 0 is no limit. */
   readonly timeoutMs: number;
   readonly interrupts: Interrupts;
+  /** Aborted by the first of them: what came before the command ran, or while it was started, ends it. */
+  readonly interrupted?: AbortSignal | undefined;
   /** Ends the command as the timeout does. */
   readonly signal?: AbortSignal;
   /** Gets the command's processes as soon as it runs. */
@@ -104,7 +106,7 @@ async function whileItRuns(
   startedAt: number,
   options: RunOptions,
 ): Promise<CommandResult> {
-  const { terminal, interrupts, signal, graceMs = DEFAULT_GRACE_MS, marker } = options;
+  const { terminal, interrupts, interrupted, signal, graceMs = DEFAULT_GRACE_MS, marker } = options;
   const family = new ProcessFamily(pid, cgroup, marker);
   options.onStart?.(family);
 
@@ -133,7 +135,7 @@ async function whileItRuns(
       : undefined;
   interrupts.on('signal', onSignal);
   signal?.addEventListener('abort', onAbort, { once: true });
-  if (signal?.aborted) onAbort();
+  if (signal?.aborted || interrupted?.aborted) onAbort();
   try {
     const { exitCode, signal } = await ended;
     const durationMs = performance.now() - startedAt;

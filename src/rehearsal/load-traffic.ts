@@ -223,7 +223,8 @@ async function startLoadCommand(
 ): Promise<Traffic & { run(): CloneRun | null }> {
   const command: LocatedCommand = { input: { ...input, argv: ['sh', '-c', shell] }, logins };
   const interrupts = new EventEmitter<{ signal: ['SIGTERM'] }>();
-  const settings = { interrupts, timeoutMs: 0 };
+  const stopping = new AbortController();
+  const settings = { interrupts, interrupted: stopping.signal, timeoutMs: 0 };
   const wire = await openWire(setup, command, { observer: transactionsInto(log), settings });
   let ended: CloneRun | null = null;
   let failure: string | null = null;
@@ -241,6 +242,7 @@ async function startLoadCommand(
     clients: 1,
     failure: async () => failure,
     async stop() {
+      stopping.abort();
       // A second one would kill it; SIGKILL follows by itself if it stays.
       if (failure === null) interrupts.emit('signal', 'SIGTERM');
       await running;

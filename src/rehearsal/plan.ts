@@ -36,6 +36,7 @@ export interface CommandPlan extends Pick<Settings, 'timeoutMs'> {
   readonly env: NodeJS.ProcessEnv;
   readonly stdout: 'inherit' | 'stderr';
   readonly interrupts: Interrupts;
+  readonly interrupted: AbortSignal | undefined;
   /** For its runs on a clone. */
   readonly sandbox: SandboxPlan;
 }
@@ -67,6 +68,7 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
       stdout: options.commandStdout ?? 'inherit',
       timeoutMs,
       interrupts: options.interrupts ?? new EventEmitter(),
+      interrupted: options.signal,
       sandbox: makeSandboxPlan(sandbox, proxy, { argv, folder }),
     },
     clone: makeClonePlan(clone, settings, options),

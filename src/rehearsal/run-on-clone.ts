@@ -74,7 +74,7 @@ interface WireOptions {
   readonly gate?: RehearsalGate;
   readonly inside?: OpenSandbox | null;
   /** Default: the plan's, but that standard output is that of the first run alone. */
-  readonly settings?: Partial<Pick<CommandPlan, 'stdout' | 'timeoutMs' | 'interrupts'>>;
+  readonly settings?: Partial<Pick<CommandPlan, 'stdout' | 'timeoutMs' | 'interrupts' | 'interrupted'>>;
 }
 
 /**
@@ -157,11 +157,12 @@ export function wireOptions(
 export function toRun(
   { argv, env }: Rewritten,
   { signal }: Stop,
-  { folder, stdout, timeoutMs, interrupts }: CommandPlan,
+  { folder, stdout, timeoutMs, interrupts, interrupted }: CommandPlan,
   routes: readonly Route[],
 ): RunOptions {
   const marker = routes[0]?.entry.password;
-  return { argv, env, folder, stdout, terminal: hasTerminal(), timeoutMs, interrupts, signal, marker };
+  const how = { terminal: hasTerminal(), timeoutMs, interrupts, interrupted, signal, marker };
+  return { argv, env, folder, stdout, ...how };
 }
 
 /** Adds the sandbox that was opened for the run, or restricts the run and covers the sockets. */

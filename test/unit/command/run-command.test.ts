@@ -123,6 +123,11 @@ describe('the process group', () => {
 });
 
 describe('a signal to us', () => {
+  test('that came before the command ran, or while it was started, ends it', async () => {
+    const { result } = run('sleep 60', { interrupted: AbortSignal.abort() });
+    expect(await result).toMatchObject({ signal: 'SIGTERM', timedOut: false });
+  });
+
   test.each([
     ['SIGINT', 'INT'],
     ['SIGTERM', 'TERM'],
