@@ -95,7 +95,7 @@ function breakIn(line: Cell[], start: number): number {
 function cellsOf(spans: Span[]): Cell[] {
   return spans.flatMap((span) => {
     const { text, tone } = typeof span === 'string' ? { text: span, tone: 'plain' as const } : span;
-    return graphemes(visible(text)).map((grapheme) => ({ ...grapheme, tone }));
+    return graphemes(visible(text)).map((each) => ({ text: each.text, width: each.width, tone }));
   });
 }
 
