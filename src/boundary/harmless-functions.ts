@@ -47,7 +47,7 @@ const NAMES = [
   'ts_token_type tsvector_update_trigger tsvector_update_trigger_column suppress_redundant_updates_trigger unique_key_recheck',
   'version websearch_to_tsquery xml xml_is_well_formed timestamptz_mi_interval timestamptz_pl_interval',
   'pg_available_extension_versions pg_available_extensions pg_available_wal_summaries pg_backend_pid pg_backup_start_time',
-  'pg_basetype pg_blocking_pids pg_char_to_encoding pg_clear_attribute_stats pg_clear_relation_stats pg_client_encoding',
+  'pg_basetype pg_blocking_pids pg_char_to_encoding pg_clear_attribute_stats pg_clear_extended_stats pg_clear_relation_stats pg_client_encoding',
   'pg_collation_actual_version pg_collation_for pg_column_compression pg_column_is_updatable pg_column_toast_chunk_id',
   'pg_conf_load_time pg_config pg_cursor pg_database_collation_actual_version pg_describe_object pg_encoding_to_char',
   'pg_export_snapshot pg_extension_config_dump pg_extension_update_paths pg_filenode_relation pg_has_role pg_hba_file_rules',

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { SafemigrateError } from '../errors.ts';
 
-export type ServerVersion = 14 | 15 | 16 | 17 | 18;
+export type ServerVersion = 14 | 15 | 16 | 17 | 18 | 19;
 
 const run = promisify(execFile);
 

@@ -15,6 +15,7 @@ import { removeStaleFileSystems } from './file-system.ts';
 import { buildIfStale } from './fresh-build.ts';
 import { debianPrograms } from './placed-server.ts';
 import { requireAll } from './requirements.ts';
+import { unpackedPrograms } from './unpacked-programs.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -27,7 +28,7 @@ declare module 'vitest' {
   }
 }
 
-const ALL_VERSIONS: ServerVersion[] = [14, 15, 16, 17, 18];
+const ALL_VERSIONS: ServerVersion[] = [14, 15, 16, 17, 18, 19];
 
 const SETTINGS = {
   shared_buffers: '32MB',
@@ -73,17 +74,24 @@ async function start(
   version: ServerVersion,
   store: string,
 ): Promise<{ server: Server; programs: string } | undefined> {
-  const binaries = version === 18 ? await embeddedBinaries(18) : testBinaries(version);
-  if (binaries === undefined) {
-    const reason = `PostgreSQL ${version} has no build for ${process.platform}-${process.arch}`;
-    if (requireAll) throw new Error(reason);
-    console.warn(`SKIPPED: ${reason}`);
+  const installation = path.join(store, `postgresql-${version}`);
+  const found = await programsFor(version, installation);
+  if ('missing' in found) {
+    if (requireAll) throw new Error(found.missing);
+    console.warn(`SKIPPED: ${found.missing}`);
     return undefined;
   }
-  const installation = path.join(store, `postgresql-${version}`);
-  const usable = await usableInstallation(binaries, installation, process.getuid?.() === 0);
+  const usable = await usableInstallation(found.programs, installation, process.getuid?.() === 0);
   const programs = version === 15 ? await upgradable(usable, store) : usable;
   return { server: await startCopied(store, { version, binaries: programs, settings: SETTINGS }), programs };
+}
+
+async function programsFor(version: ServerVersion, installation: string) {
+  if (version === 18) return { programs: await embeddedBinaries(18) };
+  if (version === 19) return unpackedPrograms(19, installation);
+  const programs = testBinaries(version);
+  if (programs !== undefined) return { programs };
+  return { missing: `PostgreSQL ${version} has no build for ${process.platform}-${process.arch}` };
 }
 
 async function upgradable(programs: string, store: string): Promise<string> {

@@ -2,15 +2,19 @@ import { inject } from 'vitest';
 import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import type { Server } from '../../src/local-server/embedded.ts';
 import { ownServer } from './own-server.ts';
+import { requireAll } from './requirements.ts';
 
 const servers = { ...inject('servers') };
 const own: Server[] = [];
 
-/** The major versions to test on; all five, except where a platform has no build of one. */
-export const VERSIONS = ([14, 15, 16, 17, 18] as const).filter((version) => version in servers);
+/** All major versions where everything is required, as in CI; else those between which most differs. */
+const TESTED = requireAll ? ([14, 15, 16, 17, 18, 19] as const) : ([14, 15, 18, 19] as const);
+
+/** The major versions to test on, except where a platform has no build of one. */
+export const VERSIONS = TESTED.filter((version) => version in servers);
 
 /** For behaviour that differs between versions only if it differs between these two. */
-export const OLDEST_AND_NEWEST = VERSIONS.filter((version) => version === 14 || version === 18);
+export const OLDEST_AND_NEWEST = VERSIONS.filter((version) => version === 14 || version === 19);
 
 /** Of a long list the newest version gets everything, and the others a quarter each, together all of it. */
 export function shareOf<T>(version: ServerVersion, list: readonly T[]): T[] {

@@ -147,6 +147,7 @@ export function sandboxArguments({ programs, libraries, hidden }: View, own?: Ow
   const needed = [
     programs,
     ...['lib', 'lib64', 'share'].map((name) => path.join(installation, name)),
+    ...sharedBeside(installation),
     ...libraries,
   ];
   const shown = needed.filter(
@@ -167,6 +168,12 @@ export function sandboxArguments({ programs, libraries, hidden }: View, own?: Ow
     .filter((place) => operations.get(place) !== 'hide' || isVisible(path.dirname(place), operations))
     .flatMap((place) => [operations.get(place) ?? '', place, inTable(place)]);
   return [mountpoint, own?.folder ?? '', ...words];
+}
+
+/** Finds the shared files where Debian has them, in any prefix: share/postgresql/19 beside lib/postgresql/19/bin. */
+function sharedBeside(installation: string): string[] {
+  const [, prefix, rest] = /^(.*)\/lib\/(postgresql\/\d+)$/.exec(installation) ?? [];
+  return rest === undefined ? [] : [path.join(prefix ?? '', 'share', rest)];
 }
 
 type Operation = 'ro' | 'rw' | 'hide';

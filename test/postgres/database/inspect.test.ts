@@ -41,7 +41,7 @@ describe.each(VERSIONS)('the target on PostgreSQL %i', (version) => {
     expect(target).toMatchObject({
       source: '--url',
       server: {
-        version: expect.stringMatching(new RegExp(`^${version}\\.\\d+$`)),
+        version: expect.stringMatching(new RegExp(`^${version}(?:\\.|rc)\\d+$`)),
         systemIdentifier: expect.stringMatching(/^\d+$/),
         blockSize: 8192,
         inRecovery: false,

@@ -172,7 +172,7 @@ const WAYS = [
 const OBSERVED: ReadonlySet<string> = new Set(['exact', 'guarded']);
 
 describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %s, the extended protocol', (version) => {
-  test.each(version === 18 ? WAYS : WAYS.filter(([how, send]) => OBSERVED.has(how) && send === 'at once'))(
+  test.each(version === 19 ? WAYS : WAYS.filter(([how, send]) => OBSERVED.has(how) && send === 'at once'))(
     'gets the answers of a direct connection: %s, sent %s',
     async (how, send) => {
       const direct = await temporaryDatabase(version);

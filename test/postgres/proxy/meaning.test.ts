@@ -97,7 +97,7 @@ class Fresh {
 /** What goes as it came differs little between versions: each gets a half of it. */
 function textsFor(version: ServerVersion, asItCame: boolean): string[] {
   if (!asItCame) return shareOf(version, STRINGS);
-  return STRINGS.filter((_, index) => index % 2 === (version === 18 ? 1 : 0));
+  return STRINGS.filter((_, index) => index % 2 === (version === 19 ? 1 : 0));
 }
 
 describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %s, a text through the proxy', (version) => {
@@ -105,7 +105,7 @@ describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %s, a text through the proxy', (
     ['alone', '', {}],
     ['in a transaction', 'begin', {}],
     // A failed transaction refuses everything in all versions alike.
-    ...(version === 18
+    ...(version === 19
       ? ([['in a failed transaction', 'begin; select 1/0', {}]] as [string, string, Record<string, never>][])
       : []),
     ['alone, on the way to a target', '', GUARDED],
