@@ -3,6 +3,7 @@ import { SafemigrateError } from '../errors.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { refuseUntried } from '../postgres/connection/supported-versions.ts';
 import { openMaintenanceSession } from './control-session.ts';
 
 /**
@@ -28,14 +29,15 @@ SELECT l.pid, a.usename AS "user", a.application_name AS application, a.backend_
    AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
    AND l.classid = (($1::pg_catalog.int8 >> 32) & 4294967295)::pg_catalog.oid
    AND l.objid = ($1::pg_catalog.int8 & 4294967295)::pg_catalog.oid`;
-const TAKE = 'SELECT pg_catalog.pg_try_advisory_lock($1::pg_catalog.int8) AS taken';
+const TAKE =
+  "SELECT pg_catalog.pg_try_advisory_lock($1::pg_catalog.int8) AS taken, pg_catalog.current_setting('server_version') AS version";
 
 /**
  * Does the work while this run alone may change the target. The work begins without the lock if the only database for it is the
  * target itself, where a session would be in the way of the clone, or if there is none: then takeInside() takes it, once the
  * rehearsal is over. (Such a target cannot be swapped.)
  * @param options.purpose of the run, shown to users whose run is refused.
- * @throws SafemigrateError `REFUSED`, naming the session that holds the lock; what the work throws.
+ * @throws SafemigrateError `REFUSED`, naming the session that holds the lock, or the version that was not tried; what the work throws.
  */
 export async function withChangeLock<T>(
   settings: ConnectionSettings,
@@ -72,7 +74,8 @@ async function isIn(session: Session, database: string): Promise<boolean> {
 
 async function takeLock(session: Session, target: string): Promise<void> {
   const key = keyOf(target);
-  const [row] = await session.query<{ taken: boolean }>(TAKE, [key]);
+  const [row] = await session.query<{ taken: boolean; version: string }>(TAKE, [key]);
+  refuseUntried(row?.version ?? '');
   if (row?.taken) return;
   const [holder] = await session.query<{
     pid: number;

@@ -12,6 +12,7 @@ import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { formatUrl, parseSettings, VARIABLES } from '../postgres/connection/connection-url.ts';
 import { type Environment, readEnvironment } from '../postgres/connection/environment.ts';
+import { NEWEST_MAJOR, OLDEST_MAJOR } from '../postgres/connection/supported-versions.ts';
 import { withSession } from '../postgres/session-helpers.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
@@ -19,9 +20,6 @@ import type { Stop } from '../stop.ts';
 import { type DumpFile, openDump } from './from-file/dump-file.ts';
 import { runDump } from './from-file/restore.ts';
 import type { RehearsalPlan } from './plan.ts';
-
-const NEWEST = 18;
-const OLDEST = 14;
 
 /**
  * Restores the dump of `--dump` on a server of its own, which ends with the run.
@@ -77,9 +75,9 @@ export async function restoreFile(
 /** The major version that was dumped, else the next newer one that is here; of an unknown one the newest. */
 async function fittingVersion(dump: DumpFile): Promise<{ version: ServerVersion; others: boolean }> {
   const dumped = dump.text.version === null ? null : Number.parseInt(dump.text.version, 10);
-  const all = Array.from({ length: NEWEST - OLDEST + 1 }, (_, index) => OLDEST + index);
+  const all = Array.from({ length: NEWEST_MAJOR - OLDEST_MAJOR + 1 }, (_, index) => OLDEST_MAJOR + index);
   const wanted =
-    dumped === null ? all.toReversed() : all.filter((major) => major >= Math.min(dumped, NEWEST));
+    dumped === null ? all.toReversed() : all.filter((major) => major >= Math.min(dumped, NEWEST_MAJOR));
   let first: unknown;
   for (const major of wanted) {
     const version = major as ServerVersion;

@@ -13,10 +13,12 @@ import { locateTarget } from '../database/locate.ts';
 import { comparer } from '../database/same-target.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { DiskSpace } from '../model/hazard-facts.ts';
+import type { Caveat } from '../model/report.ts';
 import { newRunId } from '../ownership/run-id.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { untriedVersion } from '../postgres/connection/supported-versions.ts';
 import { readTargetState, type TargetState } from '../proof/target-state.ts';
 import { requireListening } from '../proxy/proxy.ts';
 import type { Scope } from '../scope.ts';
@@ -119,7 +121,8 @@ async function inspect(
     const choice = await chooseMethod(context, plan.clone.method);
     refuseLoadInTarget(plan, choice);
     const asked = await askTarget(session, given, target.database.oid, plan.checks);
-    const questions = { ...asked, caveats: [...place.caveats, ...asked.caveats] };
+    const caveats = [...untriedCaveats(target.server.version), ...place.caveats, ...asked.caveats];
+    const questions = { ...asked, caveats };
     const diskSpace = isRestored ? null : await readDiskSpace(session, target);
     return { choice, questions, diskSpace, stateBefore: await readTargetState(context, session) };
   };
@@ -129,6 +132,11 @@ async function inspect(
     readOnServer(),
   ]);
   return { context, settings: located.settings, command, down, profile, afterClone, sandbox, ...read };
+}
+
+function untriedCaveats(version: string): Caveat[] {
+  const reason = untriedVersion(version);
+  return reason === undefined ? [] : [{ path: 'target.serverVersion', kind: 'estimate', reason }];
 }
 
 /** Load on a clone in the target's server would slow the target down. @throws SafemigrateError `CLONE` */

@@ -219,6 +219,11 @@ export function unprovedWords({ target, caveats }: Pick<Report, 'target' | 'cave
   return reasons.length === 0 ? undefined : reasons.map(({ reason }) => reason).join('; ');
 }
 
+/** Says that the server's version was not tried with this program; undefined if it was. */
+export function untriedWords({ caveats }: Pick<Report, 'caveats'>): string | undefined {
+  return caveats.find(({ path }) => path === 'target.serverVersion')?.reason;
+}
+
 /** By whose sizes the run was judged, if that needs to be said: the end of a sentence. */
 export function sizesWords({ profile, caveats }: Pick<Report, 'profile' | 'caveats'>): string | undefined {
   if (!profile) return caveats.find(({ path }) => path === 'hazards[].severity')?.reason;

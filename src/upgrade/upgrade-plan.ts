@@ -17,7 +17,7 @@ export function makeUpgradePlan(options: UpgradeOptions): UpgradePlan {
   const { to, jobs, ...settings } = fillIn(UPGRADE_ONLY, options);
   if (to === null)
     throw new SafemigrateError('CONFIGURATION', 'The version to upgrade to is not named.', {
-      hint: 'Name it: safemigrate upgrade --to 18. Nothing was touched.',
+      hint: 'Name it: safemigrate upgrade --to 19. Nothing was touched.',
     });
   return { ...makeRehearsalPlan(options), ...settings, to, jobs: Math.max(1, jobs) };
 }

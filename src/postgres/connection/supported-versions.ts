@@ -2,7 +2,9 @@ import { SafemigrateError } from '../../errors.ts';
 import { nameHost } from './connection-failures.ts';
 import type { HostAndPort } from './connection-settings.ts';
 
-const OLDEST_MAJOR = 14;
+export const OLDEST_MAJOR = 14;
+/** The newest version that the tests run on. */
+export const NEWEST_MAJOR = 19;
 
 /**
  * Refuses servers other than a supported PostgreSQL, by the parameters reported at login: forks report the version of
@@ -17,18 +19,35 @@ export function refuseUnsupported(reported: ReadonlyMap<string, string>): void {
   if (major < OLDEST_MAJOR)
     throw new SafemigrateError(
       'SERVER',
-      `The server is PostgreSQL ${version}; safemigrate needs 14 or later.`,
+      `The server is PostgreSQL ${version}; safemigrate needs ${OLDEST_MAJOR} or later.`,
       {
         hint: 'Upgrade the server, or rehearse on a copy of the data in a newer one.',
       },
     );
 }
 
+/** Returns the doubt about a server_version that the tests do not run on; undefined for the others. */
+export function untriedVersion(version: string): string | undefined {
+  const major = Number.parseInt(version, 10);
+  return major > NEWEST_MAJOR
+    ? `not tried with PostgreSQL ${major}: safemigrate knows ${OLDEST_MAJOR} to ${NEWEST_MAJOR}`
+    : undefined;
+}
+
+/** Refuses to change a server whose version was not tried. @throws SafemigrateError `REFUSED` */
+export function refuseUntried(version: string): void {
+  const untried = untriedVersion(version);
+  if (untried === undefined) return;
+  throw new SafemigrateError('REFUSED', `An apply or a swap is ${untried}.`, {
+    hint: 'Rehearse the migration, or use a newer safemigrate. Nothing was touched.',
+  });
+}
+
 export function notPostgres(name: string): SafemigrateError {
   return new SafemigrateError(
     'SERVER',
     `The server speaks PostgreSQL's protocol but is not PostgreSQL: it is ${name}.`,
-    { hint: 'safemigrate works with PostgreSQL 14 to 18.' },
+    { hint: `safemigrate works with PostgreSQL ${OLDEST_MAJOR} to ${NEWEST_MAJOR}.` },
   );
 }
 

@@ -2,7 +2,14 @@ import { formatCount, plural } from '../../format.ts';
 import { attemptAdvice, decidingAttempts } from '../../hazards/attempt-words.ts';
 import type { Hazard, Report, StatementSection } from '../../model/report.ts';
 import { watchedWords } from '../isolation-phrases.ts';
-import { alarmingChanges, commandDid, losingChanges, sizesWords, unprovedWords } from '../phrases.ts';
+import {
+  alarmingChanges,
+  commandDid,
+  losingChanges,
+  sizesWords,
+  unprovedWords,
+  untriedWords,
+} from '../phrases.ts';
 import {
   AS_TEXT,
   type FactList,
@@ -46,7 +53,9 @@ export function verdictView(report: Report): Section {
 export function doubtItems(report: Report): Item[] {
   const unproved = unprovedWords(report);
   const watched = watchedWords(report);
+  const untried = untriedWords(report);
   return [
+    ...(untried === undefined ? [] : [capital(untried)]),
     ...(unproved === undefined ? [] : [`Could not verify that the target is unchanged: ${unproved}`]),
     ...(watched === undefined ? [] : [watched]),
   ].map((text): Item => ({ mark: 'warning', text }));
