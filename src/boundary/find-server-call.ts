@@ -22,6 +22,7 @@ import {
 } from '../postgres/sql/tree.ts';
 import { ANY_ARGUMENTS, type ServerCall, type ServerCalls, throughName } from './server-calls.ts';
 import { classifyScope, type Names } from './statement-scope.ts';
+import { UnreadCode } from './unread-code.ts';
 
 /** Facts that a search of a statement asks for. */
 export interface Known {
@@ -31,7 +32,7 @@ export interface Known {
 
 /** Words of statements that act beyond their database, for code in which they stand. */
 const BEYOND =
-  /\b(?:role|user|group|database|tablespace|program|copy|owned|system|subscription|grant|revoke|lock|load|reindex|language\s+['"]*c)\b/i;
+  /\b(?:role|user|group|database|tablespace|program|copy|owned|system|subscription|grant|revoke|lock|load|reindex|repack|language\s+['"]*c)\b/i;
 /** Functions that execute their text. */
 const EXECUTES =
   /^(?:query_to_xml|query_to_xmlschema|query_to_xml_and_xmlschema|ts_stat|crosstab\w*|connectby)$/;
@@ -82,7 +83,15 @@ async function inBlock(sql: string, node: Node, known: Known): Promise<ServerCal
 async function inBody(sql: string, language: string, known: Known): Promise<ServerCall | undefined> {
   if (!known.calls.mentions(sql) && !BEYOND.test(sql)) return undefined;
   const code = language === 'plpgsql' ? await plpgsqlCode(sql) : await sqlBody(sql, language);
-  return code === UNREADABLE ? known.calls.named(sql) : await inCode(code, known);
+  return code === UNREADABLE
+    ? (known.calls.named(sql) ?? inUnread(sql, known.calls))
+    : await inCode(code, known);
+}
+
+/** Searches a statement whose body only a newer grammar reads. */
+function inUnread(sql: string, calls: ServerCalls): ServerCall | undefined {
+  const code = new UnreadCode(calls, { forbidden: new Set(), matters: () => true });
+  return code.push(Buffer.from(sql)) ?? code.end();
 }
 
 async function inCode({ nodes, dynamic }: Code, known: Known): Promise<ServerCall | undefined> {

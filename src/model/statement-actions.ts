@@ -212,6 +212,13 @@ export type Action =
   | { readonly does: 'vacuum'; readonly full: boolean; readonly tables: readonly Name[] }
   | { readonly does: 'cluster'; readonly table: Name | null }
   | {
+      readonly does: 'repack';
+      readonly table: Name | null;
+      /** In the order of an index, as CLUSTER does. */
+      readonly ordered: boolean;
+      readonly concurrently: boolean;
+    }
+  | {
       readonly does: 'alter domain';
       readonly domain: Name;
       readonly adds: 'check' | 'not null' | 'validation';

@@ -79,6 +79,10 @@ export class SessionContext {
     );
   }
 
+  get #knowsNewerGrammar(): boolean {
+    return Number.parseInt(this.relay.parameter('server_version') ?? '', 10) >= 19;
+  }
+
   /** Reads the locks of what has ended before something is sent that could change or release them. */
   async readLocks(): Promise<void> {
     if (this.exact) await this.transaction.readLocks();
@@ -139,7 +143,8 @@ export class SessionContext {
 
   /** Parses a text, which is the client's own unless the gate puts another one in its place. */
   async parse(text: Buffer): Promise<{ text: Buffer; statements: readonly ParsedStatement[] | null }> {
-    const statements = await parseText(text);
+    const read = await parseText(text);
+    const statements = read?.some(({ newer }) => newer) && !this.#knowsNewerGrammar ? null : read;
     const other = statements
       ? await this.#parts.gate.translate?.(text.toString(), withoutRepetitions(statements))
       : undefined;

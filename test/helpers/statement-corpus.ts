@@ -72,6 +72,8 @@ export const STATEMENT_CORPUS: readonly string[] = [
   'analyze t, other',
   'cluster',
   'cluster t using t_v',
+  'repack t',
+  "wait for lsn '0/1'",
   'reindex table t',
   'reindex index t_v',
   'reindex table concurrently t',

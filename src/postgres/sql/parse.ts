@@ -4,6 +4,7 @@ import { LARGEST_TEXT_BYTES } from '../protocol/frames.ts';
 import { isDml, meansTheSameInBlock, roleOf } from './classify-statement.ts';
 import { loadParser, parserPath } from './load-parser.ts';
 import { lockKindOf } from './lock-kind.ts';
+import { inOlderGrammar, type OlderText } from './newer-grammar.ts';
 import type { Role } from './statement-properties.ts';
 import type { Node } from './tree.ts';
 
@@ -20,6 +21,8 @@ export interface ParsedStatement {
   readonly shape: string | null;
   /** The text that it shares with the statements that take the same locks (lock-kind.ts); null if that cannot be said. */
   readonly lockKind: string | null;
+  /** Its text is of the grammar of PostgreSQL 19: an older server answers all of it with a syntax error. */
+  readonly newer: boolean;
 }
 
 interface RawStatement {
@@ -44,10 +47,24 @@ export async function parseText(text: Buffer): Promise<readonly ParsedStatement[
   const sql = text.toString();
   const cached = cache.get(sql);
   if (cached !== undefined) return cached;
-  const raw = await (text.length > WORKER_FROM_BYTES ? parseInWorker(sql) : parseHere(sql));
-  const statements = raw && raw.length > 0 ? raw.map((statement) => read(text, statement)) : null;
+  const statements = (await parsed(text, sql)) ?? (await parsedAsNewer(text, sql));
   if (text.length <= CACHED_TEXT_BYTES) remember(sql, statements);
   return statements;
+}
+
+async function parsed(text: Buffer, sql: string, newer?: OlderText): Promise<ParsedStatement[] | null> {
+  const words = newer?.sql ?? sql;
+  const raw = await (text.length > WORKER_FROM_BYTES ? parseInWorker(words) : parseHere(words));
+  return raw && raw.length > 0 ? raw.map((statement) => read(text, statement, newer)) : null;
+}
+
+async function parsedAsNewer(text: Buffer, sql: string): Promise<ParsedStatement[] | null> {
+  // A text that has an unfinished literal has no tokens.
+  const scanned = await loadParser()
+    .scan(sql)
+    .catch(() => undefined);
+  const older = scanned && inOlderGrammar(sql, scanned.tokens);
+  return older ? await parsed(text, sql, older) : null;
 }
 
 /** Returns the statements without repetitions of DML, which do what the first of their shape does. */
@@ -68,11 +85,11 @@ function remember(sql: string, statements: readonly ParsedStatement[] | null): v
   cache.set(sql, statements);
 }
 
-function read(text: Buffer, raw: RawStatement): ParsedStatement {
+function read(text: Buffer, raw: RawStatement, newer: OlderText | undefined): ParsedStatement {
   // The parser leaves out a location of 0, and a length that reaches to the end.
   const from = raw.stmt_location ?? 0;
   const to = raw.stmt_len ? from + raw.stmt_len : text.length;
-  const node = raw.stmt ?? {};
+  const node = newer ? newerNode(raw.stmt ?? {}, newer, from, to) : (raw.stmt ?? {});
   const lockKind = lockKindOf(node, text.toString('utf8', from, to));
   return {
     from,
@@ -82,7 +99,13 @@ function read(text: Buffer, raw: RawStatement): ParsedStatement {
     wraps: meansTheSameInBlock(node),
     shape: isDml(node) ? lockKind : null,
     lockKind,
+    newer: newer !== undefined,
   };
+}
+
+function newerNode(node: Node, { nodes }: OlderText, from: number, to: number): Node {
+  const [, make] = [...nodes].find(([position]) => position >= from && position < to) ?? [];
+  return make?.(node) ?? node;
 }
 
 async function parseHere(sql: string): Promise<readonly RawStatement[] | null> {

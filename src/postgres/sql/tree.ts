@@ -1,12 +1,14 @@
 import type * as Tree from 'libpg-query';
 import type { Name } from '../../model/statement-actions.ts';
+import type { NewerNode } from './newer-grammar.ts';
 
 /** A node as the parser writes it: an object with one key, the kind of the node, over its fields. */
 export type Node = Readonly<Record<string, unknown>>;
 
 type KeysOf<Union> = Union extends unknown ? keyof Union : never;
-export type NodeKind = KeysOf<Tree.Node>;
-export type FieldsOf<Kind extends NodeKind> = Extract<Tree.Node, Record<Kind, unknown>>[Kind];
+type AnyNode = Tree.Node | NewerNode;
+export type NodeKind = KeysOf<AnyNode>;
+export type FieldsOf<Kind extends NodeKind> = Extract<AnyNode, Record<Kind, unknown>>[Kind];
 
 export function kindOf(node: Node): string {
   return Object.keys(node)[0] ?? '';

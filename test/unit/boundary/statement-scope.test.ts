@@ -130,5 +130,5 @@ test('names the databases that a command makes and drops for itself', async () =
 });
 
 test('takes a kind of statement that the table does not have as one that reaches anything', () => {
-  expect(classifyScope({ RepackStmt: {} }, NAMES)).toMatchObject({ kind: 'beyond', leaves: 'server' });
+  expect(classifyScope({ DefragmentStmt: {} }, NAMES)).toMatchObject({ kind: 'beyond', leaves: 'server' });
 });

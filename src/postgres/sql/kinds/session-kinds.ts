@@ -164,6 +164,14 @@ export const SESSION_KINDS = {
   UnlistenStmt: { name: 'UNLISTEN', effect: 'none', reach: 'database', incidental: true },
   NotifyStmt: { name: 'NOTIFY', effect: 'none', reach: 'database', incidental: true },
   CheckPointStmt: { name: 'CHECKPOINT', effect: 'none', reach: 'database', incidental: true },
+  WaitStmt: {
+    name: 'WAIT FOR LSN',
+    tags: ['WAIT'],
+    effect: 'none',
+    reach: 'database',
+    inBlock: 'differs',
+    incidental: true,
+  },
   LockStmt: {
     name: 'LOCK',
     effect: 'none',

@@ -1,11 +1,13 @@
 import type * as Tree from 'libpg-query';
 import type { NamedLock, ReleasedLock } from '../../../model/statement-actions.ts';
+import type { RepackStmt } from '../newer-grammar.ts';
 import { lockOn } from '../query-locks.ts';
 import type { ProgressView, Reach, StatementKind, StatementTable } from '../statement-properties.ts';
 import { hasOption, itemsOf, nameOf } from '../tree.ts';
 import { reachOfRewrite, rewritingShared } from './cluster-objects.ts';
 
 const heap = { done: 'heap_blks_scanned', total: 'heap_blks_total' } as const;
+/** Before PostgreSQL 19; then it shows the same as pg_stat_progress_repack. */
 const COPIES_TABLE: ProgressView = { view: 'pg_stat_progress_cluster', ...heap };
 export const BUILDS_INDEX: ProgressView = {
   view: 'pg_stat_progress_create_index',
@@ -70,6 +72,25 @@ export const STORAGE_KINDS = {
     locks: clustering,
     releases: (fields) => ifPartitioned(clustering(fields)),
     progress: [COPIES_TABLE],
+  },
+  RepackStmt: {
+    name: 'REPACK',
+    effect: 'storage',
+    reach: ofRepack,
+    // The server refuses that of a partitioned table too.
+    inBlock: (fields) => (tableOf(fields) && !isConcurrent(fields) ? 'same' : 'refused'),
+    concurrent: { says: isConcurrent, failure: 'nothing in its way' },
+    actions: (fields) => [
+      {
+        does: 'repack',
+        table: tableOf(fields) ? nameOf(tableOf(fields)) : null,
+        ordered: fields.usingindex === true,
+        concurrently: isConcurrent(fields),
+      },
+    ],
+    locks: repacking,
+    releases: releasedByRepack,
+    progress: [{ view: 'pg_stat_progress_repack', ...heap }],
   },
   ReindexStmt: {
     name: 'REINDEX',
@@ -160,6 +181,38 @@ function reindexing({ relation, kind }: Tree.ReindexStmt): NamedLock[] {
 /** cluster_multiple_rels() takes a partitioned table's partitions one by one. */
 function clustering({ relation }: Tree.ClusterStmt): NamedLock[] {
   return lockOn(relation, 'ACCESS EXCLUSIVE', { ofIndexes: 'ACCESS EXCLUSIVE' });
+}
+
+function tableOf({ relation }: RepackStmt): Tree.RangeVar | undefined {
+  return relation?.relation;
+}
+
+function isConcurrent({ params }: RepackStmt): boolean {
+  return hasOption(params, 'concurrently');
+}
+
+function repacking(fields: RepackStmt): NamedLock[] {
+  return isConcurrent(fields)
+    ? lockOn(tableOf(fields), 'SHARE UPDATE EXCLUSIVE', { ofIndexes: 'SHARE UPDATE EXCLUSIVE' })
+    : lockOn(tableOf(fields), 'ACCESS EXCLUSIVE', { ofIndexes: 'ACCESS EXCLUSIVE' });
+}
+
+function ofRepack(fields: RepackStmt): Reach {
+  const table = tableOf(fields);
+  if (isConcurrent(fields))
+    return {
+      beyond: 'cluster',
+      what: 'REPACK (CONCURRENTLY)',
+      why: 'its replication slot has the whole server write more WAL',
+    };
+  return table ? reachOfRewrite('REPACK', [nameOf(table)]) : rewritingShared('REPACK without a table');
+}
+
+/** rebuild_relation_finish_concurrent() takes the strongest lock once the copy has caught up. */
+function releasedByRepack(fields: RepackStmt): ReleasedLock[] {
+  if (!isConcurrent(fields)) return ifPartitioned(repacking(fields));
+  const swapping = lockOn(tableOf(fields), 'ACCESS EXCLUSIVE', { ofIndexes: 'ACCESS EXCLUSIVE' });
+  return [...repacking(fields), ...swapping.map((lock) => ({ ...lock, atEnd: true as const }))];
 }
 
 function ifPartitioned(locks: readonly NamedLock[]): ReleasedLock[] {

@@ -18,9 +18,9 @@ import { nameOf } from '../../../../src/postgres/sql/tree.ts';
 
 const NAMES = { target: 'shop', clone: 'copy' };
 
-/** A row for the statement that PostgreSQL 19 has. */
-const REPACK: StatementProperties<{ relation?: Tree.RangeVar; concurrent?: boolean }> = {
-  name: 'REPACK',
+/** A row for a statement that no version has. */
+const DEFRAGMENT: StatementProperties<{ relation?: Tree.RangeVar; concurrent?: boolean }> = {
+  name: 'DEFRAGMENT',
   effect: 'storage',
   reach: 'database',
   inBlock: ({ concurrent }) => (concurrent ? 'refused' : 'same'),
@@ -30,11 +30,11 @@ const REPACK: StatementProperties<{ relation?: Tree.RangeVar; concurrent?: boole
 };
 
 test('a row is all that a new kind of statement takes', () => {
-  const node = { RepackStmt: { relation: { relname: 't' }, concurrent: true } };
+  const node = { DefragmentStmt: { relation: { relname: 't' }, concurrent: true } };
   const table = { schema: null, name: 't' };
-  Object.assign(STATEMENT_KINDS, { RepackStmt: REPACK });
+  Object.assign(STATEMENT_KINDS, { DefragmentStmt: DEFRAGMENT });
   try {
-    expect(nameOfStatement(node)).toBe('REPACK');
+    expect(nameOfStatement(node)).toBe('DEFRAGMENT');
     expect(effectOf(node)).toBe('storage');
     expect(inBlock(node)).toBe('refused');
     expect(classifyScope(node, NAMES)).toEqual({ kind: 'within' });
@@ -43,13 +43,13 @@ test('a row is all that a new kind of statement takes', () => {
     expect(namedLocks(node)).toEqual([{ relation: table, mode: 'ACCESS EXCLUSIVE' }]);
     expect(releasedLocks(node)).toEqual([{ relation: table, mode: 'SHARE UPDATE EXCLUSIVE' }]);
   } finally {
-    Reflect.deleteProperty(STATEMENT_KINDS, 'RepackStmt');
+    Reflect.deleteProperty(STATEMENT_KINDS, 'DefragmentStmt');
   }
   expect(classifyScope(node, NAMES)).toMatchObject({ kind: 'beyond', leaves: 'server' });
 });
 
 test('a row without a reach does not compile', () => {
   // @ts-expect-error reach is missing
-  const row: StatementProperties<object> = { name: 'REPACK', effect: 'storage' };
+  const row: StatementProperties<object> = { name: 'DEFRAGMENT', effect: 'storage' };
   expect(row).not.toHaveProperty('reach');
 });
