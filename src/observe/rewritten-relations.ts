@@ -3,7 +3,7 @@ import type { Action, StatementFacts } from '../model/statement-actions.ts';
 import { displayName, lastPart } from '../postgres/sql/quote.ts';
 
 /** Actions that give a relation a new file without making a second relation for it in the meantime. */
-const IN_PLACE: ReadonlySet<Action['does']> = new Set(['truncate', 'vacuum', 'cluster', 'refresh']);
+const IN_PLACE: ReadonlySet<Action['does']> = new Set(['truncate', 'vacuum', 'cluster', 'refresh', 'repack']);
 
 /** A relation without a name: it was made and dropped within the transaction, as the copy is that a rewrite makes. */
 const NAMELESS = /^relation \d+$/;
@@ -62,8 +62,8 @@ function holdersOf(relation: string, statements: readonly StatementSection[]): S
 }
 
 /**
- * VACUUM FULL runs in transactions of its own, whose locks are gone with its end: those that name the relation, and those that
- * name none.
+ * VACUUM FULL and REPACK run in transactions of their own, whose locks are gone with their end: those that name the relation, and
+ * those that name none.
  */
 function vacuums(
   relation: string,
@@ -73,9 +73,11 @@ function vacuums(
   const full = statements.flatMap((statement) =>
     statement.error
       ? []
-      : actionsOf(statement).flatMap((action) =>
-          action.does === 'vacuum' && action.full ? [{ statement, tables: action.tables }] : [],
-        ),
+      : actionsOf(statement).flatMap((action) => {
+          if (action.does === 'vacuum' && action.full) return [{ statement, tables: action.tables }];
+          if (action.does === 'repack') return [{ statement, tables: action.table ? [action.table] : [] }];
+          return [];
+        }),
   );
   const naming = full.filter(({ tables }) =>
     tables.some(({ name }) => displayName(name) === lastPart(relation)),

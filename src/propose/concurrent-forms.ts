@@ -3,7 +3,7 @@ import { fieldsIf } from '../postgres/sql/classify-statement.ts';
 import { identifier, literal, withoutLastPart } from '../postgres/sql/quote.ts';
 import { keyFromIndex, tailsOfKey } from '../postgres/sql/safer-constraints.ts';
 import { concurrentForm } from '../postgres/sql/safer-texts.ts';
-import { strings } from '../postgres/sql/tree.ts';
+import { hasOption, itemsOf, strings } from '../postgres/sql/tree.ts';
 import {
   left,
   type Rewriting,
@@ -63,6 +63,31 @@ export function moveIndex(subject: Subject): Rewriting {
   return [
     waiting(`REINDEX (TABLESPACE ${identifier(name)}) INDEX CONCURRENTLY ${writtenName(subject, relation)}`),
   ];
+}
+
+/** VACUUM FULL, CLUSTER and REPACK, from PostgreSQL 19 on. */
+export function repackConcurrently(subject: Subject): Rewriting {
+  const vacuum = fieldsIf(subject.node, 'VacuumStmt');
+  const cluster = fieldsIf(subject.node, 'ClusterStmt');
+  const repack = fieldsIf(subject.node, 'RepackStmt');
+  const named = vacuum
+    ? itemsOf<Tree.VacuumRelation>(vacuum.rels, 'VacuumRelation').map(({ relation }) => relation)
+    : [cluster?.relation ?? repack?.relation?.relation];
+  const tables = named.filter((range) => range !== undefined);
+  if (tables.length === 0) return left('REPACK (CONCURRENTLY) is of one table, and it names none');
+  if (tables.some((table) => subject.before(table)?.kind !== 'table'))
+    return left('REPACK (CONCURRENTLY) is of tables that are not partitioned');
+  if (tables.some((table) => !subject.before(table)?.key))
+    return left('REPACK (CONCURRENTLY) needs a primary key or an identity index');
+  const index = cluster?.indexname ?? repack?.indexname;
+  const isOrdered = cluster !== undefined || repack?.usingindex === true;
+  const order = `${isOrdered ? ' USING INDEX' : ''}${index === undefined ? '' : ` ${identifier(index)}`}`;
+  const analyzes = hasOption(vacuum?.options ?? repack?.params, 'analyze');
+  return tables.flatMap((table) => {
+    const written = writtenName(subject, table);
+    const copied = step(`REPACK (CONCURRENTLY) ${written}${order}`);
+    return analyzes ? [copied, step(`ANALYZE ${written}`)] : [copied];
+  });
 }
 
 export function refreshConcurrently(subject: Subject): Rewriting {

@@ -6,6 +6,7 @@ import {
   moveIndex,
   refreshConcurrently,
   reindexConcurrently,
+  repackConcurrently,
 } from './concurrent-forms.ts';
 import type { ScriptedCode } from './scripted-hazards.ts';
 import type { Rewriting, Subject } from './subject.ts';
@@ -28,6 +29,9 @@ const WRITERS: Readonly<Partial<Record<ScriptedCode, (subject: Subject) => Rewri
   BACKFILL_IN_ONE_TRANSACTION: inBatches,
   BACKFILL_WITH_DDL: inBatches,
   TYPE_CHANGE_REWRITES: alterTable,
+  VACUUM_FULL: repackConcurrently,
+  CLUSTER: repackConcurrently,
+  REPACK: repackConcurrently,
 };
 
 /** Tells if a hazard is taken away by another form of its statement. */

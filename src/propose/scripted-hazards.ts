@@ -8,10 +8,13 @@ interface SaferForm {
   readonly ofRows?: true;
   /** The script does it only if it is asked for more (`--propose-all`). */
   readonly asked?: true;
+  /** The major version from which the server has that form. */
+  readonly from?: number;
 }
 
 const NOT_VALID = 'added NOT VALID, then validated while others write';
 const PROVED = 'proved by a CHECK while others write';
+const REPACKED = { words: 'copied while others read and write', from: 19 } as const;
 const RELEASED = 'the lock released before the work';
 
 /** The hazards that a script can take away, by their codes. */
@@ -44,6 +47,9 @@ const FORMS = {
   TRIGGER_IN_LONG_TRANSACTION: { words: RELEASED, divides: true },
   FOREIGN_KEY_VALIDATED_AT_ONCE: { words: 'validated in a transaction of its own', divides: true },
   STATISTICS_MISSING: { words: 'statistics for the planner' },
+  VACUUM_FULL: REPACKED,
+  CLUSTER: REPACKED,
+  REPACK: REPACKED,
   TYPE_CHANGE_REWRITES: {
     words: 'a new column, filled in batches, takes the place of the old one, as the last column of its table',
     asked: true,
@@ -57,6 +63,7 @@ function formOf(code: string): SaferForm | undefined {
 }
 
 const WHOLE_TABLE = 'the table can only be rewritten as a whole';
+const WHOLE_TABLE_BEFORE_19 = 'before PostgreSQL 19 the table can only be rewritten as a whole';
 
 /** Reasons of hazards that block others, and that no script takes away. */
 const STAYING: Readonly<Record<string, string>> = {
@@ -66,14 +73,23 @@ const STAYING: Readonly<Record<string, string>> = {
   DOMAIN_CONSTRAINT_SCANS_TABLES: 'to validate it blocks writes as well, but on PostgreSQL 18',
   SET_LOGGED_REWRITES: WHOLE_TABLE,
   ACCESS_METHOD_REWRITES: WHOLE_TABLE,
-  CLUSTER: WHOLE_TABLE,
-  VACUUM_FULL: WHOLE_TABLE,
+  CLUSTER: WHOLE_TABLE_BEFORE_19,
+  VACUUM_FULL: WHOLE_TABLE_BEFORE_19,
 };
 
-/** Tells if a script takes a hazard away. @param all also if it is only done when it is asked for. */
-export function isScripted(code: string, all = false): boolean {
+/** Limits of the forms that a script may have. */
+export interface Forms {
+  /** Also those that are written only when they are asked for. */
+  readonly all?: boolean;
+  /** The target's server_version. */
+  readonly version: string;
+}
+
+/** Tells if a script takes a hazard away. */
+export function isScripted(code: string, { all = false, version }: Forms): boolean {
   const form = formOf(code);
-  return form !== undefined && (all || form.asked !== true);
+  if (form === undefined || Number.parseInt(version, 10) < (form.from ?? 0)) return false;
+  return all || form.asked !== true;
 }
 
 /** Says what a script does about a hazard, for its comments. */
@@ -91,10 +107,10 @@ export function isOfRows(code: string): boolean {
   return formOf(code)?.ofRows === true;
 }
 
-/** Returns why a statement with this hazard is left as it was, whatever is in it; null if that is not so. @param all as for isScripted() */
-export function reasonToStay(code: string, all: boolean): string | null {
-  if (isScripted(code, true))
-    return isScripted(code, all) ? null : `--propose-all writes it: ${wordsOfForm(code)}`;
+/** Returns why a statement with this hazard is left as it was, whatever is in it; null if that is not so. */
+export function reasonToStay(code: string, forms: Forms): string | null {
+  if (isScripted(code, { all: true, version: forms.version }))
+    return isScripted(code, forms) ? null : `--propose-all writes it: ${wordsOfForm(code)}`;
   const reason = STAYING[code];
   return reason === undefined ? null : `${reason}; \`safemigrate explain ${code}\` says what to do instead`;
 }

@@ -107,7 +107,7 @@ function proposeFor(migration: Migration, url: string): Promise<Report> {
 }
 
 function resultOf({ name: migration }: Migration, { hazards, proposal }: Report): Tried {
-  const findings = hazards.map(({ code }) => code).filter((code) => isScripted(code));
+  const findings = hazards.map(({ code }) => code).filter((code) => isScripted(code, { version: '18' }));
   const proved = proposal?.outcome === 'proved';
   const taken = proved
     ? hazards.filter(({ code, statement }) =>

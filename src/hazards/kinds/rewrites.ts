@@ -149,20 +149,38 @@ const CAUSES: readonly Cause[] = [
     condition: 'VACUUM FULL of a table that existed before the command.',
     effect: 'ACCESS EXCLUSIVE while the table and its indexes are copied, with twice the disk space.',
     safer:
-      'VACUUM, which blocks no session; if the space must be returned to the system, pg_repack or pg_squeeze.',
+      'VACUUM, which blocks no session; if the space must be returned to the system, REPACK (CONCURRENTLY) from PostgreSQL 19 on, and pg_repack or pg_squeeze before.',
     isCause: (action) => action.does === 'vacuum' && action.full,
     adviceOf: (relation) =>
-      sqlAdvice('Make the space reusable while the table is in use:', `VACUUM (ANALYZE) ${relation}`),
+      sqlAdvice(
+        'Make the space reusable while the table is in use; from PostgreSQL 19 on, REPACK (CONCURRENTLY) also returns it:',
+        `VACUUM (ANALYZE) ${relation}`,
+      ),
   },
   {
     code: 'CLUSTER',
     title: 'CLUSTER rewrites the whole table',
     condition: 'CLUSTER of a table that existed before the command.',
     effect: 'ACCESS EXCLUSIVE while the table is copied in the order of an index, with twice the disk space.',
-    safer: 'Use pg_repack with --order-by, an index that covers the query, or partitions.',
+    safer:
+      'Use REPACK (CONCURRENTLY) … USING INDEX from PostgreSQL 19 on, and pg_repack with --order-by before; an index that covers the query, or partitions.',
     isCause: ({ does }) => does === 'cluster',
     adviceOf: (relation) =>
-      `Order the rows of ${relation} with pg_repack, which holds ACCESS EXCLUSIVE for a moment only.`,
+      `Order the rows of ${relation} with REPACK (CONCURRENTLY) from PostgreSQL 19 on, with pg_repack before: both hold ACCESS EXCLUSIVE for a moment only.`,
+  },
+  {
+    code: 'REPACK',
+    title: 'REPACK rewrites the whole table',
+    condition: 'REPACK without CONCURRENTLY of a table that existed before the command.',
+    effect: 'ACCESS EXCLUSIVE while the table and its indexes are copied, with twice the disk space.',
+    safer:
+      'Use REPACK (CONCURRENTLY), outside of a transaction: it holds ACCESS EXCLUSIVE for a moment at its end, and needs a primary key or an identity index.',
+    isCause: (action) => action.does === 'repack' && !action.concurrently,
+    adviceOf: (relation, action) =>
+      sqlAdvice(
+        'Copy it while others read and write, outside of a transaction:',
+        `REPACK (CONCURRENTLY) ${relation}${action.does === 'repack' && action.ordered ? ' USING INDEX …' : ''}`,
+      ),
   },
 ];
 
@@ -197,7 +215,10 @@ export const REWRITES: readonly HazardRecord[] = [
       rewritten(context)
         .filter(({ statement, relation }) =>
           onRelation(context, statement, relation).every(
-            (action) => !EXPECTED.has(action.does) && !CAUSES.some(({ isCause }) => isCause(action)),
+            (action) =>
+              !EXPECTED.has(action.does) &&
+              !isCopiedConcurrently(action) &&
+              !CAUSES.some(({ isCause }) => isCause(action)),
           ),
         )
         .filter(({ statement }) => !context.actions(statement).some(({ does }) => EMPTIES_OR_FILLS.has(does)))
@@ -232,6 +253,10 @@ function movedIndexes(context: HazardContext): Finding[] {
       ),
     ];
   });
+}
+
+function isCopiedConcurrently(action: Action): boolean {
+  return action.does === 'repack' && action.concurrently;
 }
 
 function rewritten(context: HazardContext): { statement: StatementSection; relation: string }[] {

@@ -12,7 +12,7 @@ import { CloneWatch } from '../../observe/clone-watch.ts';
 import { readColumnsBefore, readRelationsBefore } from '../../observe/tables-before.ts';
 import { migrationsIn } from '../../propose/formats/recorded-migration.ts';
 import { keptStatements } from '../../propose/kept-statements.ts';
-import { isScripted, reasonToStay } from '../../propose/scripted-hazards.ts';
+import { type Forms, isScripted, reasonToStay } from '../../propose/scripted-hazards.ts';
 import type { Before } from '../../propose/subject.ts';
 import {
   insteadOf,
@@ -92,8 +92,9 @@ async function makeProposal(
   const facts = hazardFactsOf(original, prepared.profile?.profile);
   const found = findHazards(facts);
   const { proposeAll, proposeFormat: format } = setup.plan;
-  const scripted = found.filter(({ code }) => isScripted(code, proposeAll));
-  const staying = stayingIn(found, proposeAll);
+  const forms = { all: proposeAll, version: setup.context.target.server.version };
+  const scripted = found.filter(({ code }) => isScripted(code, forms));
+  const staying = stayingIn(found, forms);
   if (scripted.length === 0) return without({ ...empty(original), left: staying });
   const { sent, sessions } = original.seen;
   const recording = { context: new HazardContext(facts), sent, sessions };
@@ -127,9 +128,9 @@ async function makeProposal(
 const MOST_LEFT_OUT = 3;
 
 /** Lists the changes that block others, and stand in the script as they were. */
-function stayingIn(found: readonly Hazard[], all: boolean): ScriptChange[] {
+function stayingIn(found: readonly Hazard[], forms: Forms): ScriptChange[] {
   return found.flatMap(({ statement, code }) => {
-    const words = reasonToStay(code, all);
+    const words = reasonToStay(code, forms);
     return words === null ? [] : [{ statement, codes: [code], words }];
   });
 }

@@ -74,6 +74,7 @@ export async function prove(
   taken: readonly Hazard[],
   profile: Profile | null,
 ) {
+  const { version } = original.setup.context.target.server;
   const rows = await compareRows(original, safer);
   const counts = rows.dataDifferences.filter(({ bookkeeping }) => !bookkeeping);
   const { reasons, tolerated } = await tolerable(original, safer, counts);
@@ -82,7 +83,7 @@ export async function prove(
     reasons: [
       ...schemaReasons(original, safer),
       ...reasons,
-      ...hazardReasons(findHazards(hazardFactsOf(safer, profile)), found, taken),
+      ...hazardReasons(findHazards(hazardFactsOf(safer, profile)), found, taken, version),
     ],
     tolerated: [...tolerated, ...own.map(({ relation, what }) => `${relation}: ${what}`)],
     tablesCompared: rows.tablesCompared,
@@ -121,7 +122,12 @@ async function tolerable(
   };
 }
 
-function hazardReasons(now: readonly Hazard[], found: readonly Hazard[], taken: readonly Hazard[]): string[] {
+function hazardReasons(
+  now: readonly Hazard[],
+  found: readonly Hazard[],
+  taken: readonly Hazard[],
+  version: string,
+): string[] {
   const isIn = (list: readonly Hazard[], { code, relation }: Hazard) =>
     list.some((each) => each.code === code && each.relation === relation);
   const kept = now.filter((hazard) => isIn(taken, hazard));
@@ -130,7 +136,7 @@ function hazardReasons(now: readonly Hazard[], found: readonly Hazard[], taken: 
     code === 'COLUMN_DROPPED' && taken.some((each) => each.code === 'TYPE_CHANGE_REWRITES');
   const isNew = (hazard: Hazard) => !found.some(({ code }) => code === hazard.code) && !isReplaced(hazard);
   const added = now.filter(
-    (hazard) => isNew(hazard) && (hazard.severity !== 'notice' || isScripted(hazard.code)),
+    (hazard) => isNew(hazard) && (hazard.severity !== 'notice' || isScripted(hazard.code, { version })),
   );
   return [
     ...kept.map(({ code, message }) => `it still has ${code}: ${message}`),

@@ -182,12 +182,15 @@ export function otherPlaces(first: Hazard, others: readonly Hazard[]): string {
 }
 
 /** Says, in a rehearsal that was not asked for a safer form, that there may be one; null if there is nothing to say. */
-export function saferFormHint({ proposal, run, command, hazards }: Report): string | null {
+export function saferFormHint({ proposal, run, command, hazards, target }: Report): string | null {
+  const { serverVersion: version } = target;
   const findings = hazards.filter(({ severity, allowed }) => severity !== 'notice' && !allowed);
-  const codes = [...new Set(findings.map(({ code }) => code))].filter((code) => isScripted(code, true));
+  const codes = [...new Set(findings.map(({ code }) => code))].filter((code) =>
+    isScripted(code, { all: true, version }),
+  );
   if (proposal || run.mode !== 'rehearse' || command.exitCode !== 0 || codes.length === 0) return null;
-  const asked = codes.filter((code) => !isScripted(code)).join(', ');
-  const others = codes.filter((code) => isScripted(code)).join(', ');
+  const asked = codes.filter((code) => !isScripted(code, { version })).join(', ');
+  const others = codes.filter((code) => isScripted(code, { version })).join(', ');
   const written = 'writes it, if a second clone proves it';
   if (others === '')
     return `Some of this has a safer form (${asked}): --propose out.sql --propose-all ${written}`;
