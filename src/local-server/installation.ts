@@ -85,3 +85,14 @@ async function replicate(from: string, to: string): Promise<void> {
     else if (entry.isFile()) await link(source, target).catch(() => copyFile(source, target));
   }
 }
+
+/** Lists the folders that the programs of an installation use besides their own. */
+export function foldersBeside(programs: string): string[] {
+  const installation = path.dirname(programs);
+  // Debian has share/postgresql/19 beside lib/postgresql/19/bin, which may be unpacked anywhere.
+  const [, prefix = '', version] = /^(.*)\/lib\/(postgresql\/\d+)$/.exec(installation) ?? [];
+  return [
+    ...['lib', 'lib64', 'share'].map((name) => path.join(installation, name)),
+    ...(version === undefined ? [] : [path.join(prefix, 'share', version)]),
+  ];
+}

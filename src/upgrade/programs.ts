@@ -9,6 +9,7 @@ import {
   type ClientPrograms,
   findClientPrograms,
 } from '../local-server/client-programs.ts';
+import { foldersBeside } from '../local-server/installation.ts';
 
 const run = promisify(execFile);
 
@@ -96,11 +97,10 @@ function lacking(major: number, option: string, reason: string): SafemigrateErro
  * @returns folders of libraries that packages keep elsewhere, too.
  */
 export async function foldersOf({ folder }: ClientPrograms): Promise<string[]> {
-  const beside = ['lib', 'lib64', 'share'].map((name) => path.join(path.dirname(folder), name));
   const linked = await Promise.all(
     ['pg_upgrade', 'psql', 'postgres'].map((program) => librariesOf(path.join(folder, program))),
   );
-  return [...new Set([folder, ...beside, ...linked.flat()])];
+  return [...new Set([folder, ...foldersBeside(folder), ...linked.flat()])];
 }
 
 /** The folders that the loader finds libraries in; none where there is no ldd. */

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { foldersBeside } from '../../local-server/installation.ts';
 import type { Caveat } from '../../model/report.ts';
 import type { Owner } from '../../ownership/folder-records.ts';
 import { shippedFile } from '../../package.ts';
@@ -143,13 +144,7 @@ const ONLY_OFFLINE: Caveat = {
 
 /** Lists the arguments of sandbox.sh before `--`. */
 export function sandboxArguments({ programs, libraries, hidden }: View, own?: OwnFolders): string[] {
-  const installation = path.dirname(programs);
-  const needed = [
-    programs,
-    ...['lib', 'lib64', 'share'].map((name) => path.join(installation, name)),
-    ...sharedBeside(installation),
-    ...libraries,
-  ];
+  const needed = [programs, ...foldersBeside(programs), ...libraries];
   const shown = needed.filter(
     (folder) =>
       !SYSTEM.some((outer) => isWithin(folder, outer)) || hidden.some((outer) => isWithin(folder, outer)),
@@ -168,12 +163,6 @@ export function sandboxArguments({ programs, libraries, hidden }: View, own?: Ow
     .filter((place) => operations.get(place) !== 'hide' || isVisible(path.dirname(place), operations))
     .flatMap((place) => [operations.get(place) ?? '', place, inTable(place)]);
   return [mountpoint, own?.folder ?? '', ...words];
-}
-
-/** Finds the shared files where Debian has them, in any prefix: share/postgresql/19 beside lib/postgresql/19/bin. */
-function sharedBeside(installation: string): string[] {
-  const [, prefix, rest] = /^(.*)\/lib\/(postgresql\/\d+)$/.exec(installation) ?? [];
-  return rest === undefined ? [] : [path.join(prefix ?? '', 'share', rest)];
 }
 
 type Operation = 'ro' | 'rw' | 'hide';

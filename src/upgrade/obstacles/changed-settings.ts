@@ -59,6 +59,17 @@ export const CHANGED_SETTINGS: readonly ObstacleRule[] = [
         .map(({ rule }) => ({ object: rule })),
   },
   {
+    code: 'RADIUS_LOGIN',
+    severity: 'warning',
+    message: 'rules of pg_hba.conf name radius, which PostgreSQL 19 does not know, and does not start with',
+    remedy: 'name another method in the new pg_hba.conf',
+    when: (_, to) => to >= 19,
+    find: ({ target }) =>
+      (target.loginMethods ?? [])
+        .filter(({ method }) => method === 'radius')
+        .map(({ rule }) => ({ object: rule })),
+  },
+  {
     code: 'TABLESPACE_IN_DATA',
     severity: 'warning',
     message:

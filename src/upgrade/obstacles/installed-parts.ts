@@ -169,7 +169,7 @@ function extensionsIn(rows: UpgradeFacts['rows']): { name: string; version: stri
  * The minor release of version 14 that came out on the same day as the first one of each version, or last before it. All versions
  * get their minor releases together: https://www.postgresql.org/docs/release/
  */
-const FIRST_ROUNDS: Readonly<Record<string, number>> = { 14: 0, 15: 5, 16: 9, 17: 13, 18: 19 };
+const FIRST_ROUNDS: Readonly<Record<string, number>> = { 14: 0, 15: 5, 16: 9, 17: 13, 18: 19, 19: 25 };
 
 /** Numbers the days on which minor releases came out, the same for all versions; null if it is not known. */
 function roundOf(version: string): number | null {

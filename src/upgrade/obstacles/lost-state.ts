@@ -61,7 +61,7 @@ export const LOST_STATE: readonly ObstacleRule[] = [
     severity: 'notice',
     message: 'extended statistics are not carried over',
     remedy: 'run vacuumdb --all --analyze-in-stages --missing-stats-only as soon as the new server works',
-    when: (_, to) => to >= 18,
+    when: (_, to) => to === 18,
     query: {
       of: 'each database',
       sql: `SELECT current_database() || ': ' || stxname AS object, format('ANALYZE %s;', stxrelid::regclass) AS sql FROM pg_statistic_ext ORDER BY 1`,

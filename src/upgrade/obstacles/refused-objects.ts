@@ -38,6 +38,17 @@ SELECT current_database() || ': ' || format('%s.%I', i.inhrelid::regclass, a.att
 /** The code of what no other rule explains. */
 export const REFUSED_OTHERWISE = 'REFUSED_OTHERWISE';
 
+const NAMES_WITH_LINE_BREAKS = `
+SELECT format('%s %I', kind, name) AS object, NULL AS sql FROM (
+  SELECT 'database' AS kind, datname AS name FROM pg_database UNION ALL SELECT 'role', rolname FROM pg_roles
+  UNION ALL SELECT 'tablespace', spcname FROM pg_tablespace
+) AS named WHERE name ~ '[\\n\\r]' ORDER BY 1`;
+
+const INDEXES_OF_ADDRESSES = `
+SELECT DISTINCT format('%I.%I', n.nspname, c.relname) AS object, format('DROP INDEX %I.%I;', n.nspname, c.relname) AS sql
+  FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_opclass o ON o.oid = ANY (i.indclass) WHERE o.opcname IN ('gist_inet_ops', 'gist_cidr_ops') ORDER BY 1`;
+
 /** Objects that pg_upgrade refuses whatever the new version is. */
 export const REFUSED_OBJECTS: readonly ObstacleRule[] = [
   {
@@ -109,6 +120,23 @@ export const REFUSED_OBJECTS: readonly ObstacleRule[] = [
     when: (_, to) => to >= 18,
     query: { of: 'each database', sql: NOT_NULL_OF_PARENTS },
     file: 'not_null_inconsistent_columns.txt',
+  },
+  {
+    code: 'NAME_WITH_LINE_BREAK',
+    severity: 'error',
+    message: 'names of databases, roles or tablespaces have a line break, which PostgreSQL 19 refuses',
+    remedy: 'rename them',
+    when: (_, to) => to >= 19,
+    query: { of: 'cluster', sql: NAMES_WITH_LINE_BREAKS },
+  },
+  {
+    code: 'GIST_OF_ADDRESSES',
+    severity: 'error',
+    message:
+      'indexes use the operator classes of btree_gist for inet or cidr, whose answers can be wrong, and PostgreSQL 19 refuses them',
+    remedy: 'build them with the operator class inet_ops of PostgreSQL itself, and drop these',
+    when: (from, to) => from < 19 && to >= 19,
+    query: { of: 'each database', sql: INDEXES_OF_ADDRESSES },
   },
   {
     code: 'TEMPLATE0_OPEN',
