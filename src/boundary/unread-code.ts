@@ -133,7 +133,7 @@ export class UnreadCode implements CodeReader {
       return beyond('copy of a file', TOUCHES_FILES);
     if (head === 'load' && last === 'load' && text === "'") return beyond('load', TOUCHES_FILES);
     if (head === 'vacuum' && text === 'full') return beyond('vacuum full', ACTS_ON_SERVER);
-    // Without a table it is of all of them; what the options of a body say is not read.
+    // Without a table it is of all of them; options in a body are not read.
     if (last === 'repack' && (text === ';' || (text === '(' && this.#depth > 0)))
       return beyond('repack', ACTS_ON_SERVER);
     if (head === 'repack' && text === 'concurrently') return beyond('repack (concurrently)', ACTS_ON_SERVER);

@@ -3,7 +3,7 @@ import type * as Tree from 'libpg-query';
 /*
  * Statements and clauses that only the grammar of PostgreSQL 19 has, for a parser of 18. Each is written in words of the older
  * grammar that are as long, so that the positions in the text stay, and the statements get the nodes of the newer grammar afterwards.
- * A clause that says nothing of locks, effects or what is called is left out. Once there is a parser of 19, this file goes.
+ * A clause that says nothing of locks, effects or calls is left out. A parser of 19 will take the place of this file.
  */
 
 type Node = Readonly<Record<string, unknown>>;
@@ -150,7 +150,7 @@ function groupedByAll(words: readonly Word[]): Change[] {
   });
 }
 
-/** ON CONFLICT … DO SELECT. One with a condition stays as it is, since that may call something. */
+/** ON CONFLICT … DO SELECT. One with a condition is left alone, since that may call something. */
 function selectedOnConflict(words: readonly Word[]): Change[] {
   return words.flatMap(({ text, from }, at) => {
     if (text !== 'ON' || words[at + 1]?.text !== 'CONFLICT') return [];
@@ -164,7 +164,7 @@ function selectedOnConflict(words: readonly Word[]): Change[] {
 
 const BEHIND_PORTION = new Set('AS SET WHERE USING RETURNING'.split(' '));
 
-/** FOR PORTION OF of UPDATE and DELETE. One that may call something stays as it is. */
+/** FOR PORTION OF of UPDATE and DELETE. One that may call something is left alone. */
 function portions(words: readonly Word[]): Change[] {
   return words.flatMap(({ text, from }, at) => {
     if (text !== 'FOR' || words[at + 1]?.text !== 'PORTION') return [];
