@@ -16,11 +16,13 @@ import { LOCKING, UNEXPLAINED } from './kinds/locking.ts';
 import { LOSSES } from './kinds/losses.ts';
 import { LONG_NAMES, OBJECTS } from './kinds/named-objects.ts';
 import { QUERIES } from './kinds/queries.ts';
+import { REDEFINED } from './kinds/redefined.ts';
 import { REPEATABILITY } from './kinds/repeatability.ts';
 import { BEYOND_DATABASE, REPLICATION } from './kinds/replication.ts';
 import { REWRITES } from './kinds/rewrites.ts';
 import { SCANS } from './kinds/scans.ts';
 import { TRANSACTIONS } from './kinds/transactions.ts';
+import { TRIED, withProbes } from './kinds/tried.ts';
 import { LOAD_HAZARDS } from './load-hazards.ts';
 import { DISK_HAZARDS, TRAFFIC_HAZARDS } from './traffic-hazards.ts';
 
@@ -48,6 +50,8 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...BEYOND_DATABASE,
   ...QUERIES,
   ...REPEATABILITY,
+  ...REDEFINED,
+  ...TRIED,
 ];
 
 const SEVERITIES: readonly Hazard['severity'][] = ['error', 'warning', 'notice'];
@@ -55,10 +59,11 @@ const SEVERITIES: readonly Hazard['severity'][] = ['error', 'warning', 'notice']
 /** Finds the hazards of the command for production, the most severe first. None is allowed yet: the policy does that. */
 export function findHazards(facts: HazardFacts): Hazard[] {
   const context = new HazardContext(facts);
-  return [...CATALOGUE, ...TRAFFIC_HAZARDS]
-    .flatMap(({ code, find }) =>
-      find(context).map((finding): Hazard => ({ code, ...finding, allowed: false })),
-    )
+  const found = [...CATALOGUE, ...TRAFFIC_HAZARDS].flatMap(({ code, find }) =>
+    find(context).map((finding) => ({ code, ...finding })),
+  );
+  return withProbes(context, found)
+    .map((finding): Hazard => ({ ...finding, allowed: false }))
     .sort(
       (a, b) =>
         SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity) ||

@@ -1,3 +1,4 @@
+import type { ProbeDifference } from './probe-difference.ts';
 import type {
   CommandSection,
   DataSection,
@@ -167,6 +168,28 @@ export interface EffectFacts {
   readonly missingGrants: readonly MissingGrant[];
   readonly newRelations: readonly NewRelation[];
   readonly published: readonly PublishedChange[];
+  readonly redefined: readonly ChangedDefinition[];
+  readonly violated: readonly ViolatedConstraint[];
+  readonly probes: readonly ProbeDifference[];
+}
+
+/** A definition that changed under its name, or a new one where its presence is the change. */
+export interface ChangedDefinition {
+  readonly kind: 'constraint' | 'trigger' | 'rule' | 'attribute' | 'rights' | 'setting';
+  /** The table, view, type or function; for a setting the role. */
+  readonly relation: string;
+  /** Its own name, without quotes; the types of a function's arguments. */
+  readonly name: string;
+  /** null: there was none. */
+  readonly before: string | null;
+  readonly after: string;
+}
+
+/** A constraint that the command left NOT VALID, and that rows violate. */
+export interface ViolatedConstraint {
+  readonly constraint: string;
+  /** Message of the server. */
+  readonly error: string;
 }
 
 export const NO_EFFECTS: EffectFacts = {
@@ -175,6 +198,9 @@ export const NO_EFFECTS: EffectFacts = {
   missingGrants: [],
   newRelations: [],
   published: [],
+  redefined: [],
+  violated: [],
+  probes: [],
 };
 
 /** Least number of other relations in a schema, and share of them that a role may use, for it to be expected to use a new one. */

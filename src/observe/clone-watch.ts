@@ -19,6 +19,7 @@ import {
   tablesWithoutIdentity,
 } from './catalogue-facts.ts';
 import { type CloneObservations, NOT_OBSERVED } from './clone-observations.ts';
+import { type Definitions, readDefinitions } from './effects/changed-definitions.ts';
 import { endPrepared, rolledBackCaveats } from './effects/left-prepared.ts';
 import { readEffects } from './effects/read-effects.ts';
 import { readProcedures } from './locks-in-bodies.ts';
@@ -44,6 +45,7 @@ interface DataBefore {
   readonly relations: RelationsData;
   readonly tree: RelationTree;
   readonly catalogue: CatalogueBefore;
+  readonly definitions: Definitions;
   readonly walPosition: string;
   readonly bytesRead: number;
   readonly hasUserCode: boolean;
@@ -87,6 +89,7 @@ export class CloneWatch {
         relations: await readRelations(session),
         tree: await allRelations(session),
         catalogue: await readCatalogueBefore(session),
+        definitions: await readDefinitions(session),
         hasUserCode: (await session.query<{ has: boolean }>(HAS_USER_CODE))[0]?.has ?? true,
         more: await also(session),
       })),
@@ -162,7 +165,7 @@ export class CloneWatch {
         ...catalogueFacts(before.catalogue, before.relations, data),
         dropped: schema?.dropped ?? new Map(),
         definitions: schema?.definitions ?? NO_DEFINITIONS,
-        effects: effects ?? NO_EFFECTS,
+        effects: { ...NO_EFFECTS, ...effects },
         actsOnServer,
         leftPrepared,
         orphans: [],
@@ -196,7 +199,10 @@ export class CloneWatch {
           measured(caveats, 'schema', () => this.#options.schema.after()),
         ]);
         const effects =
-          schema && (await measured(caveats, 'hazards', () => readEffects(session, schema.section)));
+          schema &&
+          (await measured(caveats, 'hazards', () =>
+            readEffects(session, schema.section, before.definitions),
+          ));
         const procedures =
           asked.procedures &&
           before.hasUserCode &&

@@ -6,10 +6,12 @@ import type { CloneObservations } from '../observe/clone-observations.ts';
 import { CloneWatch } from '../observe/clone-watch.ts';
 import type { SeenStatements } from '../observe/command-watch.ts';
 import { writtenUnchecked } from '../observe/orphans.ts';
+import { probeAfter, probeBefore } from '../observe/probes/probe-watch.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { readTargetState } from '../proof/target-state.ts';
 import type { AfterCommand, BeforeCommand } from './extra-run.ts';
 import { readContentsBefore } from './further-runs.ts';
-import { actsUnseen, openGate } from './open-gate.ts';
+import { actsUnseen, hasServerCalls, openGate } from './open-gate.ts';
 import type { RehearsalContext } from './prepare.ts';
 import { type CloneRun, type CloneSetup, openSandboxFor, openWire } from './run-on-clone.ts';
 import { uninterrupted } from './target-steps.ts';
@@ -23,23 +25,28 @@ export function readBefore(
   return inPhase(context.emit, 'before', async () => {
     const watch = new CloneWatch(clone, { ...context, schema });
     const checks = await runChecksBefore(clone, { ...context, ...questions });
+    // Before the data is read, so that dead rows of the probes do not count as the command's.
+    const probes = await probeBefore({ clone, context }, (session) =>
+      hasServerCalls(context, clone, session),
+    );
     const contents = await readContentsBefore(setup);
     const gate = await watch.before((session) => openGate(context, clone, setup.plan.proxy, session));
     const inside = await openSandboxFor(setup.life.scope, setup.sandbox, setup.plan.command);
     const start = await readTargetState(uninterrupted(context));
     const settings = { stdout: setup.plan.command.stdout };
     const open = await openWire(setup, command, { gate, inside, settings });
-    return { watch, checks, contents, start, open };
+    return { watch, checks, probes, contents, start, open };
   });
 }
 
 /** Reads the clone again, and what the command sent. An interrupted run reads nothing more. */
 export function readAfter(
-  { plan, context, clone }: CloneSetup,
+  setup: CloneSetup,
   { questions }: RehearsalContext,
   before: BeforeCommand,
-  { wire, gate }: CloneRun,
+  { wire, gate, result }: CloneRun,
 ): Promise<AfterCommand> {
+  const { plan, context, clone } = setup;
   const { signal: interrupt } = plan;
   return inPhase(context.emit, 'after', async () => {
     const observed = await before.watch.after(wire.lockedRelations(), {
@@ -56,7 +63,9 @@ export function readAfter(
     });
     const options = { ...context, ...questions };
     const checked = await runChecksAfter(clone, options, before.checks, observed.schema, interrupt);
-    return { observed: await withOrphans(observed, before.watch, seen, interrupt), seen, checked };
+    const counted = await withOrphans(observed, before.watch, seen, interrupt);
+    const probed = interrupt.aborted ? counted : await withTrials(setup, counted, before, result.durationMs);
+    return { observed: probed, seen, checked };
   });
 }
 
@@ -75,5 +84,23 @@ async function withOrphans(
     ...observed,
     catalogue: { ...observed.catalogue, orphans },
     caveats: [...observed.caveats, ...caveats],
+  };
+}
+
+/** Adds the probes with another result than before the command. */
+async function withTrials(
+  { clone, context }: CloneSetup,
+  observed: CloneObservations,
+  { probes: before }: BeforeCommand,
+  commandMs: number,
+): Promise<CloneObservations> {
+  const { schema, data, catalogue, caveats } = observed;
+  if (!schema) return observed;
+  const actsBeyond = (session: Session) => hasServerCalls(context, clone, session);
+  const tried = await probeAfter({ clone, context }, before, { schema, data }, { commandMs, actsBeyond });
+  return {
+    ...observed,
+    catalogue: { ...catalogue, effects: { ...catalogue.effects, probes: tried.probes } },
+    caveats: [...caveats, ...tried.caveats],
   };
 }

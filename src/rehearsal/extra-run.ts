@@ -4,6 +4,7 @@ import type { Contents, readContents } from '../observe/checks/contents.ts';
 import type { CloneObservations } from '../observe/clone-observations.ts';
 import type { CloneWatch } from '../observe/clone-watch.ts';
 import type { SeenStatements } from '../observe/command-watch.ts';
+import type { ProbesBefore } from '../observe/probes/probe-watch.ts';
 import type { TargetState } from '../proof/target-state.ts';
 import type { LoadSource } from './load-traffic.ts';
 import type { RehearsalPlan } from './plan.ts';
@@ -21,6 +22,7 @@ export interface ContentsBefore {
 export interface BeforeCommand {
   readonly watch: CloneWatch;
   readonly checks: ChecksBefore;
+  readonly probes: ProbesBefore;
   readonly contents: ContentsBefore;
   /** The target right before the command. */
   readonly start: TargetState;

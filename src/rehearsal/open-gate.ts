@@ -64,6 +64,17 @@ export async function actsUnseen(
   return unknownAmong(gate.knownCalls, await readServerCalls(session, namesIn(context, clone)));
 }
 
+/** Tells if reads or writes of a relation of the clone run code that acts on the target's server, so that they must not be tried. */
+export async function hasServerCalls(
+  context: CloneContext,
+  clone: Clone,
+  session: Session,
+): Promise<boolean> {
+  if (clone.isolation === 'own-cluster') return false;
+  const { objects } = await readServerCalls(session, namesIn(context, clone));
+  return objects.some(({ kind }) => kind === 'read' || kind === 'write');
+}
+
 /** Opens the gate around that one for a clone that has no sandbox; null if other systems are out of reach, or permitted. */
 export async function openAccessGate(
   scope: Scope,

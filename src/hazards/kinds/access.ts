@@ -96,13 +96,11 @@ function policies(context: HazardContext): Finding[] {
       const statement = context.facts.statements.find(
         ({ tag, error, sql }) => !error && / POLICY$/.test(tag ?? '') && sql.includes(bare(object)),
       );
-      return changeFinding(
-        context,
-        statement?.index ?? null,
-        withoutLastPart(object),
-        `the policy ${object} is ${past}`,
-        QUERY_IT,
-      );
+      const relation = withoutLastPart(object);
+      const message = `the policy ${object} is ${past}`;
+      const finding = changeFinding(context, statement?.index ?? null, relation, message, QUERY_IT);
+      // Without the policy rows vanish or appear; a new one may be for rows of new code.
+      return verb === 'create' ? finding : { ...finding, severity: weighBreakage(context, relation) };
     });
 }
 
@@ -117,5 +115,6 @@ function rowSecurity(context: HazardContext): Finding[] {
         `row-level security of ${relation} is ${action.enable ? 'enabled' : 'disabled'}`,
         QUERY_IT,
       ),
-    );
+    )
+    .map((finding) => ({ ...finding, severity: weighBreakage(context, finding.relation ?? '') }));
 }

@@ -44,9 +44,10 @@ export const LEFTOVERS: readonly HazardRecord[] = [
   {
     code: 'CONSTRAINT_LEFT_NOT_VALID',
     title: 'a constraint is left NOT VALID',
-    condition: 'The command added a constraint NOT VALID and did not validate it.',
+    condition:
+      'The command added a constraint NOT VALID and did not validate it. A warning if rows violate it: VALIDATE CONSTRAINT is tried on the clone and rolled back.',
     effect:
-      'New rows satisfy it, old ones may not: the planner does not use it, and SET NOT NULL still reads the table.',
+      'New rows satisfy it, old ones may not: the planner does not use it, and SET NOT NULL still reads the table. An UPDATE of a row that violates it fails, whatever column it changes.',
     safer: 'VALIDATE CONSTRAINT in a later transaction, which does not block reads and writes.',
     find: (context) =>
       (context.facts.schema?.leftovers ?? [])
@@ -61,13 +62,18 @@ export const LEFTOVERS: readonly HazardRecord[] = [
             );
           const isTable = context.relation(owner) !== undefined;
           if (!isTable && !ofDomain) return [];
+          const violated = context.facts.catalogue.effects.violated.find(
+            ({ constraint }) => constraint === object,
+          );
           return [
             {
               statement: (isTable ? ofTable : ofDomain)?.statement.index ?? null,
               relation: isTable ? owner : null,
-              severity: 'notice',
-              message: `the constraint ${object} is left NOT VALID`,
-              evidence: relationEvidence(context, owner),
+              severity: violated ? 'warning' : 'notice',
+              message: `the constraint ${object} is left NOT VALID${violated ? ', and rows violate it: each UPDATE of one of them fails' : ''}`,
+              evidence: violated
+                ? `VALIDATE CONSTRAINT on the clone: ${violated.error}`
+                : relationEvidence(context, owner),
               advice: sqlAdvice(
                 'In a later transaction:',
                 `ALTER ${isTable ? 'TABLE' : 'DOMAIN'} ${owner} VALIDATE CONSTRAINT ${lastPart(object)}`,

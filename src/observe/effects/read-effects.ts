@@ -3,14 +3,20 @@ import type { SchemaSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, lastPart, nameParts, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { brokenFunctions, goneNames, hasGone } from './broken-functions.ts';
+import { changedDefinitions, type Definitions, readDefinitions } from './changed-definitions.ts';
 import { grantsOf, missingGrants, newRelations } from './missing-grants.ts';
 import { mayLackStatistics, unanalyzed } from './missing-statistics.ts';
+import { violatedConstraints } from './violated-constraints.ts';
 
 /**
  * Reads from the clone what the command's changes mean for others, and asks only for what the changes suggest. What it writes, it
  * rolls back.
  */
-export async function readEffects(session: Session, schema: SchemaSection): Promise<EffectFacts> {
+export async function readEffects(
+  session: Session,
+  schema: SchemaSection,
+  definitions: Definitions,
+): Promise<Omit<EffectFacts, 'probes'>> {
   const statistics = mayLackStatistics(schema);
   const gone = goneNames(schema);
   const made = newRelations(schema);
@@ -20,6 +26,8 @@ export async function readEffects(session: Session, schema: SchemaSection): Prom
     brokenFunctions: hasGone(gone) ? await brokenFunctions(session, gone) : [],
     missingGrants: made.length > 0 ? await missingGrants(session, made) : [],
     newRelations: made.length > 0 ? await grantsOf(session, made) : [],
+    redefined: changedDefinitions(definitions, await readDefinitions(session)),
+    violated: await violatedConstraints(session, schema),
     published: sent.length > 0 ? await publishedChanges(session, sent) : [],
   };
 }

@@ -1,0 +1,128 @@
+import type { ChangedDefinition } from '../../model/hazard-facts.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
+import { relationEvidence } from '../evidence.ts';
+import type { HazardContext } from '../hazard-context.ts';
+import type { Finding, HazardRecord, HazardTexts } from '../hazard-definition.ts';
+import { type Severity, weighBreakage } from '../severity.ts';
+
+/** Objects that keep their name and mean something else. */
+export const REDEFINED: readonly HazardRecord[] = [
+  redefined(
+    'constraint',
+    {
+      code: 'CONSTRAINT_CHANGED',
+      title: 'a constraint means something else under its name',
+      condition:
+        'A foreign key, unique, primary or exclusion constraint has the same name as before and another definition: other columns, another action on delete, another time of the check, or it is not enforced any more. A CHECK is tried instead: ACCEPTS_MORE.',
+      effect:
+        'A DELETE that was refused removes other rows, or one that removed them is refused; a transaction that relied on the deferred check fails at once; ON CONFLICT finds no constraint.',
+      safer:
+        'Give the new constraint a new name, and drop the old one when running code does not rely on it any more.',
+    },
+    (context, { relation }) => weighBreakage(context, relation),
+    'Make sure that running code expects the new definition.',
+  ),
+  redefined(
+    'trigger',
+    {
+      code: 'TRIGGER_CHANGED',
+      title: 'a trigger fires for other events, or runs another function',
+      condition: 'A trigger of a table has the same name as before and another definition.',
+      effect:
+        'Writes succeed without the work of the trigger, or do something else. Nothing fails, so it goes unnoticed.',
+      safer: 'Create a trigger with a new name, and drop the old one when its work is superfluous.',
+    },
+    (context, { relation }) => weighBreakage(context, relation),
+    'Make sure that the events which the trigger no longer names need none.',
+  ),
+  redefined(
+    'rule',
+    {
+      code: 'RULE_ADDED',
+      title: 'a rule rewrites the statements of a table',
+      condition: 'An existing table or view has a new rule, or another definition of one.',
+      effect:
+        'Statements do something else, or nothing at all, and report success: with DO INSTEAD NOTHING written rows vanish. INSERT … RETURNING and COPY behave differently.',
+      safer: 'Use a trigger, which can raise an error.',
+    },
+    (context, { relation }) => (context.relation(relation) ? 'warning' : 'notice'),
+    'Use a trigger instead.',
+  ),
+  redefined(
+    'attribute',
+    {
+      code: 'TYPE_ATTRIBUTE_CHANGED',
+      title: 'an attribute of a composite type has another name or type',
+      condition: 'An attribute of a composite type that existed before is renamed, or has another type.',
+      effect: 'Queries and functions that read the attribute by its old name fail with SQLSTATE 42703.',
+      safer: 'Add an attribute, release code that reads it, and leave the old one.',
+    },
+    () => 'warning',
+    'Make sure that no query or function names the attribute as before.',
+  ),
+  redefined(
+    'rights',
+    {
+      code: 'FUNCTION_RIGHTS_CHANGED',
+      title: 'a function runs with the rights of another role',
+      condition:
+        'A function that existed before is SECURITY INVOKER instead of SECURITY DEFINER, or the other way round.',
+      effect:
+        'As SECURITY INVOKER it fails with SQLSTATE 42501 for callers without privileges on the tables that it uses; as SECURITY DEFINER callers get the rights of its owner.',
+      safer: 'First grant the callers privileges on the tables that it uses.',
+    },
+    () => 'warning',
+    'Call the function as the role of the application.',
+  ),
+  redefined(
+    'setting',
+    {
+      code: 'DATABASE_SETTING_CHANGED',
+      title: 'sessions of the database begin with another setting',
+      condition:
+        'ALTER DATABASE … SET, or ALTER ROLE … IN DATABASE … SET, gives a setting another value. A warning for settings that decide what statements mean or whether they succeed.',
+      effect:
+        'New sessions behave differently; pooled ones only after they reconnect, so that both behaviours are in use for a while.',
+      safer: 'Set it in the connection of the application, or for one role.',
+    },
+    (_context, { name }) => (DECISIVE.test(name) ? 'warning' : 'notice'),
+    'Make sure that running code works with the new value, as soon as it reconnects.',
+  ),
+];
+
+const DECISIVE =
+  /^(?:search_path|default_transaction_\w+|transaction_\w+|row_security|session_replication_role|role|.*timeout|timezone|datestyle|intervalstyle|bytea_output|standard_conforming_strings|transform_null_equals|check_function_bodies|synchronous_commit)$/i;
+
+function redefined(
+  kind: ChangedDefinition['kind'],
+  texts: HazardTexts,
+  severityOf: (context: HazardContext, definition: ChangedDefinition) => Severity,
+  advice: string,
+): HazardRecord {
+  return {
+    ...texts,
+    find: (context) =>
+      context.facts.catalogue.effects.redefined
+        .filter((definition) => definition.kind === kind)
+        .map((definition): Finding => {
+          const { relation, before, after } = definition;
+          const isKnown = context.relation(relation) !== undefined;
+          return {
+            statement: null,
+            relation: isKnown ? relation : null,
+            severity: severityOf(context, definition),
+            message: `${subjectOf(definition)}: ${after}${before === null ? '' : `; before: ${before}`}`,
+            evidence: isKnown
+              ? relationEvidence(context, relation)
+              : 'its definition before and after the command',
+            advice,
+          };
+        }),
+  };
+}
+
+function subjectOf({ kind, relation, name }: ChangedDefinition): string {
+  if (kind === 'setting') return `the setting ${name} of ${relation}`;
+  if (kind === 'rights') return `the function ${relation}(${name})`;
+  return kind === 'attribute' ? `the type ${relation}` : `the ${kind} ${displayName(name)} of ${relation}`;
+}

@@ -1,0 +1,198 @@
+import { listed } from '../../format.ts';
+import type { ChangedDefinition } from '../../model/hazard-facts.ts';
+import type { ProbeDifference } from '../../model/probe-difference.ts';
+import type { Hazard } from '../../model/report.ts';
+import type { HazardContext } from '../hazard-context.ts';
+import { type Finding, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
+import { type Severity, weighBreakage, worst } from '../severity.ts';
+
+type Coded = Finding & Pick<Hazard, 'code'>;
+
+const TEXTS: Readonly<Record<ProbeDifference['kind'], HazardTexts>> = {
+  'accepts less': {
+    code: 'ACCEPTS_LESS',
+    title: 'the database refuses statements that it accepted before',
+    condition:
+      'A probe was accepted before the command and is refused after it, or writes no row any more. Probes are reads and writes like those of an application: INSERT like an existing row, with required columns alone, with ON CONFLICT; UPDATE, DELETE, the longest value of a column. They are tried on the clone, as the role that has most privileges on the table, and rolled back. A refusal by a constraint that the command added under a new name does not count.',
+    effect: 'Running code that does the same fails, or its writes are lost without an error.',
+    safer: 'Release code that does without it first, or change the migration so that the probe is accepted.',
+  },
+  'accepts more': {
+    code: 'ACCEPTS_MORE',
+    title: 'the database accepts statements that it refused before',
+    condition:
+      'A probe was refused by a constraint before the command and is accepted after it: a second row with the same key, a reference to a row that does not exist, a value that a CHECK refused. They are tried on the clone and rolled back.',
+    effect:
+      'Nothing fails, and rows are stored that code was never written for; the rule cannot be restored later until they are removed.',
+    safer: 'Keep the constraint until code enforces the rule itself.',
+  },
+  'reads differ': {
+    code: 'READS_DIFFER',
+    title: 'the same query returns other rows',
+    condition:
+      'A query of a table, view or parent returns another number of rows than before the command, although the command wrote no row of it; or a search by an index on an expression misses a row that a scan finds. Each role with privileges on the relation tries it.',
+    effect: 'Queries succeed and return wrong, missing or other rows.',
+    safer: 'Compare the results of the query before and after; REINDEX an index whose function has changed.',
+  },
+  'sequence behind': {
+    code: 'SEQUENCE_BEHIND',
+    title: 'a sequence returns values that rows already have, or none',
+    condition:
+      'After the command the next value of a sequence is not greater than the greatest value of the unique column that it fills, or is beyond its limits, and was not before.',
+    effect:
+      'INSERTs fail with SQLSTATE 23505, at once or when the sequence reaches the first value in use; or with 2200H.',
+    safer: 'End the migration with setval(…, (SELECT max(…) FROM …)).',
+  },
+};
+
+/** Hazards that were tried. Their findings depend on all others: nothing that one of them explains is reported twice. */
+export const TRIED: readonly HazardRecord[] = Object.values(TEXTS).map((texts) => ({
+  ...texts,
+  find: () => [],
+}));
+
+/** Codes that explain a refusal, by its SQLSTATE. */
+const EXPLAINS_REFUSAL: Readonly<Record<string, readonly string[]>> = {
+  '22001': ['COLUMN_RETYPED'],
+  '22003': ['COLUMN_RETYPED'],
+  '22P02': ['ENUM_VALUE_RENAMED', 'FUNCTION_BREAKS'],
+  '23502': ['NEW_COLUMN_REQUIRED', 'DEFAULT_CHANGED'],
+  '3F000': ['TABLE_RENAMED', 'OBJECT_RENAMED', 'OBJECT_DROPPED'],
+  '42501': ['PRIVILEGES_REVOKED', 'NEW_OBJECT_NOT_GRANTED', 'POLICY_CHANGED'],
+  '42703': ['COLUMN_RENAMED', 'COLUMN_DROPPED', 'FUNCTION_BREAKS'],
+  '42P01': ['TABLE_RENAMED', 'TABLE_DROPPED', 'OBJECT_RENAMED', 'OBJECT_DROPPED', 'FUNCTION_BREAKS'],
+  '42883': ['FUNCTION_BREAKS', 'OBJECT_DROPPED', 'OBJECT_RENAMED'],
+  '42704': ['OBJECT_DROPPED', 'OBJECT_RENAMED'],
+  '55000': ['REPLICA_IDENTITY_LOST'],
+};
+const TOO_LARGE = '54000';
+/** Codes that explain any refusal, because code runs with each row. */
+const BY_TRIGGER = ['TRIGGER_ADDED'];
+
+const EXPLAINS: Readonly<Record<ProbeDifference['kind'], readonly string[]>> = {
+  'accepts less': [],
+  'accepts more': ['CONSTRAINT_DROPPED', 'TRIGGER_OFF', 'NOT_NULL_DROPPED', 'COLUMN_DROPPED'],
+  'reads differ': ['POLICY_CHANGED', 'TABLE_TRUNCATED', 'DETACH_PARTITION_NOT_CONCURRENT'],
+  'sequence behind': [],
+};
+
+/** Codes whose notice becomes a warning if it was tried that running code is refused or reads something else. */
+const RAISED = new Set([
+  'COLUMN_RETYPED',
+  'NEW_COLUMN_REQUIRED',
+  'DEFAULT_CHANGED',
+  'PRIVILEGES_REVOKED',
+  'POLICY_CHANGED',
+  'TRIGGER_ADDED',
+  'CONSTRAINT_DROPPED',
+  'DETACH_PARTITION_NOT_CONCURRENT',
+]);
+
+/** Adds the trials to the findings that explain them, and new findings for the others. */
+export function withProbes(context: HazardContext, findings: readonly Coded[]): Coded[] {
+  const { probes } = context.facts.catalogue.effects;
+  const explained = new Map<Coded, ProbeDifference[]>();
+  const open = new Map<string, ProbeDifference[]>();
+  const { redefined } = context.facts.catalogue.effects;
+  for (const probe of probes.filter((each) => !isOfSequence(each, probes) && !isRedefined(each, redefined))) {
+    const explaining = findings.find((finding) => explains(context, finding, probe));
+    if (explaining) explained.set(explaining, [...(explained.get(explaining) ?? []), probe]);
+    else {
+      const key = `${probe.kind} ${probe.relation}`;
+      open.set(key, [...(open.get(key) ?? []), probe]);
+    }
+  }
+  const untold = [...open.values()].flatMap(([first, ...more]) =>
+    first ? [told(context, first, more)] : [],
+  );
+  return [...findings.map((finding) => withTried(context, finding, explained.get(finding))), ...untold];
+}
+
+/** Tells if a constraint that has another definition explains it, which is reported for itself. */
+function isRedefined({ subject }: ProbeDifference, redefined: readonly ChangedDefinition[]): boolean {
+  return redefined.some(({ kind, name }) => kind === 'constraint' && name === subject);
+}
+
+/** Tells if a sequence explains the refusal, which is reported for itself. */
+function isOfSequence({ relation, sqlstate }: ProbeDifference, probes: readonly ProbeDifference[]): boolean {
+  const isKey = sqlstate === '23505' || sqlstate === '2200H';
+  return isKey && probes.some((other) => other.kind === 'sequence behind' && other.relation === relation);
+}
+
+function explains(context: HazardContext, { code, relation }: Coded, probe: ProbeDifference): boolean {
+  const byTrigger =
+    probe.kind === 'accepts less' && probe.probe !== 'SELECT of a row' && BY_TRIGGER.includes(code);
+  const codes =
+    probe.kind === 'accepts less' ? (EXPLAINS_REFUSAL[probe.sqlstate ?? ''] ?? []) : EXPLAINS[probe.kind];
+  if (!byTrigger && !codes.includes(code)) return false;
+  // A finding about a function or a schema has no relation.
+  return relation === null || context.former(relation) === probe.relation || relation === probe.relation;
+}
+
+function withTried(
+  context: HazardContext,
+  finding: Coded,
+  tried: readonly ProbeDifference[] | undefined,
+): Coded {
+  const [first] = tried ?? [];
+  if (!first) return finding;
+  const isRaised = RAISED.has(finding.code) && isUsed(context, first);
+  return {
+    ...finding,
+    severity: isRaised ? worst([finding.severity, 'warning']) : finding.severity,
+    evidence: `${finding.evidence}; tried: ${resultOf(first)}`,
+  };
+}
+
+/** A role of an application has privileges, or there are rows enough. */
+function isUsed(context: HazardContext, { relation, role }: ProbeDifference): boolean {
+  return role !== null || weighBreakage(context, relation) !== 'notice';
+}
+
+function told(context: HazardContext, first: ProbeDifference, more: readonly ProbeDifference[]): Coded {
+  const { kind, relation, sql } = first;
+  return {
+    code: TEXTS[kind].code,
+    statement: null,
+    relation,
+    severity: severityOf(context, first, more),
+    message: messageOf(first, more),
+    evidence: resultOf(first),
+    advice: sqlAdvice('Try it on a copy that is migrated, in a transaction that you roll back:', sql),
+  };
+}
+
+function severityOf(
+  context: HazardContext,
+  first: ProbeDifference,
+  more: readonly ProbeDifference[],
+): Severity {
+  // Whether a value is ever as long as an index takes, only the application knows.
+  const all = [first, ...more];
+  if (all.some(({ byIndex }) => byIndex) && all.every(({ sqlstate }) => sqlstate === TOO_LARGE))
+    return 'notice';
+  const isDetached = context.actionsOn('detach partition').some((each) => each.relation === first.relation);
+  if (isDetached) return 'notice';
+  return worst(['warning', weighBreakage(context, first.relation)]);
+}
+
+function messageOf(
+  { kind, relation, probe, subject, role }: ProbeDifference,
+  more: readonly ProbeDifference[],
+): string {
+  if (kind === 'sequence behind')
+    return `the next ${probe} is one that ${relation}.${subject} already has, or none at all`;
+  const does = {
+    'accepts less': 'refuses',
+    'accepts more': 'accepts',
+    'reads differ': 'returns another result for',
+  }[kind];
+  const others = [...new Set(more.map((each) => each.probe))].filter((other) => other !== probe);
+  const about = subject === null ? relation : `${relation} (${subject})`;
+  const tried = listed([`${/^[AEIOU]/.test(probe) ? 'an' : 'a'} ${probe}`, ...others]);
+  return `${about} ${does} ${tried}${role === null ? '' : ` as ${role}`}`;
+}
+
+function resultOf({ probe, role, before, after }: ProbeDifference): string {
+  return `${probe}${role === null ? '' : ` as ${role}`}: before ${before}, after ${after}`;
+}

@@ -1,0 +1,67 @@
+import type { ChangedDefinition } from '../../model/hazard-facts.ts';
+import { USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
+
+/** Definitions of one moment by kind and name. */
+export type Definitions = ReadonlyMap<
+  string,
+  Omit<ChangedDefinition, 'before' | 'after'> & { readonly text: string }
+>;
+
+/** Objects that may keep their name while their meaning changes. */
+const DEFINITIONS = `
+select 'constraint' as kind, n.nspname as schema, c.relname as relation, k.conname as name,
+  pg_catalog.regexp_replace(pg_catalog.pg_get_constraintdef(k.oid), ' NOT VALID$', '') as text
+from pg_catalog.pg_constraint k join pg_catalog.pg_class c on c.oid = k.conrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where k.contype in ('f', 'p', 'u', 'x') and k.conparentid = 0 and ${USER_SCHEMA}
+union all
+select 'trigger', n.nspname, c.relname, t.tgname, pg_catalog.pg_get_triggerdef(t.oid)
+from pg_catalog.pg_trigger t join pg_catalog.pg_class c on c.oid = t.tgrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where not t.tgisinternal and ${USER_SCHEMA}
+union all
+select 'rule', n.nspname, c.relname, r.rulename, pg_catalog.pg_get_ruledef(r.oid)
+from pg_catalog.pg_rewrite r join pg_catalog.pg_class c on c.oid = r.ev_class join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where r.rulename <> '_RETURN' and ${USER_SCHEMA}
+union all
+select 'attribute', n.nspname, c.relname, a.attnum::pg_catalog.text, a.attname || ' ' || pg_catalog.format_type(a.atttypid, a.atttypmod)
+from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.relkind = 'c' and a.attnum > 0 and not a.attisdropped and ${USER_SCHEMA}
+union all
+select 'rights', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
+  case when p.prosecdef then 'SECURITY DEFINER' else 'SECURITY INVOKER' end
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+where p.oid >= 16384 and ${USER_SCHEMA}
+union all
+select 'setting', '', coalesce(r.rolname, 'all roles'), pg_catalog.split_part(s.setting, '=', 1), s.setting
+from pg_catalog.pg_db_role_setting d join pg_catalog.pg_database b on b.oid = d.setdatabase and b.datname = pg_catalog.current_database()
+left join pg_catalog.pg_roles r on r.oid = d.setrole cross join pg_catalog.unnest(d.setconfig) as s (setting)
+order by 1, 2, 3, 4`;
+
+interface Row {
+  readonly kind: ChangedDefinition['kind'];
+  readonly schema: string;
+  readonly relation: string;
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Reads the definitions as they are now. */
+export async function readDefinitions(session: Session): Promise<Definitions> {
+  const rows = await session.query<Row>(DEFINITIONS);
+  return new Map(
+    rows.map(({ kind, schema, relation, name, text }) => {
+      const owner = schema === '' ? relation : displayName(schema, relation);
+      return [`${kind} ${owner} ${name}`, { kind, relation: owner, name, text }];
+    }),
+  );
+}
+
+/** Lists the definitions that changed under their name, and the new rules and settings. */
+export function changedDefinitions(before: Definitions, after: Definitions): ChangedDefinition[] {
+  return [...after].flatMap(([key, { text, ...rest }]): ChangedDefinition[] => {
+    const was = before.get(key)?.text ?? null;
+    const isNew = was === null && (rest.kind === 'rule' || rest.kind === 'setting');
+    return isNew || (was !== null && was !== text) ? [{ ...rest, before: was, after: text }] : [];
+  });
+}

@@ -1,0 +1,156 @@
+import type { ProbeDifference } from '../../model/probe-difference.ts';
+import type { DataSection, SchemaSection } from '../../model/report.ts';
+import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import type { SequenceState } from './sequence-probes.ts';
+import type { ProbeResult, TriedProbe } from './try-probes.ts';
+
+/** The changes by the command on the clone that decide whether a difference is expected. */
+export interface ProbedChanges {
+  readonly schema: SchemaSection;
+  readonly data: DataSection | null;
+}
+
+type Refused = ProbeResult & { readonly accepted: false };
+
+/** Refusals of values by constraints. */
+const INTEGRITY = /^23/;
+const NULL_REFUSED = '23502';
+/** Failures of a probe's own expression, if a column has another type. */
+const OF_TYPES = new Set(['42883', '42804', '42846', '42725', '22P02']);
+
+/** Finds the probes with another result than before, except those that the command could only have meant to change. */
+export function differences(
+  before: readonly TriedProbe[],
+  after: readonly TriedProbe[],
+  changes: ProbedChanges,
+): ProbeDifference[] {
+  const then = new Map(before.map(({ probe, result }) => [probe, result]));
+  const expected = new ExpectedChanges(changes);
+  return after.flatMap(({ probe, result: now }) => {
+    const was = then.get(probe);
+    const kind = was && differenceOf(probe, was, now, expected);
+    if (!kind) return [];
+    const { relation, subject, settings, sql, role } = probe;
+    const refused = now.accepted ? (was.accepted ? null : was) : now;
+    return [
+      {
+        kind,
+        relation: relation.relation,
+        probe: probe.kind.name,
+        subject,
+        sql: [...(role === null ? [] : [`SET LOCAL ROLE ${role}`]), ...settings, sql].join('; '),
+        role,
+        before: words(was, probe.kind.counts),
+        after: words(now, probe.kind.counts),
+        sqlstate: refused?.sqlstate ?? null,
+        byIndex: refused?.sqlstate === '54000' && refused.constraint !== null,
+      },
+    ];
+  });
+}
+
+function differenceOf(
+  { relation, kind, subject }: TriedProbe['probe'],
+  was: ProbeResult,
+  now: ProbeResult,
+  expected: ExpectedChanges,
+): ProbeDifference['kind'] | null {
+  if (kind.refusedBy !== null)
+    return !was.accepted && was.sqlstate === kind.refusedBy && now.accepted && now.rows > 0
+      ? 'accepts more'
+      : null;
+  if (was.accepted && !now.accepted) return expected.refuses(relation.relation, now) ? null : 'accepts less';
+  if (!was.accepted && now.accepted)
+    return INTEGRITY.test(was.sqlstate) &&
+      now.rows > 0 &&
+      (kind.name !== 'DELETE of a row' || subject !== null)
+      ? 'accepts more'
+      : null;
+  if (!was.accepted || !now.accepted || expected.writes(relation.relation, relation.reads)) return null;
+  if (kind.counts) return was.value === now.value ? null : 'reads differ';
+  if (was.rows === 0 || now.rows > 0 || expected.empties(relation.relation)) return null;
+  return kind.writes ? 'accepts less' : 'reads differ';
+}
+
+/** The changes that the command makes on purpose. */
+class ExpectedChanges {
+  readonly #written: ReadonlySet<string>;
+  readonly #empty: ReadonlySet<string>;
+  /** Constraints and unique indexes that it made under new names. */
+  readonly #constraints: ReadonlySet<string>;
+  /** Relations with a column of another type. */
+  readonly #retyped: ReadonlySet<string>;
+  /** Columns that became NOT NULL. */
+  readonly #required: ReadonlySet<string>;
+
+  constructor({ schema, data }: ProbedChanges) {
+    this.#written = new Set(
+      (data?.written ?? [])
+        .filter(({ inserted, updated, deleted }) => inserted + updated + deleted > 0)
+        .map(({ relation }) => relation),
+    );
+    this.#empty = new Set(
+      (data?.tables ?? []).filter(({ rowsAfter }) => rowsAfter === 0).map(({ relation }) => relation),
+    );
+    const named = (verb: string) =>
+      schema.changes
+        .filter((change) => change.verb === verb && (change.kind === 'constraint' || change.kind === 'index'))
+        .map(({ object }) => bare(lastPart(object)));
+    const dropped = new Set(named('drop'));
+    this.#constraints = new Set(named('create').filter((name) => !dropped.has(name)));
+    const altered = (sql: RegExp) =>
+      schema.changes
+        .filter((change) => change.verb === 'alter' && change.kind === 'column' && sql.test(change.sql))
+        .map(({ object }) => object);
+    this.#retyped = new Set(altered(/ TYPE /).map(withoutLastPart));
+    this.#required = new Set(altered(/ SET NOT NULL\b/));
+  }
+
+  /** Tells if a new constraint of the table's own refuses it, or the probe does not suit the new type of a column. */
+  refuses(relation: string, { sqlstate, constraint, table, column }: Refused): boolean {
+    if (OF_TYPES.has(sqlstate) && this.#retyped.has(relation)) return true;
+    if (sqlstate === NULL_REFUSED && this.#required.has(`${relation}.${displayName(column ?? '')}`))
+      return true;
+    const isOwn = table !== null && bare(lastPart(relation)) === table;
+    return INTEGRITY.test(sqlstate) && isOwn && constraint !== null && this.#constraints.has(constraint);
+  }
+
+  writes(relation: string, reads: readonly string[]): boolean {
+    return [relation, ...reads].some((name) => this.#written.has(name));
+  }
+
+  empties(relation: string): boolean {
+    return this.#empty.has(relation);
+  }
+}
+
+function words(result: ProbeResult, counts: boolean): string {
+  if (!result.accepted) return `${result.message} (SQLSTATE ${result.sqlstate})`;
+  return counts ? `result ${result.value}` : `${result.rows} ${result.rows === 1 ? 'row' : 'rows'}`;
+}
+
+/** Finds the sequences that the command left behind the values of their column. */
+export function sequencesBehind(
+  before: readonly SequenceState[],
+  after: readonly SequenceState[],
+): ProbeDifference[] {
+  const place = ({ relation, column }: SequenceState) => `${relation}.${column}`;
+  const known = new Set(before.filter(({ behind }) => behind).map(place));
+  return after
+    .filter((each) => each.behind && !known.has(place(each)))
+    .map((each) => {
+      const was = before.find((other) => place(other) === place(each));
+      return {
+        kind: 'sequence behind',
+        relation: each.relation,
+        probe: `value of ${each.sequence}`,
+        subject: each.column,
+        sql: each.sql,
+        role: null,
+        before: was ? `${was.next}, greatest value ${was.greatest}` : 'another sequence',
+        after: `${each.next}, greatest value ${each.greatest}`,
+        sqlstate: null,
+        byIndex: false,
+      };
+    });
+}

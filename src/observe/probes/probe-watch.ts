@@ -1,0 +1,114 @@
+import { type ClonePlace, inClone } from '../../clone/own-sessions.ts';
+import { plural } from '../../format.ts';
+import { measured } from '../../measured.ts';
+import type { ProbeDifference } from '../../model/probe-difference.ts';
+import type { Caveat } from '../../model/report.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import type { Probe } from './battery.ts';
+import { differences, type ProbedChanges, sequencesBehind } from './probe-differences.ts';
+import { readProbedRelations } from './probed-relations.ts';
+import { readSequences, type SequenceState } from './sequence-probes.ts';
+import { keepingSequences, probesOf, type TriedProbes, tryProbes } from './try-probes.ts';
+
+/** Results of the probes before the command; null: they could not be tried. */
+export interface ProbesBefore {
+  readonly tried: TriedProbes | null;
+  readonly sequences: readonly SequenceState[];
+  readonly caveats: readonly Caveat[];
+}
+
+/** Time for all probes, before and after the command together. */
+const BUDGET_MS = 5_000;
+const BUDGET_SHARE = 0.05;
+const BEFORE_MS = 2_000;
+
+const ACTS_BEYOND =
+  "reads and writes like those of an application were not tried: code of the clone acts on the target's server";
+
+const SUPERUSER = 'select rolsuper as is from pg_catalog.pg_roles where rolname = current_user';
+
+/**
+ * Tries reads and writes like those of an application on each table of the clone. Only dead rows stay in the clone.
+ * @param actsBeyond tells if code of the clone, which triggers and views may run, acts on the target's server.
+ */
+export async function probeBefore(
+  place: ClonePlace,
+  actsBeyond: (session: Session) => Promise<boolean>,
+): Promise<ProbesBefore> {
+  const caveats: Caveat[] = [];
+  const found = await measured(caveats, 'hazards', () =>
+    probing(place, async (session) => {
+      if (await actsBeyond(session)) throw new Error(ACTS_BEYOND);
+      const relations = await readProbedRelations(session);
+      const sequences = await readSequences(session);
+      const probes = relations.flatMap(probesOf);
+      return {
+        tried: await keepingSequences(session, () => tryProbes(session, probes, BEFORE_MS)),
+        sequences,
+      };
+    }),
+  );
+  return { tried: found?.tried ?? null, sequences: found?.sequences ?? [], caveats };
+}
+
+/**
+ * Tries the same again, first on the relations that the command changed, and compares.
+ * @param options.commandMs the time of the command, which bounds that of the probes.
+ */
+export async function probeAfter(
+  place: ClonePlace,
+  before: ProbesBefore,
+  changes: ProbedChanges,
+  { commandMs, actsBeyond }: { commandMs: number; actsBeyond: (session: Session) => Promise<boolean> },
+): Promise<{ readonly probes: ProbeDifference[]; readonly caveats: readonly Caveat[] }> {
+  const { tried, sequences } = before;
+  const caveats = [...before.caveats];
+  if (!tried) return { probes: [], caveats };
+  const budgetMs = Math.max(BUDGET_MS, commandMs * BUDGET_SHARE) - BEFORE_MS;
+  const probes = changedFirst(
+    tried.tried.map(({ probe }) => probe),
+    changes,
+  );
+  const found = await measured(caveats, 'hazards', () =>
+    probing(place, async (session) => {
+      if (await actsBeyond(session)) throw new Error(ACTS_BEYOND);
+      const now = await readSequences(session);
+      const again = await keepingSequences(session, () => tryProbes(session, probes, budgetMs));
+      const found = [...sequencesBehind(sequences, now), ...differences(tried.tried, again.tried, changes)];
+      return { found, untried: tried.untried + again.untried };
+    }),
+  );
+  if (found && found.untried > 0)
+    caveats.push({
+      path: 'hazards',
+      kind: 'unmeasured',
+      reason: `${plural(found.untried, 'probe')} of reads and writes like those of an application could not be tried in ${BUDGET_MS / 1000} s`,
+    });
+  return { probes: found?.found ?? [], caveats };
+}
+
+/** Opens a session with the search path of the role. If it is a superuser's, the statistics of the tables leave it out. */
+function probing<T>(place: ClonePlace, use: (session: Session) => Promise<T>): Promise<T> {
+  return inClone(
+    place,
+    async (session) => {
+      const [superuser] = await session.query<{ is: boolean }>(SUPERUSER);
+      if (superuser?.is) await session.query('SET track_counts = off');
+      await session.query('RESET search_path');
+      return use(session);
+    },
+    { purpose: 'probes', readOnly: false },
+  );
+}
+
+function changedFirst(probes: readonly Probe[], { schema, data }: ProbedChanges): Probe[] {
+  const changed = [
+    ...schema.changes.map(({ object }) => object),
+    ...(data?.written ?? []).map(({ relation }) => relation),
+  ];
+  const isChanged = ({ relation: { relation, reads } }: Probe) =>
+    [relation, ...reads].some((name) =>
+      changed.some((object) => object === name || object.startsWith(`${name}.`)),
+    );
+  return [...probes.filter(isChanged), ...probes.filter((probe) => !isChanged(probe))];
+}

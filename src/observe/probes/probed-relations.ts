@@ -1,0 +1,151 @@
+import {
+  IS_QUERIED,
+  ofExtension,
+  RELATIONS_AND_SCHEMAS,
+  USER_SCHEMA,
+} from '../../postgres/catalogue/user-objects.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
+
+export interface ProbedColumn {
+  readonly name: string;
+  /** The name of the type, or of a domain's base type: `int8`. */
+  readonly type: string;
+  /** Characters that varchar(n) and char(n) hold; null: any number, or the type has no length. */
+  readonly length: number | null;
+  readonly notNull: boolean;
+  readonly hasDefault: boolean;
+  /** A sequence, gen_random_uuid() or another function makes its values. */
+  readonly filled: boolean;
+  readonly identity: '' | 'a' | 'd';
+  readonly generated: boolean;
+  /** A CHECK constraint of the column alone, or of its domain. */
+  readonly checked: boolean;
+}
+
+export interface ProbedKey {
+  readonly name: string;
+  readonly columns: readonly string[];
+  readonly predicate: string | null;
+  readonly immediate: boolean;
+}
+
+export interface ProbedReference {
+  readonly name: string;
+  readonly columns: readonly string[];
+  /** Quoted. */
+  readonly other: string;
+  readonly otherColumns: readonly string[];
+  /** Types of the other columns. */
+  readonly otherTypes: readonly string[];
+  readonly deferrable: boolean;
+}
+
+/** A table or view, and what probes need to know of it. Names are unquoted unless said otherwise. */
+export interface ProbedRelation {
+  readonly oid: string;
+  /** The name in the report: `public.orders`. */
+  readonly relation: string;
+  /** Quoted, for SQL. */
+  readonly sqlName: string;
+  readonly kind: 'r' | 'p' | 'v' | 'm';
+  /** Its pages with those of its partitions and children. */
+  readonly pages: number;
+  readonly rowSecurity: boolean;
+  /** Other relations are read through it. */
+  readonly hasChildren: boolean;
+  /** PostgreSQL itself can write through the view. */
+  readonly updatable: boolean;
+  /** Writes would run code that may reach other systems. */
+  readonly farReaching: boolean;
+  /** Roles of applications with privileges, the one with most of them first. */
+  readonly roles: readonly string[];
+  readonly columns: readonly ProbedColumn[];
+  readonly keys: readonly ProbedKey[];
+  readonly references: readonly ProbedReference[];
+  readonly referencedBy: readonly ProbedReference[];
+  /** Indexes on an expression: its SQL. */
+  readonly expressions: readonly {
+    readonly name: string;
+    readonly sql: string;
+    readonly predicate: string | null;
+  }[];
+  /** Other relations whose rows it shows: partitions, children, what a view reads. */
+  readonly reads: readonly string[];
+}
+
+/** Bodies of trigger functions that may act outside of the database; other languages than these two may anyway. */
+const FAR =
+  'dblink|http|\\mnet\\.|\\mprogram\\M|lo_export|lo_import|pg_(read|write|terminate|cancel|reload|switch|drop)';
+
+const REFERENCE = (own: string, other: string) => `
+  pg_catalog.json_build_object('name', k.conname, 'deferrable', k.condeferrable,
+    'columns', (select pg_catalog.json_agg(a.attname order by u.place) from pg_catalog.unnest(k.${own}key) with ordinality u (num, place)
+      join pg_catalog.pg_attribute a on a.attrelid = k.${own}relid and a.attnum = u.num),
+    'otherColumns', (select pg_catalog.json_agg(a.attname order by u.place) from pg_catalog.unnest(k.${other}key) with ordinality u (num, place)
+      join pg_catalog.pg_attribute a on a.attrelid = k.${other}relid and a.attnum = u.num),
+    'otherTypes', (select pg_catalog.json_agg(t.typname order by u.place) from pg_catalog.unnest(k.${other}key) with ordinality u (num, place)
+      join pg_catalog.pg_attribute a on a.attrelid = k.${other}relid and a.attnum = u.num join pg_catalog.pg_type t on t.oid = a.atttypid),
+    'other', (select pg_catalog.format('%I.%I', m.nspname, r.relname) from pg_catalog.pg_class r
+      join pg_catalog.pg_namespace m on m.oid = r.relnamespace where r.oid = k.${other}relid))`;
+
+const ROLES = `
+  select o.rolname from pg_catalog.aclexplode(c.relacl) x join pg_catalog.pg_roles o on o.oid = x.grantee
+  where x.grantee <> c.relowner and o.rolcanlogin and not o.rolsuper
+    and pg_catalog.pg_has_role(current_user, o.oid, 'MEMBER') and pg_catalog.has_schema_privilege(o.oid, n.oid, 'USAGE')
+  group by o.rolname order by pg_catalog.count(*) desc, o.rolname limit 3`;
+
+const RELATIONS = `
+select c.oid::pg_catalog.text as oid, n.nspname as schema, c.relname as name, pg_catalog.format('%I.%I', n.nspname, c.relname) as "sqlName",
+  c.relkind as kind, c.relrowsecurity as "rowSecurity",
+  (c.relpages + (select coalesce(pg_catalog.sum(i.relpages), 0) from pg_catalog.pg_inherits h
+    join pg_catalog.pg_class i on i.oid = h.inhrelid where h.inhparent = c.oid))::pg_catalog.int4 as pages,
+  exists (select from pg_catalog.pg_inherits h where h.inhparent = c.oid) as "hasChildren",
+  c.relkind = 'v' and pg_catalog.pg_relation_is_updatable(c.oid, false) & 20 = 20 as updatable,
+  exists (select from pg_catalog.pg_trigger t join pg_catalog.pg_proc p on p.oid = t.tgfoid join pg_catalog.pg_language l on l.oid = p.prolang
+    where t.tgrelid = c.oid and not t.tgisinternal
+      and (l.lanname not in ('sql', 'plpgsql', 'internal') and p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace or p.prosrc ~* '${FAR}')) as "farReaching",
+  array(${ROLES})::pg_catalog.text[] as roles,
+  (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('name', a.attname, 'type', b.typname,
+      'length', case when b.typname in ('varchar', 'bpchar') and greatest(a.atttypmod, t.typtypmod) > 4 then greatest(a.atttypmod, t.typtypmod) - 4 end,
+      'notNull', a.attnotnull, 'hasDefault', a.atthasdef and a.attgenerated = '', 'identity', a.attidentity, 'generated', a.attgenerated <> '',
+      'filled', a.attidentity <> '' or coalesce(a.attgenerated = '' and pg_catalog.pg_get_expr(d.adbin, d.adrelid) ~ '\\(', false),
+      'checked', exists (select from pg_catalog.pg_constraint k where k.contype = 'c'
+        and (k.conrelid = c.oid and k.conkey = array[a.attnum] or k.contypid = t.oid and t.typtype = 'd'))) order by a.attnum), '[]')
+    from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid = a.atttypid
+    join pg_catalog.pg_type b on b.oid = case when t.typtype = 'd' then t.typbasetype else t.oid end
+    left join pg_catalog.pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
+    where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns,
+  (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('name', x.indexrelid::pg_catalog.regclass::pg_catalog.text,
+      'predicate', pg_catalog.pg_get_expr(x.indpred, x.indrelid), 'immediate', x.indimmediate,
+      'columns', (select pg_catalog.json_agg(a.attname order by u.place)
+        from pg_catalog.unnest(x.indkey::pg_catalog.int2[]) with ordinality u (num, place)
+        join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = u.num where u.place <= x.indnkeyatts)) order by x.indexrelid), '[]')
+    from pg_catalog.pg_index x where x.indrelid = c.oid and x.indisunique and x.indisvalid and x.indexprs is null) as keys,
+  (select coalesce(pg_catalog.json_agg(${REFERENCE('con', 'conf')}), '[]')
+    from pg_catalog.pg_constraint k where k.conrelid = c.oid and k.contype = 'f') as references,
+  (select coalesce(pg_catalog.json_agg(${REFERENCE('conf', 'con')}), '[]')
+    from pg_catalog.pg_constraint k where k.confrelid = c.oid and k.contype = 'f' and k.conparentid = 0) as "referencedBy",
+  (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('name', x.indexrelid::pg_catalog.regclass::pg_catalog.text,
+      'sql', pg_catalog.pg_get_indexdef(x.indexrelid, 1, true), 'predicate', pg_catalog.pg_get_expr(x.indpred, x.indrelid))), '[]')
+    from pg_catalog.pg_index x join pg_catalog.pg_class i on i.oid = x.indexrelid join pg_catalog.pg_am m on m.oid = i.relam
+    where x.indrelid = c.oid and x.indisvalid and x.indexprs is not null and (x.indkey::pg_catalog.int2[])[0] = 0 and m.amname in ('btree', 'hash')) as expressions,
+  array(select pg_catalog.format('%I.%I', m.nspname, r.relname) from pg_catalog.pg_class r join pg_catalog.pg_namespace m on m.oid = r.relnamespace
+    where r.oid in (select h.inhrelid from pg_catalog.pg_inherits h where h.inhparent = c.oid
+      union select p.relid from pg_catalog.pg_partition_tree(c.oid) p where c.relkind = 'p'
+      union select d.refobjid from pg_catalog.pg_rewrite w
+        join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass and d.objid = w.oid
+        where w.ev_class = c.oid and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.refobjid <> c.oid)) as reads
+from ${RELATIONS_AND_SCHEMAS}
+where ${IS_QUERIED} and c.relkind <> 'f' and not c.relispartition and c.relpersistence <> 't' and ${USER_SCHEMA}
+  and not ${ofExtension('pg_class', 'c.oid')}
+order by c.relpages desc, c.oid
+limit 500`;
+
+/** Reads the tables and views of users, the largest first. Partitions are reached through their table. */
+export async function readProbedRelations(session: Session): Promise<ProbedRelation[]> {
+  const rows = await session.query<ProbedRelation & { readonly schema: string; readonly name: string }>(
+    RELATIONS,
+  );
+  return rows.map(({ schema, name, ...row }) => ({ ...row, relation: displayName(schema, name) }));
+}

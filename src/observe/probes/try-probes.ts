@@ -1,0 +1,128 @@
+import { sqlstateOf } from '../../errors.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { identifier, literal } from '../../postgres/sql/quote.ts';
+import { BATTERY, type Probe, type ProbeKind } from './battery.ts';
+import type { ProbedRelation } from './probed-relations.ts';
+
+/** The result of a probe. */
+export type ProbeResult =
+  | { readonly accepted: true; readonly rows: number; readonly value: string | null }
+  | {
+      readonly accepted: false;
+      readonly sqlstate: string;
+      readonly message: string;
+      readonly constraint: string | null;
+      readonly table: string | null;
+      readonly column: string | null;
+    };
+
+export interface TriedProbe {
+  readonly probe: Probe;
+  readonly result: ProbeResult;
+}
+
+export interface TriedProbes {
+  readonly tried: readonly TriedProbe[];
+  /** Probes that no time was left for, or that took too long or waited for a lock. */
+  readonly untried: number;
+}
+
+const ROLLBACK = 'ROLLBACK';
+const TIMEOUTS = ["SET statement_timeout = '1s'", "SET lock_timeout = '100ms'"];
+const DEFAULTS = ['RESET statement_timeout', 'RESET lock_timeout'];
+// The rollback of the probe before saves a round trip for each.
+const BEGIN = [ROLLBACK, 'BEGIN READ WRITE', 'SET CONSTRAINTS ALL IMMEDIATE'];
+/** The timeouts, deadlocks, and failures for lack of memory or room. */
+const NOT_TRIED = /^(?:57014|55P03|53...|40...)$/;
+
+/** Roles other than the first only read: privileges to write differ less. */
+export function probesOf(relation: ProbedRelation): Probe[] {
+  const [first = null, ...others] = relation.roles;
+  return BATTERY.filter(({ writes }) => !writes || !relation.farReaching).flatMap((kind) =>
+    (kind.writes ? [first] : [first, ...others]).flatMap((role) => made(kind, relation, role)),
+  );
+}
+
+function made(kind: ProbeKind, relation: ProbedRelation, role: string | null): Probe[] {
+  return kind
+    .of(relation)
+    .map(({ subject = null, settings = [], sql }) => ({ kind, relation, subject, settings, sql, role }));
+}
+
+/**
+ * Tries each probe in a transaction that is rolled back, until the time is over.
+ * @param session may write to the clone; nothing of the command's runs meanwhile.
+ */
+export async function tryProbes(
+  session: Session,
+  probes: readonly Probe[],
+  budgetMs: number,
+): Promise<TriedProbes> {
+  const deadline = performance.now() + budgetMs;
+  const tried: TriedProbe[] = [];
+  let untried = 0;
+  await session.queryAll(TIMEOUTS);
+  for (const probe of byKind(probes)) {
+    const result = performance.now() < deadline ? await tryProbe(session, probe) : null;
+    if (result) tried.push({ probe, result });
+    else untried += 1;
+  }
+  await session.queryAll([ROLLBACK, ...DEFAULTS]);
+  return { tried, untried };
+}
+
+/** Puts the most telling kinds of all relations first: the time may not suffice for the rest. */
+function byKind(probes: readonly Probe[]): Probe[] {
+  return BATTERY.flatMap((kind) => probes.filter((probe) => probe.kind === kind));
+}
+
+async function tryProbe({ client }: Session, { sql, settings, role }: Probe): Promise<ProbeResult | null> {
+  const as = role === null ? [] : [`SET LOCAL ROLE ${identifier(role)}`];
+  try {
+    const results: unknown = await client.query([...BEGIN, ...settings, ...as, sql].join(';\n'));
+    const last = (results as { rowCount: number | null; rows: Record<string, unknown>[] }[]).at(-1);
+    const [value] = Object.values(last?.rows[0] ?? {});
+    const isScalar = last?.rows.length === 1 && Object.keys(last.rows[0] ?? {}).length === 1;
+    return { accepted: true, rows: last?.rowCount ?? 0, value: isScalar ? String(value) : null };
+  } catch (error) {
+    const sqlstate = sqlstateOf(error);
+    if (sqlstate === undefined) throw error;
+    if (NOT_TRIED.test(sqlstate)) return null;
+    const { message, constraint = null, table = null, column = null } = error as Refusal;
+    return { accepted: false, sqlstate, message, constraint, table, column };
+  }
+}
+
+interface Refusal {
+  readonly message: string;
+  readonly constraint?: string;
+  readonly table?: string;
+  readonly column?: string;
+}
+
+const SEQUENCES = `
+select pg_catalog.format('%I.%I', n.nspname, c.relname) as name, c.oid::pg_catalog.text as oid
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'S' and c.relpersistence <> 't'`;
+
+/** Does something, and sets each sequence back to where it was: no rollback does that. */
+export async function keepingSequences<T>(session: Session, use: () => Promise<T>): Promise<T> {
+  const sequences = await session.query<{ name: string; oid: string }>(SEQUENCES);
+  const state = sequences
+    .map(({ name, oid }) => `select ${literal(oid)} as oid, last_value::text as last, is_called from ${name}`)
+    .join(' union all ');
+  if (state === '') return use();
+  const before = await session.query<{ oid: string; last: string; is_called: boolean }>(state);
+  try {
+    return await use();
+  } finally {
+    const known = new Map(before.map((row) => [row.oid, row]));
+    const after = await session.query<{ oid: string; last: string; is_called: boolean }>(state);
+    for (const { oid, last, is_called } of after) {
+      const was = known.get(oid);
+      if (was && (was.last !== last || was.is_called !== is_called))
+        await session.query(
+          `select pg_catalog.setval(${literal(oid)}::pg_catalog.regclass, ${was.last}, ${was.is_called})`,
+        );
+    }
+  }
+}

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import { findHazards } from '../../../src/hazards/catalogue.ts';
+import { NO_DEFINITIONS, NO_EFFECTS } from '../../../src/model/hazard-facts.ts';
+import type { ProbeDifference } from '../../../src/model/probe-difference.ts';
+import { facts, relation } from '../../helpers/facts.ts';
+
+const INSERT: ProbeDifference = {
+  kind: 'accepts less',
+  relation: 'public.orders',
+  probe: 'INSERT of required columns alone',
+  subject: null,
+  sql: 'INSERT INTO public.orders DEFAULT VALUES',
+  role: 'app',
+  before: '1 row',
+  after: 'null value in column "status" (SQLSTATE 23502)',
+  sqlstate: '23502',
+  byIndex: false,
+};
+
+function found(probes: readonly ProbeDifference[], more: Partial<typeof NO_DEFINITIONS> = {}, rows = 10) {
+  return findHazards(
+    facts({
+      catalogue: {
+        relations: new Map([['public.orders', relation(8192, rows)]]),
+        definitions: { ...NO_DEFINITIONS, ...more },
+        effects: { ...NO_EFFECTS, probes },
+      },
+    }),
+  ).map(({ code, severity, message, advice }) => ({ code, severity, message, advice }));
+}
+
+const DEFAULT_DROPPED = {
+  defaults: new Map([
+    ['public.orders.status', { before: "'new'", after: null, notNull: true, generated: false }],
+  ]),
+};
+
+describe('a probe with another result', () => {
+  test('is a warning with its SQL if no other hazard explains it', () => {
+    expect(found([INSERT])).toEqual([
+      {
+        code: 'ACCEPTS_LESS',
+        severity: 'warning',
+        message: 'public.orders refuses an INSERT of required columns alone as app',
+        advice: expect.stringContaining('INSERT INTO public.orders DEFAULT VALUES;'),
+      },
+    ]);
+  });
+
+  test('makes a warning of the hazard that explains it, if a role of an application has tried it or there are many rows', () => {
+    const explained = (role: string | null, rows: number) =>
+      found([{ ...INSERT, role }], DEFAULT_DROPPED, rows).map(({ code, severity }) => `${severity} ${code}`);
+    expect(explained('app', 10)).toEqual(['warning DEFAULT_CHANGED']);
+    expect(explained(null, 10)).toEqual(['notice DEFAULT_CHANGED']);
+    expect(explained(null, 10_000)).toEqual(['warning DEFAULT_CHANGED']);
+  });
+
+  test('is reported once for each relation', () => {
+    const others = [{ ...INSERT, probe: 'UPDATE of a row', sqlstate: 'P0001' }];
+    expect(found([INSERT, ...others]).map(({ message }) => message)).toEqual([
+      'public.orders refuses an INSERT of required columns alone, UPDATE of a row as app',
+    ]);
+  });
+
+  test('is left to the sequence that explains it', () => {
+    const behind: ProbeDifference = {
+      ...INSERT,
+      kind: 'sequence behind',
+      probe: 'value of public.s',
+      subject: 'id',
+      sqlstate: null,
+    };
+    expect(found([behind, { ...INSERT, sqlstate: '23505' }]).map(({ code }) => code)).toEqual([
+      'SEQUENCE_BEHIND',
+    ]);
+  });
+
+  test('is a notice if only an index is too small for a value', () => {
+    expect(found([{ ...INSERT, sqlstate: '54000', byIndex: true }])).toMatchObject([{ severity: 'notice' }]);
+  });
+});
