@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import module from 'node:module';
-import { homedir } from 'node:os';
 import path from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { toolVersion } from '../package.ts';
+import { homeFolder } from '../postgres/connection/environment.ts';
 import { splitWords } from './split-arguments.ts';
 
 /**
@@ -36,7 +36,7 @@ async function main(): Promise<number> {
 /** `$XDG_CACHE_HOME/safemigrate`, or its place under the home folder. */
 function cacheFolder(): string {
   const cache = process.env.XDG_CACHE_HOME;
-  return path.join(cache?.startsWith('/') ? cache : path.join(homedir(), '.cache'), 'safemigrate');
+  return path.join(cache?.startsWith('/') ? cache : path.join(homeFolder(), '.cache'), 'safemigrate');
 }
 
 // A reader that has gone (`| head`, a closed terminal) must not end a run that still has to clean up.

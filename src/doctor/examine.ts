@@ -1,4 +1,3 @@
-import { userInfo } from 'node:os';
 import { assessMethods, type Considered } from '../clone/choose.ts';
 import type { MethodId } from '../clone/clone-settings.ts';
 import { examineCopyOnWrite } from '../clone/cluster/cow-facts.ts';
@@ -11,7 +10,7 @@ import { type Privilege, readPrivileges } from '../database/privileges.ts';
 import type { Target } from '../database/target.ts';
 import { claimRun } from '../ownership/control-session.ts';
 import { openSession } from '../postgres/connection/connect.ts';
-import { readEnvironment } from '../postgres/connection/environment.ts';
+import { readEnvironment, userName } from '../postgres/connection/environment.ts';
 import { otherServers } from '../rehearsal/clone-context.ts';
 import { ignore, type RehearsalPlan } from '../rehearsal/plan.ts';
 import { withScope } from '../rehearsal/with-scope.ts';
@@ -83,7 +82,7 @@ function recommend(
         /\b(GRANT|ALTER (ROLE|DATABASE)) /.test(assessment.enable ?? ''),
     ) && privileges.some(({ methods, held }) => !held && methods.some((needing) => needing === id));
   // Only with the rights can it be seen whether the server's files are here, and may be read.
-  const readsFiles = process.getuid?.() === 0 || userInfo().username === 'postgres';
+  const readsFiles = process.getuid?.() === 0 || userName(process.env) === 'postgres';
   const isNear = hosts.every(({ host }) => host.startsWith('/') || NEAR.has(host));
   const order = ['cluster', 'dump', 'template', 'basebackup'] as const;
   return order.find((id) => waitsForRights(id) && (id !== 'cluster' || (readsFiles && isNear))) ?? null;

@@ -1,14 +1,14 @@
 import { constants, existsSync, type Stats } from 'node:fs';
 import { access, appendFile, mkdir, open, readdir, stat, statfs } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import path from 'node:path';
 import type * as z from 'zod/mini';
 import { codeOf, messageOf, SafemigrateError } from '../errors.ts';
+import { homeFolder } from '../postgres/connection/environment.ts';
 
 /** Returns `$XDG_STATE_HOME/safemigrate`, or its place under the home folder. */
 export function stateFolder(environment: NodeJS.ProcessEnv = process.env): string {
   const state = environment.XDG_STATE_HOME;
-  const base = state?.startsWith('/') ? state : path.join(environment.HOME || homedir(), '.local', 'state');
+  const base = state?.startsWith('/') ? state : path.join(homeFolder(environment.HOME), '.local', 'state');
   return path.join(base, 'safemigrate');
 }
 

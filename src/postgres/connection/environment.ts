@@ -21,7 +21,7 @@ export function readEnvironment(env: Environment['env'], folder: string): Enviro
   return {
     env,
     folder,
-    home: env.HOME || homedir(),
+    home: homeFolder(env.HOME),
     user: userName(env),
     readFile: (path) => {
       try {
@@ -42,11 +42,27 @@ export function readEnvironment(env: Environment['env'], folder: string): Enviro
   };
 }
 
-function userName(env: Environment['env']): string {
+export function userName(env: Environment['env']): string {
   try {
     return userInfo().username;
   } catch {
     // In containers the user id often has no name.
     return env.USER || 'postgres';
+  }
+}
+
+/** The home of Debian's users that have none. */
+const NO_HOME = '/nonexistent';
+
+/**
+ * Returns the folder of the user's own files: HOME, else that of the system's list of users. A user of a container may be in no list;
+ * the folder does not exist then.
+ */
+export function homeFolder(home = process.env.HOME): string {
+  if (home) return home;
+  try {
+    return homedir();
+  } catch {
+    return NO_HOME;
   }
 }

@@ -1,5 +1,4 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import {
   type ConnectionOptions,
@@ -12,6 +11,7 @@ import {
 } from 'node:tls';
 import { codeOf, messageOf, SafemigrateError } from '../../errors.ts';
 import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
+import { homeFolder } from './environment.ts';
 
 /** Files of the authorities that the system trusts: on Debian, on Red Hat, and on others and macOS. */
 const SYSTEM_AUTHORITIES = [
@@ -125,11 +125,11 @@ function listRequired(folder: string): string[] {
 }
 
 function userFile(name: string): string {
-  return join(homedir(), '.postgresql', name);
+  return join(homeFolder(), '.postgresql', name);
 }
 
 function readRequired(path: string, what: string): Buffer {
-  return readable(what, () => readFileSync(path.startsWith('~/') ? join(homedir(), path.slice(2)) : path));
+  return readable(what, () => readFileSync(path.startsWith('~/') ? join(homeFolder(), path.slice(2)) : path));
 }
 
 function readable<T>(what: string, read: () => T): T {
