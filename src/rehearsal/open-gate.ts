@@ -11,13 +11,16 @@ import { findUsesOf, readUnknownCode } from '../boundary/read-unknown-code.ts';
 import { RehearsalGate, type RehearsalGateOptions } from '../boundary/rehearsal-gate.ts';
 import { type KnownFunction, ServerCalls } from '../boundary/server-calls.ts';
 import type { Names } from '../boundary/statement-scope.ts';
+import { ANYTHING } from '../boundary/unknown-names.ts';
 import { type Script, shortenedScript } from '../clone/after-clone.ts';
 import type { Clone, CloneContext } from '../clone/method.ts';
 import { inClone, openInClone } from '../clone/own-sessions.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { ActingObject } from '../model/hazard-facts.ts';
+import type { Doubt } from '../observe/probes/probed-relations.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { type ParsedStatement, parseText } from '../postgres/sql/parse.ts';
+import { nameParts } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
 import type { ProxyPlan } from './plan.ts';
 
@@ -64,15 +67,11 @@ export async function actsUnseen(
   return unknownAmong(gate.knownCalls, await readServerCalls(session, namesIn(context, clone)));
 }
 
-/** Tells if reads or writes of a relation of the clone run code that acts on the target's server, so that they must not be tried. */
-export async function hasServerCalls(
-  context: CloneContext,
-  clone: Clone,
-  session: Session,
-): Promise<boolean> {
-  if (clone.isolation === 'own-cluster') return false;
-  const { objects } = await readServerCalls(session, namesIn(context, clone));
-  return objects.some(({ kind }) => kind === 'read' || kind === 'write');
+/** Reads which relations lead to code that might act outside of the clone, and must not run because of us; in a sandbox none can. */
+export async function readDoubt(clone: Clone, session: Session): Promise<Doubt> {
+  if (clone.containment === 'sandbox') return () => undefined;
+  const { names } = await readUnknownCode(session);
+  return (relation, way) => names.find(ANYTHING, 'use') ?? names.find(nameParts(relation).at(-1) ?? '', way);
 }
 
 /** Opens the gate around that one for a clone that has no sandbox; null if other systems are out of reach, or permitted. */

@@ -56,8 +56,8 @@ export interface ProbedRelation {
   readonly hasChildren: boolean;
   /** PostgreSQL itself can write through the view. */
   readonly updatable: boolean;
-  /** Writes would run code that may reach other systems. */
-  readonly farReaching: boolean;
+  /** Writes run only code that is known to be harmless. */
+  readonly writable: boolean;
   /** Roles of applications with privileges, the one with most of them first. */
   readonly roles: readonly string[];
   readonly columns: readonly ProbedColumn[];
@@ -73,10 +73,6 @@ export interface ProbedRelation {
   /** Other relations whose rows it shows: partitions, children, what a view reads. */
   readonly reads: readonly string[];
 }
-
-/** Bodies of trigger functions that may act outside of the database; other languages than these two may anyway. */
-const FAR =
-  'dblink|http|\\mnet\\.|\\mprogram\\M|lo_export|lo_import|pg_(read|write|terminate|cancel|reload|switch|drop)';
 
 const REFERENCE = (own: string, other: string) => `
   pg_catalog.json_build_object('name', k.conname, 'deferrable', k.condeferrable,
@@ -102,9 +98,6 @@ select c.oid::pg_catalog.text as oid, n.nspname as schema, c.relname as name, pg
     join pg_catalog.pg_class i on i.oid = h.inhrelid where h.inhparent = c.oid))::pg_catalog.int4 as pages,
   exists (select from pg_catalog.pg_inherits h where h.inhparent = c.oid) as "hasChildren",
   c.relkind = 'v' and pg_catalog.pg_relation_is_updatable(c.oid, false) & 20 = 20 as updatable,
-  exists (select from pg_catalog.pg_trigger t join pg_catalog.pg_proc p on p.oid = t.tgfoid join pg_catalog.pg_language l on l.oid = p.prolang
-    where t.tgrelid = c.oid and not t.tgisinternal
-      and (l.lanname not in ('sql', 'plpgsql', 'internal') and p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace or p.prosrc ~* '${FAR}')) as "farReaching",
   array(${ROLES})::pg_catalog.text[] as roles,
   (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('name', a.attname, 'type', b.typname,
       'length', case when b.typname in ('varchar', 'bpchar') and greatest(a.atttypmod, t.typtypmod) > 4 then greatest(a.atttypmod, t.typtypmod) - 4 end,
@@ -142,10 +135,23 @@ where ${IS_QUERIED} and c.relkind <> 'f' and not c.relispartition and c.relpersi
 order by c.relpages desc, c.oid
 limit 500`;
 
-/** Reads the tables and views of users, the largest first. Partitions are reached through their table. */
-export async function readProbedRelations(session: Session): Promise<ProbedRelation[]> {
-  const rows = await session.query<ProbedRelation & { readonly schema: string; readonly name: string }>(
-    RELATIONS,
-  );
-  return rows.map(({ schema, name, ...row }) => ({ ...row, relation: displayName(schema, name) }));
+/** Names the code behind reads (`use`) or writes of a relation if it is not known to be harmless. */
+export type Doubt = (relation: string, way: 'use' | 'write') => string | undefined;
+
+/**
+ * Reads the tables and views of users, the largest first. Partitions are reached through their table. A relation is left out if
+ * reading it may act outside of the clone.
+ */
+export async function readProbedRelations(session: Session, doubt: Doubt): Promise<ProbedRelation[]> {
+  const rows = await session.query<
+    Omit<ProbedRelation, 'writable'> & { readonly schema: string; readonly name: string }
+  >(RELATIONS);
+  return rows.flatMap(({ schema, name, ...row }) => {
+    const relation = displayName(schema, name);
+    const reached = [relation, ...row.reads];
+    if (reached.some((each) => doubt(each, 'use') !== undefined)) return [];
+    // Deletes may cascade, and so may updates.
+    const written = [...reached, ...row.referencedBy.map(({ other }) => other)];
+    return [{ ...row, relation, writable: written.every((each) => doubt(each, 'write') === undefined) }];
+  });
 }

@@ -38,7 +38,7 @@ const NOT_TRIED = /^(?:57014|55P03|53...|40...)$/;
 /** Roles other than the first only read: privileges to write differ less. */
 export function probesOf(relation: ProbedRelation): Probe[] {
   const [first = null, ...others] = relation.roles;
-  return BATTERY.filter(({ writes }) => !writes || !relation.farReaching).flatMap((kind) =>
+  return BATTERY.filter(({ writes }) => !writes || relation.writable).flatMap((kind) =>
     (kind.writes ? [first] : [first, ...others]).flatMap((role) => made(kind, relation, role)),
   );
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { readUnknownCode } from '../../../src/boundary/read-unknown-code.ts';
 import type { Probe } from '../../../src/observe/probes/battery.ts';
 import { readProbedRelations } from '../../../src/observe/probes/probed-relations.ts';
 import { readSequences } from '../../../src/observe/probes/sequence-probes.ts';
@@ -35,7 +36,11 @@ async function results({ session }: Scratch, given?: readonly Probe[]): Promise<
 }
 
 async function probesIn(session: Scratch['session']): Promise<Probe[]> {
-  return (await readProbedRelations(session)).flatMap(probesOf);
+  const { names } = await readUnknownCode(session);
+  const relations = await readProbedRelations(session, (relation, way) =>
+    names.find(relation.split('.').at(-1) ?? '', way),
+  );
+  return relations.flatMap(probesOf);
 }
 
 describe.each(VERSIONS)('on %d', (version) => {
