@@ -39,6 +39,7 @@ export function describeClone(
       uniqueBytes,
       reason,
       kept,
+      service: clone.service ?? null,
       exposure: containment === 'target-server' ? exposureOf(role) : null,
       considered: choice.considered.map(({ method: { id }, assessment }) => ({
         method: id,

@@ -1,10 +1,13 @@
 import { flag, grouped, type PlanOf, unflagged } from '../settings.ts';
-import { choiceOf, DURATION, listOf, MOMENT, SECONDS, SIZE, SWITCH, TEXT } from '../value-types.ts';
+import { AGE, choiceOf, DURATION, listOf, MOMENT, SECONDS, SIZE, SWITCH, TEXT } from '../value-types.ts';
 
 /** The clone methods, as --clone names them. */
 export const METHOD_IDS = ['cluster', 'template', 'external', 'dump', 'basebackup'] as const;
+/** Hosted services that make clones, each a file in services/. Only --clone names them, because they cost money. */
+export const SERVICE_IDS = ['neon', 'rds', 'aurora'] as const;
+export type ServiceId = (typeof SERVICE_IDS)[number];
 /** `archive` is that of --clone-at. */
-export type MethodId = (typeof METHOD_IDS)[number] | 'archive';
+export type MethodId = (typeof METHOD_IDS)[number] | ServiceId | 'archive';
 
 const HOUR_MS = 3_600_000;
 const GB = 2 ** 30;
@@ -13,10 +16,16 @@ const GB = 2 ** 30;
 export const CLONE_SETTINGS = grouped(
   { group: 'Clone' },
   {
-    method: flag('--clone <method>', choiceOf('auto', ...METHOD_IDS), {
-      summary: `how to make the clone: auto, ${METHOD_IDS.join(', ')}`,
+    method: flag('--clone <method>', choiceOf('auto', ...METHOD_IDS, ...SERVICE_IDS), {
+      summary: `way to clone: auto, ${METHOD_IDS.join(', ')}, a service`,
       default: 'auto',
       common: true,
+    }),
+    of: unflagged('cloneOf', TEXT, {
+      summary: "for a hosted service: its name of the target, if the target's host does not contain it",
+    }),
+    maxAgeMs: flag('--limit clone-age=<duration>', AGE, {
+      summary: 'oldest data of a clone by a hosted service',
     }),
     rehearsalUrl: flag('--clone-to <url>', TEXT, {
       summary:

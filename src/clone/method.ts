@@ -109,6 +109,8 @@ export interface Clone {
   readonly notCarried: NotCarried[];
   /** Effects of the making on the target's server beyond reading, in words for the report. */
   readonly touched: string[];
+  /** Facts of a clone that a hosted service made. */
+  readonly service?: NonNullable<CloneSection['service']>;
   /** Ids of the transactions of --after-clone, in its own server. */
   readonly preparedIn?: readonly number[];
   /** Differences from the target, which make the rehearsal less true. */

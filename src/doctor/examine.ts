@@ -15,6 +15,7 @@ import { otherServers } from '../rehearsal/clone-context.ts';
 import { ignore, type RehearsalPlan } from '../rehearsal/plan.ts';
 import { withScope } from '../rehearsal/with-scope.ts';
 import { swapObstacles } from '../swap/preflight.ts';
+import { recogniseService } from './recognise-service.ts';
 
 export type Diagnosis = Awaited<ReturnType<typeof diagnose>>;
 
@@ -50,6 +51,7 @@ export async function diagnose(plan: RehearsalPlan) {
         methods: considered.map(({ method: { id }, assessment }) => ({ id, assessment })),
         taken: first?.assessment.possible ? first.method.id : null,
         privileges,
+        service: await recogniseService(target, inTarget, { of: clone.of, signal }),
         // Rights to functions are a database's own: those in this one count.
         maintenanceDatabase: claim.control.database,
         differences: await readDifferences(inTarget, target.server.versionNum),

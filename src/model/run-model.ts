@@ -105,6 +105,20 @@ export const cloneSection = z.object({
   reason: z.string(),
   /** The clone was kept on request (`--keep`). */
   kept: z.boolean(),
+  /** The hosted service that made the clone; null for a clone that safemigrate made itself. */
+  service: z
+    .object({
+      /** Name of the service. */
+      name: z.string(),
+      /** Class of its machine; null: the service does not tell it. */
+      instance: z.string().nullable(),
+      /** Time of the clone's data; null: it is not known. */
+      asOf: time.nullable(),
+      /** Pages come from a remote storage at their first use, so that times are upper bounds. */
+      readsLazily: z.boolean(),
+    })
+    .nullable()
+    .optional(),
   /** Every clone method that was assessed; the one that was used comes first. */
   considered: z.array(
     z.object({

@@ -72,8 +72,12 @@ export async function ownedDatabases(session: Session, options = { sizes: true }
   return [...made.flatMap((row) => judgeMade(row, clones)), ...found];
 }
 
-/** Says whether any session holds the run's advisory lock. */
-export async function runIsAlive(session: Session, run: RunId, lockDatabaseOid: number): Promise<boolean> {
+/** Says whether any session holds the run's advisory lock; null: in whatever database. */
+export async function runIsAlive(
+  session: Session,
+  run: RunId,
+  lockDatabaseOid: number | null,
+): Promise<boolean> {
   return liveness(run, lockDatabaseOid, await session.query<Lock>(HELD_LOCKS)) === 'alive';
 }
 

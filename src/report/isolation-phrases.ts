@@ -1,3 +1,4 @@
+import { formatDuration, formatTime } from '../format.ts';
 import type { CommandIsolation, Report } from '../model/report.ts';
 
 /** The end of a sentence about the command: by what it is kept from the target. */
@@ -38,4 +39,37 @@ const CONTAINMENT: Readonly<Record<Report['clone']['containment'], string>> = {
 /** Tells how far the clone is kept from the target and from other systems. */
 export function containmentText(clone: Report['clone']): string {
   return [CONTAINMENT[clone.containment], ...(clone.exposure === null ? [] : [clone.exposure])].join('; ');
+}
+
+/** Describes the clone that a hosted service made; null for any other clone. */
+export function serviceWords({ clone: { service }, run }: Pick<Report, 'clone' | 'run'>): string | null {
+  if (!service) return null;
+  const { name, instance, asOf, readsLazily } = service;
+  const when =
+    asOf === null ? 'data of an unknown time' : `data of ${formatTime(asOf)}${ageWords(asOf, run)}`;
+  const reads = readsLazily ? '; it reads pages from a storage at their first use' : '';
+  return `made by ${name}, ${when}; ${instance === null ? '' : `class ${instance}, `}cold caches${reads}`;
+}
+
+/** Data of this age is called the target's own. */
+const FRESH_MS = 30 * 60_000;
+
+/** Says why times and rows of such a clone differ from the target's; undefined if nothing does. */
+export function serviceDoubt({ clone: { service }, run }: Pick<Report, 'clone' | 'run'>): string | undefined {
+  if (!service) return undefined;
+  const { name, asOf, readsLazily } = service;
+  const age = asOf === null ? null : Date.parse(run.startedAt) - Date.parse(asOf);
+  const doubts = [
+    ...(age === null ? [`it is not known as of when its data is`] : []),
+    ...(age !== null && age > FRESH_MS ? [`its data is ${formatDuration(age)} old`] : []),
+    ...(readsLazily
+      ? ['it reads pages from a storage at their first use, so that times are upper bounds']
+      : []),
+  ];
+  return doubts.length === 0 ? undefined : `The clone is ${name}'s: ${doubts.join('; ')}`;
+}
+
+function ageWords(asOf: string, { startedAt }: Report['run']): string {
+  const age = Date.parse(startedAt) - Date.parse(asOf);
+  return age > FRESH_MS ? ` (${formatDuration(age)} old)` : '';
 }

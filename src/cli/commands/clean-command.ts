@@ -1,3 +1,4 @@
+import { cleanRecordedServices } from '../../clone/services/own-clones.ts';
 import { removeEmptyCgroups } from '../../command/command-cgroup.ts';
 import { onPrimary } from '../../database/server-identity.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
@@ -18,6 +19,7 @@ import { EXIT } from '../exit-codes.ts';
 import { CLEAN_SETTINGS } from '../options/subcommand-table.ts';
 import { findNamedPlace, gatherOptions, type NamedPlace, nameServer } from '../read-options.ts';
 import { NOTHING_HERE } from './list-command.ts';
+import { cleanedAtService } from './service-clones.ts';
 
 /** The outcome for one database or folder. */
 interface Outcome {
@@ -37,6 +39,8 @@ export async function cleanCommand(flags: Record<string, unknown>, signal: Abort
   const outcomes: Outcome[] = [
     ...outcomesOf(await cleanFolders({ kept }), 'removed'),
     ...outcomesOf(await cleanExternals({ kept }), 'removed'),
+    ...outcomesOf(await cleanRecordedServices({ kept }), 'removed'),
+    ...outcomesOf(await cleanedAtService(options, signal), 'removed'),
     ...cgroups,
   ];
   outcomes.forEach(print);

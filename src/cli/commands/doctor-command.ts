@@ -43,6 +43,7 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
     sandbox,
     swapObstacles,
     recommended,
+    service,
   } = diagnosis;
   const { server, database, role } = target;
   const lines = [
@@ -54,6 +55,7 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
     ...heading(style, 'Ways to clone it'),
     ...methods.flatMap(({ id, assessment }) => methodLines(style, id, assessment, id === taken, role)),
   ];
+  if (service !== null) lines.push('', ...serviceLines(style, service));
   lines.push('', ...heading(style, 'The command'), ...flow(style, sandboxSpans(sandbox), 4, ['  ']));
   const lacking = privileges.filter(({ held }) => !held);
   const isNeeded = ({ methods }: Privilege) => methods.some((method) => method === recommended);
@@ -99,6 +101,18 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
   }
   lines.push('', ...conclusion(style, taken));
   return `${lines.join('\n')}\n`;
+}
+
+/** The hosted service that the target belongs to, and the two commands of a rehearsal there. */
+function serviceLines(style: TextStyle, service: NonNullable<Diagnosis['service']>): string[] {
+  const { title, cost, readyMs, instance, obstacle, commands } = service;
+  const machine = instance === null ? '' : ` (class ${instance})`;
+  return [
+    ...heading(style, `The target is at ${title}, which can clone it`),
+    ...flow(style, [`a clone costs ${cost}${machine}; ready in about ${formatDuration(readyMs)}`], 4, ['  ']),
+    ...(obstacle === null ? [] : flow(style, [tone('warning', 'not yet'), `: ${obstacle}`], 4, ['  '])),
+    ...commands.map((command) => `    ${command}`),
+  ];
 }
 
 /** All statements for one method, to be pasted at once, and those that take the rights back. */

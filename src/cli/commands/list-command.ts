@@ -1,4 +1,5 @@
 import { type InspectedApply, inspectInterruptedApplies } from '../../apply/journal.ts';
+import { recordedServices } from '../../clone/services/service-records.ts';
 import { formatBytes, formatDuration, plural } from '../../format.ts';
 import { folderBytes, type RecordedFolder, recordedFolders } from '../../local-server/recorded-folders.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
@@ -11,6 +12,7 @@ import { visible } from '../../report/visible.ts';
 import { LIST_SETTINGS } from '../options/subcommand-table.ts';
 import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';
 import { textTable } from '../style.ts';
+import { listedAtService, serviceRows, servicesAsText } from './service-clones.ts';
 
 /**
  * Shows what safemigrate made on this machine, and if a target is named, on its server. Changes nothing. The machine's part is
@@ -20,14 +22,27 @@ export async function listCommand(flags: Record<string, unknown>, signal: AbortS
   const options = await gatherOptions(LIST_SETTINGS, flags);
   const folders = await withBytes(await recordedFolders());
   const externals = await externalClones();
-  if (options.format !== 'json') process.stdout.write(foldersAsText(folders) + externalsAsText(externals));
+  const services = await recordedServices();
+  const atService = await listedAtService(options, signal);
+  if (options.format !== 'json')
+    process.stdout.write(
+      foldersAsText(folders) + externalsAsText(externals) + servicesAsText(services, atService),
+    );
   const applies = await inspectInterruptedApplies(findNamedPlace(options.target)?.settings);
   if (options.format !== 'json') process.stdout.write(interruptedAppliesText(applies));
   const onServer = await databasesOf(options.target, signal);
   if (options.format === 'json')
-    process.stdout.write(asJson(onServer?.databases ?? [], folders, externals, applies));
+    process.stdout.write(
+      asJson(
+        onServer?.databases ?? [],
+        folders,
+        [...elsewhereRows(externals), ...serviceRows(services, atService)],
+        applies,
+      ),
+    );
   else if (onServer) process.stdout.write(databasesAsText(onServer.databases, onServer.server));
-  else if (folders.length + externals.length + applies.length === 0) process.stdout.write(NOTHING_HERE);
+  else if ([folders, externals, services, atService, applies].every(({ length }) => length === 0))
+    process.stdout.write(NOTHING_HERE);
   return 0;
 }
 
@@ -59,7 +74,7 @@ async function databasesOf(
 function asJson(
   databases: OwnedDatabase[],
   folders: Listed[],
-  externals: (ExternalClone | UnreadableFile)[],
+  elsewhere: object[],
   applies: InspectedApply[],
 ): string {
   const rows = databases.map(({ mark, ...database }) => ({
@@ -89,12 +104,6 @@ function asJson(
       endsAt,
     };
   });
-  const elsewhere = externals.map((each) => {
-    if ('unreadable' in each) return each;
-    const { run, url, target, kept } = each.entry;
-    const startedAt = new Date(startOf(run)).toISOString();
-    return { external: url, run, role: 'clone', owning: each.state, kept, target, startedAt };
-  });
   const interrupted = applies.map(({ head, state, ...known }) => ({
     ...head,
     ...known,
@@ -102,6 +111,15 @@ function asJson(
     owning: state,
   }));
   return `${JSON.stringify([...rows, ...clones, ...elsewhere, ...interrupted], null, 2)}\n`;
+}
+
+function elsewhereRows(externals: (ExternalClone | UnreadableFile)[]): object[] {
+  return externals.map((each) => {
+    if ('unreadable' in each) return each;
+    const { run, url, target, kept } = each.entry;
+    const startedAt = new Date(startOf(run)).toISOString();
+    return { external: url, run, role: 'clone', owning: each.state, kept, target, startedAt };
+  });
 }
 
 function foldersAsText(folders: Listed[]): string {

@@ -44,6 +44,7 @@ export const DOCTOR_SETTINGS = {
   clone: pick(
     clone,
     'method',
+    'of',
     'rehearsalUrl',
     'source',
     'folder',
@@ -56,10 +57,14 @@ export const DOCTOR_SETTINGS = {
   format: tableFormat,
 };
 
-export const LIST_SETTINGS = { target, format: tableFormat };
+/** The service whose clones are looked for, from any machine. */
+const atService = { clone: pick(clone, 'method', 'of') };
+
+export const LIST_SETTINGS = { target, ...atService, format: tableFormat };
 
 export const CLEAN_SETTINGS = {
   target,
+  ...atService,
   ...grouped(
     { group: 'Clone' },
     {

@@ -1,7 +1,7 @@
 import { formatBytes, formatDuration, formatTime, listed, plural } from '../../format.ts';
 import { isolatedFrom } from '../../hazards/attempt-words.ts';
 import type { Report } from '../../model/report.ts';
-import { containmentText, isolationText } from '../isolation-phrases.ts';
+import { containmentText, isolationText, serviceWords } from '../isolation-phrases.ts';
 import { commandDid, unprovedWords } from '../phrases.ts';
 import { tone } from '../text-layout.ts';
 import {
@@ -97,7 +97,8 @@ function targetState(report: Report): Phrase {
   ];
 }
 
-function cloneFacts({ clone, target }: Report): PerhapsFact[] {
+function cloneFacts(report: Report): PerhapsFact[] {
+  const { clone, target } = report;
   const { method, strategy, durationMs, sizeBytes, uniqueBytes, reason, kept, database } = clone;
   const size = sizeBytes === null ? '' : `, ${formatBytes(sizeBytes)}`;
   const own = uniqueBytes === null ? '' : `, takes ${formatBytes(uniqueBytes)} of its own`;
@@ -111,6 +112,7 @@ function cloneFacts({ clone, target }: Report): PerhapsFact[] {
     ],
     ['Clone', `chosen: ${reason}`],
     ['Clone', target.origin === 'dump' ? null : containmentText(clone)],
+    ['Clone', serviceWords(report)],
   ];
 }
 

@@ -1,7 +1,7 @@
 import { formatCount, plural } from '../../format.ts';
 import { attemptAdvice, decidingAttempts } from '../../hazards/attempt-words.ts';
 import type { Hazard, Report, StatementSection } from '../../model/report.ts';
-import { watchedWords } from '../isolation-phrases.ts';
+import { serviceDoubt, watchedWords } from '../isolation-phrases.ts';
 import {
   alarmingChanges,
   commandDid,
@@ -54,10 +54,12 @@ export function doubtItems(report: Report): Item[] {
   const unproved = unprovedWords(report);
   const watched = watchedWords(report);
   const untried = untriedWords(report);
+  const clone = serviceDoubt(report);
   return [
     ...(untried === undefined ? [] : [capital(untried)]),
     ...(unproved === undefined ? [] : [`Could not verify that the target is unchanged: ${unproved}`]),
     ...(watched === undefined ? [] : [watched]),
+    ...(clone === undefined ? [] : [clone]),
   ].map((text): Item => ({ mark: 'warning', text }));
 }
 

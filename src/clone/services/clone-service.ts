@@ -1,0 +1,97 @@
+import type * as z from 'zod/mini';
+import type { ServiceId } from '../clone-settings.ts';
+
+/**
+ * One hosted service that makes full-size clones. service-method.ts makes a clone method of it: it waits, marks, judges
+ * and removes in the same way for all. A service names the calls of its own command line.
+ */
+export interface CloneService<S extends SourceFacts = SourceFacts> {
+  readonly id: ServiceId;
+  readonly title: string;
+  /** Its command line, which acts with the user's login. */
+  readonly program: string;
+  /** The command by which the user logs in. */
+  readonly login: string;
+  /** The parts of SAFEMIGRATE_CLONE_OF, as `project[/branch]`; optional ones in brackets. */
+  readonly sourceForm: string;
+  readonly strategy: 'copy-on-write' | 'restore' | 'backup';
+  /** An estimate until the clone can be used. */
+  readonly readyMs: number;
+  /** Pages come from a remote storage at their first use, so that first reads are slow. */
+  readonly readsLazily: boolean;
+  /** Cost of a clone, in a phrase. */
+  readonly cost: string;
+  readonly signs: ServiceSigns;
+  /** Finds SAFEMIGRATE_CLONE_OF in the host and the user of the target; null if they do not contain it. */
+  sourceIn(match: RegExpMatchArray, user: string): string | null;
+  /** Reads the source. Throws an error if it does not exist, or the login may not see it. */
+  inspect(cli: ServiceCli, source: Source): Promise<S>;
+  /** Asks for the clone. It need not be ready afterwards. */
+  create(cli: ServiceCli, order: CloneOrder, facts: S): Promise<void>;
+  /** Lists everything of the kind of a clone, also of others. */
+  list(cli: ServiceCli, source: Source): Promise<ServiceClone[]>;
+  /** Makes the second part of a clone that list() calls incomplete. */
+  complete?(cli: ServiceCli, order: CloneOrder, facts: S): Promise<void>;
+  /** Returns the address of the clone. Parts that are left out are the target's. */
+  address(cli: ServiceCli, clone: ServiceClone, order: CloneOrder): Promise<CloneAddress>;
+  destroy(cli: ServiceCli, clone: ServiceClone, source: Source): Promise<void>;
+}
+
+/** Signs of a server of the service: its host, or names that only such servers have. */
+export interface ServiceSigns {
+  readonly host: RegExp;
+  readonly role?: string;
+  readonly procedure?: string;
+}
+
+/** The parts of SAFEMIGRATE_CLONE_OF; a part that was left out is empty. */
+export type Source = readonly string[];
+
+export interface SourceFacts {
+  /** Class of its machine; null if the service has none or does not tell. */
+  readonly instance: string | null;
+  /** Time of the data that a clone made now would have, in ISO 8601; null if that is not known beforehand. */
+  readonly asOf: string | null;
+}
+
+export interface CloneOrder {
+  readonly source: Source;
+  /** The mark (service-name.ts), which is its name at the service too. */
+  readonly name: string;
+  /** In ISO 8601, without fractions of a second. */
+  readonly expiresAt: string;
+  readonly database: string;
+  readonly user: string;
+}
+
+/** Something at the service that may be a clone of ours. */
+export interface ServiceClone {
+  /** Unique at the service. */
+  readonly id: string;
+  readonly name: string;
+  /** `incomplete`: it waits for complete(). */
+  readonly state: 'creating' | 'incomplete' | 'ready' | 'failed' | 'deleting';
+  /** Time of its data, in ISO 8601; null if the service does not tell it for this clone. */
+  readonly asOf: string | null;
+  /** Reason why it cannot be ours, even with our name; null if there is none. */
+  readonly doubt: string | null;
+  readonly host?: string;
+  readonly port?: number;
+}
+
+export interface CloneAddress {
+  /** A whole URL, or the parts. */
+  readonly url?: string;
+  readonly host?: string;
+  readonly port?: number;
+  readonly user?: string;
+  readonly password?: string;
+  readonly database?: string;
+}
+
+/** The service's command line. Both calls throw SafemigrateError `CLONE` if it fails. */
+export interface ServiceCli {
+  /** Runs it, and reads its output as JSON. Fields that the schema does not name are left out. */
+  json<T>(args: readonly string[], schema: z.ZodMiniType<T>): Promise<T>;
+  text(args: readonly string[]): Promise<string>;
+}

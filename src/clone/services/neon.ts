@@ -1,0 +1,75 @@
+import * as z from 'zod/mini';
+import { SafemigrateError } from '../../errors.ts';
+import type { CloneService, ServiceCli, Source } from './clone-service.ts';
+
+const branches = z.array(
+  z.object({
+    id: z.string(),
+    name: z.string(),
+    parent_id: z.optional(z.nullable(z.string())),
+    default: z.optional(z.boolean()),
+    protected: z.optional(z.boolean()),
+    current_state: z.optional(z.string()),
+    created_at: z.string(),
+    parent_timestamp: z.optional(z.nullable(z.string())),
+  }),
+);
+
+function branchesOf(cli: ServiceCli, [project = '']: Source) {
+  return cli.json(['branches', 'list', '--project-id', project, '--output', 'json'], branches);
+}
+
+/** Neon: a branch, which shares all pages with its parent. Neon itself deletes it when it expires. */
+export const neon: CloneService = {
+  id: 'neon',
+  title: 'Neon',
+  program: 'neon',
+  login: 'neon auth',
+  sourceForm: 'project[/branch]',
+  strategy: 'copy-on-write',
+  readyMs: 10_000,
+  readsLazily: false,
+  cost: 'a compute while the run lasts, and the pages that the command changes',
+  signs: { host: /\.neon\.tech$/, role: 'neon_superuser' },
+  sourceIn: () => null,
+  async inspect(cli, source) {
+    const [project = '', branch = ''] = source;
+    const found = await branchesOf(cli, source);
+    const parent = found.find((each) =>
+      branch === '' ? each.default : branch === each.name || branch === each.id,
+    );
+    if (parent !== undefined) return { instance: null, asOf: null };
+    throw new SafemigrateError(
+      'CLONE',
+      `The project ${project} has no branch ${branch || 'that is the default'}.`,
+      {
+        hint: 'SAFEMIGRATE_CLONE_OF project/branch names another one. The target was not touched.',
+      },
+    );
+  },
+  async create(cli, { source: [project = '', branch = ''], name, expiresAt }) {
+    const parent = branch === '' ? [] : ['--parent', branch];
+    const of = ['--project-id', project, '--name', name, ...parent, '--expires-at', expiresAt];
+    await cli.text(['branches', 'create', ...of, '--output', 'json']);
+  },
+  async list(cli, source) {
+    const found = await branchesOf(cli, source);
+    return found.map((each) => ({
+      id: each.id,
+      name: each.name,
+      state: each.current_state === 'init' ? 'creating' : 'ready',
+      asOf: each.parent_timestamp ?? each.created_at,
+      doubt:
+        each.default || each.protected || !each.parent_id
+          ? 'it is a default, protected or root branch'
+          : null,
+    }));
+  },
+  async address(cli, { id }, { source: [project = ''], database, user }) {
+    const of = ['--project-id', project, '--database-name', database, '--role-name', user];
+    return { url: (await cli.text(['connection-string', id, ...of])).trim() };
+  },
+  async destroy(cli, { id }, [project = '']) {
+    await cli.text(['branches', 'delete', id, '--project-id', project, '--output', 'json']);
+  },
+};

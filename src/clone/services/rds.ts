@@ -1,0 +1,78 @@
+import type * as z from 'zod/mini';
+import {
+  awsDoubt,
+  type awsInstance,
+  awsInstances,
+  awsOption,
+  awsPlace,
+  awsState,
+  awsTags,
+  firstOfAws,
+} from './aws.ts';
+import type { CloneService, SourceFacts } from './clone-service.ts';
+
+interface RdsSource extends SourceFacts {
+  readonly described: z.infer<typeof awsInstance>;
+}
+
+/** Amazon RDS: an instance that is restored to the newest point in time. It reads its pages from S3 at their first use. */
+export const rds: CloneService<RdsSource> = {
+  id: 'rds',
+  title: 'Amazon RDS',
+  program: 'aws',
+  login: 'aws sso login',
+  sourceForm: '[region/]instance',
+  strategy: 'restore',
+  readyMs: 15 * 60_000,
+  readsLazily: true,
+  cost: "an instance of the source's class with all of its storage, while the run lasts",
+  signs: { host: /^([^.]+)\.(?!cluster-)[^.]+\.([^.]+)\.rds\.amazonaws\.com$/, role: 'rds_superuser' },
+  sourceIn: ([, name, region]) => `${region}/${name}`,
+  async inspect(cli, source) {
+    const call = ['rds', 'describe-db-instances', '--db-instance-identifier', source.at(-1) ?? ''];
+    const { DBInstances } = await cli.json([...call, ...awsPlace(source)], awsInstances);
+    const described = firstOfAws(DBInstances, source);
+    const { DBInstanceClass: instance, LatestRestorableTime } = described;
+    return { described, instance, asOf: LatestRestorableTime ?? null };
+  },
+  async create(cli, { source, name }, { described }) {
+    // Without these a restored instance gets the account's defaults, and is often not reachable.
+    const { DBSubnetGroup, VpcSecurityGroups, DBParameterGroups, PubliclyAccessible } = described;
+    await cli.text([
+      ...['rds', 'restore-db-instance-to-point-in-time', '--use-latest-restorable-time'],
+      ...['--source-db-instance-identifier', described.DBInstanceIdentifier],
+      ...['--target-db-instance-identifier', name],
+      ...['--db-instance-class', described.DBInstanceClass, '--no-multi-az', '--no-deletion-protection'],
+      ...awsOption('--db-subnet-group-name', DBSubnetGroup?.DBSubnetGroupName),
+      ...awsOption(
+        '--vpc-security-group-ids',
+        ...(VpcSecurityGroups ?? []).map((group) => group.VpcSecurityGroupId),
+      ),
+      ...awsOption('--db-parameter-group-name', DBParameterGroups?.[0]?.DBParameterGroupName),
+      PubliclyAccessible ? '--publicly-accessible' : '--no-publicly-accessible',
+      ...awsTags(name),
+      ...awsPlace(source),
+    ]);
+  },
+  async list(cli, source) {
+    const { DBInstances } = await cli.json(
+      ['rds', 'describe-db-instances', ...awsPlace(source)],
+      awsInstances,
+    );
+    return DBInstances.filter(({ DBClusterIdentifier }) => !DBClusterIdentifier).map((each) => ({
+      id: each.DbiResourceId,
+      name: each.DBInstanceIdentifier,
+      state: awsState(each.DBInstanceStatus),
+      asOf: null,
+      doubt: awsDoubt(each.DBInstanceIdentifier, each.TagList),
+      ...(each.Endpoint?.Address && { host: each.Endpoint.Address }),
+      ...(each.Endpoint?.Port && { port: each.Endpoint.Port }),
+    }));
+  },
+  // Roles and passwords are the source's.
+  address: async (_, clone) => clone,
+  async destroy(cli, { name }, source) {
+    const which = ['--db-instance-identifier', name, '--skip-final-snapshot', '--delete-automated-backups'];
+    await cli.text(['rds', 'delete-db-instance', ...which, ...awsPlace(source)]);
+  },
+};

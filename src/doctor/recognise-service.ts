@@ -1,0 +1,99 @@
+import { allServices } from '../clone/services/all-services.ts';
+import type { CloneService } from '../clone/services/clone-service.ts';
+import { cliOf } from '../clone/services/service-cli.ts';
+import { parseSource, sourceOfHost } from '../clone/services/service-source.ts';
+import type { Target } from '../database/target.ts';
+import { messageOf } from '../errors.ts';
+import type { Session } from '../postgres/connection/session.ts';
+
+/** The hosted service that the target belongs to, and how it would clone the target. */
+export interface RecognisedService {
+  readonly id: string;
+  readonly title: string;
+  /** Cost of a clone there, in a phrase. */
+  readonly cost: string;
+  readonly readyMs: number;
+  /** The two commands: whether it works, and the rehearsal. */
+  readonly commands: readonly string[];
+  /** Class of the machine that a clone would have; null if it is not known. */
+  readonly instance: string | null;
+  /** Why it cannot be used as it is; null if it can. */
+  readonly obstacle: string | null;
+}
+
+const PROCEDURES = 'SELECT proname AS name FROM pg_catalog.pg_proc WHERE proname = ANY ($1)';
+const ROLES = 'SELECT rolname AS name FROM pg_catalog.pg_roles WHERE rolname = ANY ($1)';
+
+const CALL_TIMEOUT_MS = 30_000;
+
+/** Recognises the service by the target's host, else by names that only its servers have. @returns null for a server of another kind. */
+export async function recogniseService(
+  target: Target,
+  session: Session,
+  { of, signal }: { readonly of: string | null; readonly signal: AbortSignal },
+): Promise<RecognisedService | null> {
+  const service = byHost(target) ?? (await byServer(session));
+  if (service === undefined) return null;
+  const { id, title, cost, readyMs } = service;
+  const source = of ?? sourceOfHost(service, target);
+  const variable = source !== null && of === null ? '' : `SAFEMIGRATE_CLONE_OF=${of ?? service.sourceForm} `;
+  return {
+    id,
+    title,
+    cost,
+    readyMs,
+    commands: [
+      `${variable}safemigrate doctor --clone ${id}`,
+      `${variable}safemigrate --clone ${id} -- <command>`,
+    ],
+    ...(await tried(service, source, signal)),
+  };
+}
+
+function byHost({ settings }: Target): CloneService | undefined {
+  return allServices().find(({ signs }) => settings.hosts.some(({ host }) => signs.host.test(host)));
+}
+
+async function byServer(session: Session): Promise<CloneService | undefined> {
+  const services = allServices();
+  const names = async (question: string, wanted: readonly (string | undefined)[]) => {
+    const rows = await session.query<{ name: string }>(question, [
+      wanted.filter((each) => each !== undefined),
+    ]);
+    return rows.map(({ name }) => name);
+  };
+  const procedures = await names(
+    PROCEDURES,
+    services.map(({ signs }) => signs.procedure),
+  );
+  const roles = await names(
+    ROLES,
+    services.map(({ signs }) => signs.role),
+  );
+  // Functions come first: Aurora has the roles of RDS.
+  return (
+    services.find(({ signs }) => procedures.includes(signs.procedure ?? '')) ??
+    services.find(({ signs }) => roles.includes(signs.role ?? ''))
+  );
+}
+
+/** Asks the service's program for the source: it must be installed, logged in, and allowed to see it. */
+async function tried(
+  service: CloneService,
+  source: string | null,
+  signal: AbortSignal,
+): Promise<Pick<RecognisedService, 'instance' | 'obstacle'>> {
+  if (source === null)
+    return {
+      instance: null,
+      obstacle: `SAFEMIGRATE_CLONE_OF=${service.sourceForm} must name the target as ${service.title} does`,
+    };
+  try {
+    const cli = cliOf(service, { timeoutMs: CALL_TIMEOUT_MS, signal });
+    const { instance } = await service.inspect(cli, parseSource(service, source));
+    return { instance, obstacle: null };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { instance: null, obstacle: messageOf(error) };
+  }
+}

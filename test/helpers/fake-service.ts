@@ -1,0 +1,206 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll } from 'vitest';
+import { identifier } from '../../src/postgres/sql/quote.ts';
+import { withClient } from './client.ts';
+import { made, type TemporaryDatabase, temporaryDatabase } from './database.ts';
+import { serverUrl } from './servers.ts';
+
+/** Something at the fake: a branch, an instance. A clone has a database on a real server. */
+export interface Thing {
+  readonly id: string;
+  name: string;
+  /** How many further lists say that it is not ready yet. */
+  notReadyFor: number;
+  readonly createdAt: string;
+  readonly labels: Record<string, string>;
+  readonly host: string;
+  readonly port: number;
+  readonly database: TemporaryDatabase | null;
+}
+
+/** What goes wrong. */
+export interface Faults {
+  create?: 'fails' | 'hangs';
+  /** Lists that call a clone not ready. */
+  slow?: number;
+  /** So many calls that destroy fail. */
+  destroy?: number;
+  expired?: boolean;
+  grown?: boolean;
+}
+
+/** The kind of a call, for the faults. */
+export type CallKind = 'create' | 'destroy' | 'list' | 'other';
+
+/** A service's command line, faked: a shim in PATH hands each call to the test's own process. */
+export interface FakeProgram {
+  readonly program: string;
+  kindOf(args: readonly string[]): CallKind;
+  /** Returns what it prints: a text, or a value that is printed as JSON. Throws what it says when it fails. */
+  answer(args: readonly string[], fake: FakeService): unknown;
+  /** What the service says when the login has expired. */
+  readonly expired: string;
+}
+
+const CLONE_VERSIONS = [17, 16] as const;
+
+export class FakeService {
+  readonly #fake: FakeProgram;
+  readonly #calls: { kind: CallKind; args: readonly string[] }[] = [];
+  things: Thing[] = [];
+  faults: Faults = {};
+  target: TemporaryDatabase | undefined;
+  #number = 0;
+
+  constructor(fake: FakeProgram) {
+    this.#fake = fake;
+  }
+
+  /** Forgets all, as before the first call; `foreign` things of others are there. */
+  reset(target: TemporaryDatabase, foreign: number): void {
+    this.target = target;
+    this.faults = {};
+    this.#calls.length = 0;
+    this.things = [];
+    for (let count = 0; count < foreign; count++) this.others(`feature-${count}`);
+  }
+
+  calls(kind: CallKind): (readonly string[])[] {
+    return this.#calls.filter((call) => call.kind === kind).map(({ args }) => args);
+  }
+
+  /** Something that belongs to somebody else. */
+  others(name: string, labels: Record<string, string> = {}): Thing {
+    const thing: Thing = {
+      id: `id-${++this.#number}`,
+      name,
+      notReadyFor: 0,
+      createdAt: new Date().toISOString(),
+      labels,
+      host: 'db.example.com',
+      port: 5432,
+      database: null,
+    };
+    this.things.push(thing);
+    return thing;
+  }
+
+  /** Makes a clone of the target, with its name, on another server. */
+  async create(name: string, labels: Record<string, string> = {}): Promise<Thing> {
+    const { target } = this;
+    if (target === undefined) throw new Error('the test has not named a target');
+    const used = this.things.map(({ database }) => database?.version);
+    const version = CLONE_VERSIONS.find((each) => !used.includes(each));
+    if (version === undefined) throw new Error('no server is left for another clone');
+    const database = await temporaryDatabase(version, { name: target.name, sql: SCHEMA });
+    const { hostname, port } = new URL(database.url);
+    const thing = { ...this.others(name, labels), host: hostname, port: Number(port), database };
+    thing.notReadyFor = this.faults.slow ?? 0;
+    this.things.splice(this.things.length - 1, 1, thing);
+    return thing;
+  }
+
+  async destroy(found: (thing: Thing) => boolean): Promise<Thing> {
+    const thing = this.things.find(found);
+    if (thing === undefined) throw new Error('not found');
+    this.things = this.things.filter((each) => each !== thing);
+    const { database } = thing;
+    if (database !== null) {
+      await withClient(serverUrl(database.version), (client) =>
+        client.query(`DROP DATABASE ${identifier(database.name)} WITH (FORCE)`),
+      );
+      made.delete(`${database.version} ${database.name}`);
+    }
+    return thing;
+  }
+
+  /** Tells whether it is ready, as the next list has it. */
+  isReady(thing: Thing): boolean {
+    thing.notReadyFor = Math.max(0, thing.notReadyFor - 1);
+    return thing.notReadyFor === 0;
+  }
+
+  /** Answers one call of the program. */
+  async call(args: readonly string[]): Promise<{ stdout: string; stderr: string; exitCode: number }> {
+    const { faults } = this;
+    const kind = this.#fake.kindOf(args);
+    this.#calls.push({ kind, args });
+    const failed = (stderr: string) => ({ stdout: '', stderr, exitCode: 1 });
+    if (faults.expired) return failed(this.#fake.expired);
+    if (kind === 'create' && faults.create === 'fails') return failed('quota exceeded: token=abc123');
+    if (kind === 'destroy' && (faults.destroy ?? 0) > 0) {
+      faults.destroy = (faults.destroy ?? 0) - 1;
+      return failed('503 Service Unavailable');
+    }
+    try {
+      const answer = await this.#fake.answer(args, this);
+      if (kind === 'create' && faults.create === 'hangs') await delay(600_000, undefined, { ref: false });
+      return { stdout: this.#printed(answer), stderr: '', exitCode: 0 };
+    } catch (error) {
+      return failed(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  #printed(answer: unknown): string {
+    if (!this.faults.grown) return typeof answer === 'string' ? answer : JSON.stringify(answer ?? null);
+    try {
+      return JSON.stringify(grown(typeof answer === 'string' ? JSON.parse(answer) : answer));
+    } catch {
+      return String(answer);
+    }
+  }
+}
+
+/** Every object has one more field, as in the next version of a service. */
+function grown(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(grown);
+  if (typeof value !== 'object' || value === null) return value;
+  const fields = Object.entries(value).map(([name, each]) => [name, grown(each)]);
+  return Object.fromEntries([...fields, ['addedLater', { by: ['the service'] }]]);
+}
+
+/** The target's schema and rows, which every clone has as well. */
+export const SCHEMA = 'CREATE TABLE items AS SELECT n AS id FROM generate_series(1, 100) n';
+
+const SHIM = (socket: string) => `#!${process.execPath}
+const request = require('node:http').request({ socketPath: ${JSON.stringify(socket)}, method: 'POST' }, (response) => {
+  let body = '';
+  response.on('data', (chunk) => (body += chunk));
+  response.on('end', () => {
+    const { stdout, stderr, exitCode } = JSON.parse(body);
+    process.stdout.write(stdout);
+    process.stderr.write(stderr);
+    process.exitCode = exitCode;
+  });
+});
+request.end(JSON.stringify(process.argv.slice(2)));
+`;
+
+/** Puts a shim of the program first in PATH, of this process and of those that it starts. */
+export async function fakeService(fake: FakeProgram): Promise<FakeService> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'fake-'));
+  const service = new FakeService(fake);
+  const server = createServer(async (request, response) => {
+    const args: string[] = JSON.parse(await text(request));
+    response.end(JSON.stringify(await service.call(args)));
+  });
+  const socket = path.join(folder, 'socket');
+  await new Promise<void>((resolve) => server.listen(socket, resolve));
+  const programs = path.join(folder, 'bin');
+  mkdirSync(programs);
+  const shim = path.join(programs, fake.program);
+  writeFileSync(shim, SHIM(socket));
+  chmodSync(shim, 0o755);
+  process.env.PATH = [programs, process.env.PATH].join(path.delimiter);
+  afterAll(() => {
+    server.close();
+    server.closeAllConnections();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return service;
+}

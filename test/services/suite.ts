@@ -1,0 +1,178 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { ServiceId } from '../../src/clone/clone-settings.ts';
+import { serviceNamed } from '../../src/clone/services/all-services.ts';
+import { nameOfClone } from '../../src/clone/services/service-name.ts';
+import { newRunId } from '../../src/ownership/run-id.ts';
+import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { type CloningOptions, withCloning } from '../helpers/cloning.ts';
+import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
+import { type FakeProgram, fakeService, SCHEMA } from '../helpers/fake-service.ts';
+import { readReport } from '../helpers/read-report.ts';
+
+const FOREIGN = 200;
+
+export interface ServiceCase extends FakeProgram {
+  readonly service: ServiceId;
+  /** The value of SAFEMIGRATE_CLONE_OF. */
+  readonly of: string;
+  /** What the report's first lines say of a clone, if they have to. */
+  readonly doubt?: RegExp;
+}
+
+/** The value of an option among arguments; empty without it. */
+export function optionOf(args: readonly string[], option: string): string {
+  const at = args.indexOf(option);
+  return at === -1 ? '' : (args[at + 1] ?? '');
+}
+
+/** Everything that each service must stand. */
+export async function serviceSuite(given: ServiceCase): Promise<void> {
+  const { service: id, of } = given;
+  const fake = await fakeService(given);
+  let target: TemporaryDatabase;
+
+  beforeEach(async () => {
+    target = await temporaryDatabase(18, { sql: SCHEMA });
+    fake.reset(target, FOREIGN);
+  });
+
+  const where = ['--clone', id];
+  const env = () => ({ DATABASE_URL: target.url, SAFEMIGRATE_CLONE_OF: of });
+  const names = () => fake.things.map(({ name }) => name);
+  const expectNothingOfOurs = () => {
+    expect(names().filter((name) => !name.startsWith('feature-'))).toEqual([]);
+    expect(names()).toHaveLength(FOREIGN);
+  };
+  const entries = () => {
+    const folder = path.join(process.env.XDG_STATE_HOME ?? '', 'safemigrate', 'services');
+    return existsSync(folder) ? readdirSync(folder) : [];
+  };
+  const cloning = (options: CloningOptions = {}) =>
+    withCloning(target.url, { method: id, of, ...options }, ({ make }) => make());
+
+  describe(`a clone by ${id}`, () => {
+    test('is rehearsed on in two commands, and is gone afterwards', async () => {
+      const doctor = await safemigrate(['doctor', ...where], { env: env() });
+      expect(doctor.stdout).toContain(`takes ${id}`);
+      expect(doctor.exitCode).toBe(0);
+      const report = path.join(temporaryFolder(), 'report.json');
+      const command = sqlCommand('ALTER TABLE items ADD COLUMN name text');
+      const run = await safemigrate([...where, '--report', report, '--', ...command], { env: env() });
+      expect(run.exitCode, run.stderr).toBe(0);
+      const { clone, schema, target: seen } = readReport(readFileSync(report, 'utf8'));
+      expect(clone).toMatchObject({ method: id, isolation: 'own-cluster', containment: 'other-server' });
+      expect(clone.service?.name).toBe(serviceNamed(id)?.title);
+      expect(schema?.changes).toHaveLength(1);
+      expect(seen.unchanged).toBe(true);
+      if (given.doubt) expect(run.stderr).toMatch(given.doubt);
+      else expect(run.stderr).not.toContain('The clone is');
+      expectNothingOfOurs();
+      expect(entries()).toEqual([]);
+    });
+
+    test('that cannot be created is a failure in the words of the service, without its secrets', async () => {
+      fake.faults.create = 'fails';
+      await expect(cloning()).rejects.toThrow(/ended with 1:\n {2}quota exceeded: token=\*\*\*/);
+      expectNothingOfOurs();
+      expect(entries()).toEqual([]);
+    });
+
+    test('whose creation hangs is given up after its lifetime, and removed', async () => {
+      fake.faults.create = 'hangs';
+      await expect(cloning({ ttlMs: 4_000 })).rejects.toThrow('took longer than 4');
+      expectNothingOfOurs();
+    });
+
+    test('that takes its time is waited for', async () => {
+      fake.faults.slow = 3;
+      const clone = await cloning();
+      expect(clone.service?.name).toBe(serviceNamed(id)?.title);
+      expectNothingOfOurs();
+    });
+
+    test('is removed if the run is interrupted while it waits', async () => {
+      fake.faults.slow = 1_000;
+      const stop = new AbortController();
+      const waiting = cloning({ signal: stop.signal });
+      const failed = expect(waiting).rejects.toThrow('stopped');
+      await expect.poll(() => fake.calls('create').length && fake.calls('list').length).toBeGreaterThan(2);
+      stop.abort(new Error('stopped'));
+      await failed;
+      expectNothingOfOurs();
+      expect(entries()).toEqual([]);
+    });
+
+    test('is removed although the first removal fails', async () => {
+      fake.faults.destroy = 1;
+      await cloning();
+      expect(fake.calls('destroy').length).toBeGreaterThan(1);
+      expectNothingOfOurs();
+    });
+
+    test('is not begun with an expired login, and how to log in is said', async () => {
+      fake.faults.expired = true;
+      await expect(cloning()).rejects.toThrow(serviceNamed(id)?.login);
+      expect(fake.calls('create')).toEqual([]);
+    });
+
+    test('is made although the answers have grown by fields', async () => {
+      fake.faults.grown = true;
+      await cloning();
+      expectNothingOfOurs();
+    });
+  });
+
+  describe(`a clone by ${id} whose run was killed`, () => {
+    /** Runs until the moment has come, and kills it. */
+    async function killedAt(come: () => boolean, command: readonly string[]): Promise<void> {
+      let pid = 0;
+      const run = safemigrate([...where, '--', ...command], {
+        env: { ...env(), XDG_STATE_HOME: temporaryFolder() },
+        started: (child) => (pid = child),
+      });
+      await expect.poll(come).toBe(true);
+      process.kill(pid, 'SIGKILL');
+      expect((await run).signal).toBe('SIGKILL');
+    }
+    const clean = (more: readonly string[]) =>
+      safemigrate(['clean', ...where, ...more], {
+        env: { SAFEMIGRATE_CLONE_OF: of, XDG_STATE_HOME: temporaryFolder() },
+      });
+    const ours = () => fake.things.filter(({ name }) => name.startsWith('safemigrate-'));
+
+    test.each([
+      ['is being created', { slow: 3 }, () => ours().length > 0],
+      ['is waited for', { slow: 1_000 }, () => ours().length > 0 && fake.calls('list').length > 3],
+      ['is in use', {}, () => ours().length > 0 && fake.calls('list').length > 2],
+    ] as const)('while it %s is removed by clean from another state folder', async (_, faults, come) => {
+      fake.faults = faults;
+      await killedAt(come, ['sh', '-c', 'sleep 3']);
+      const [left] = ours();
+      const unnamed = await clean([]);
+      expect(unnamed.stdout).toContain(`${left?.name} at`);
+      expect(unnamed.stdout).toContain('not known here whether its run is alive');
+      expect(ours()).toHaveLength(1);
+      const { stdout, stderr } = await clean(['--url', target.url]);
+      expect(stdout + stderr).toContain(`removed ${left?.name}`);
+      expectNothingOfOurs();
+    });
+  });
+
+  test(`clean removes nothing at ${id} that is not provably ours`, async () => {
+    const real = { run: newRunId(), place: 'abcde', ttlMs: 1, kept: false };
+    const valid = nameOfClone({ ...real, run: newRunId(0) });
+    const forged = `${valid.slice(0, -1)}${valid.endsWith('0') ? '1' : '0'}`;
+    fake.others(forged);
+    fake.others('safemigrate-by-hand');
+    fake.others(nameOfClone({ ...real, ttlMs: 3_600_000 }));
+    const { stdout, exitCode } = await safemigrate(['clean', ...where], {
+      env: { SAFEMIGRATE_CLONE_OF: of },
+    });
+    expect(stdout).toContain(`${forged} at`);
+    expect(exitCode).toBe(0);
+    expect(names()).toHaveLength(FOREIGN + 3);
+    expect(fake.calls('destroy')).toEqual([]);
+  });
+}
