@@ -1,5 +1,6 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { connect, createServer as createRelay, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -43,6 +44,8 @@ export interface FakeProgram {
   kindOf(args: readonly string[]): CallKind;
   /** Returns what it prints: a text, or a value that is printed as JSON. Throws what it says when it fails. */
   answer(args: readonly string[], fake: FakeService): unknown;
+  /** Its addresses have no port: a relay stands at the usual one. */
+  readonly fixedPort?: true;
   /** What the service says when the login has expired. */
   readonly expired: string;
 }
@@ -56,6 +59,7 @@ export class FakeService {
   faults: Faults = {};
   target: TemporaryDatabase | undefined;
   #number = 0;
+  readonly #relays: Server[] = [];
 
   constructor(fake: FakeProgram) {
     this.#fake = fake;
@@ -99,7 +103,8 @@ export class FakeService {
     if (version === undefined) throw new Error('no server is left for another clone');
     const database = await temporaryDatabase(version, { name: target.name, sql: SCHEMA });
     const { hostname, port } = new URL(database.url);
-    const thing = { ...this.others(name, labels), host: hostname, port: Number(port), database };
+    const host = this.#fake.fixedPort ? await this.#relay(Number(port)) : hostname;
+    const thing = { ...this.others(name, labels), host, port: Number(port), database };
     thing.notReadyFor = this.faults.slow ?? 0;
     this.things.splice(this.things.length - 1, 1, thing);
     return thing;
@@ -117,6 +122,23 @@ export class FakeService {
       made.delete(`${database.version} ${database.name}`);
     }
     return thing;
+  }
+
+  /** An address of this machine at which a server with another port answers on the usual one. */
+  async #relay(port: number): Promise<string> {
+    const relay = createRelay((socket) => {
+      const upstream = connect(port, '127.0.0.1');
+      socket.pipe(upstream).pipe(socket);
+      for (const each of [socket, upstream]) each.on('error', () => each.destroy());
+    });
+    const host = `127.${1 + (process.pid % 250)}.${1 + this.#relays.length}.7`;
+    await new Promise<void>((resolve) => relay.listen(5432, host, resolve));
+    this.#relays.push(relay);
+    return host;
+  }
+
+  close(): void {
+    for (const relay of this.#relays) relay.close();
   }
 
   /** Tells whether it is ready, as the next list has it. */
@@ -199,6 +221,7 @@ export async function fakeService(fake: FakeProgram): Promise<FakeService> {
   process.env.PATH = [programs, process.env.PATH].join(path.delimiter);
   afterAll(() => {
     server.close();
+    service.close();
     server.closeAllConnections();
     rmSync(folder, { recursive: true, force: true });
   });

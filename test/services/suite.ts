@@ -5,11 +5,13 @@ import type { ServiceId } from '../../src/clone/clone-settings.ts';
 import { serviceNamed } from '../../src/clone/services/all-services.ts';
 import { nameOfClone } from '../../src/clone/services/service-name.ts';
 import { newRunId } from '../../src/ownership/run-id.ts';
-import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { runLine, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type CloningOptions, withCloning } from '../helpers/cloning.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
+import { codeBlocksOf } from '../helpers/documented-commands.ts';
 import { type FakeProgram, fakeService, SCHEMA } from '../helpers/fake-service.ts';
 import { readReport } from '../helpers/read-report.ts';
+import { serverUrl } from '../helpers/servers.ts';
 
 const FOREIGN = 200;
 
@@ -25,6 +27,25 @@ export interface ServiceCase extends FakeProgram {
 export function optionOf(args: readonly string[], option: string): string {
   const at = args.indexOf(option);
   return at === -1 ? '' : (args[at + 1] ?? '');
+}
+
+const titleOf = (id: ServiceId) => serviceNamed(id)?.title ?? id;
+
+/** A command that also tries to reach the server of the clone past the proxy. */
+const TRYING = `bash -c '(exec 3<>/dev/tcp/127.0.0.1/$CLONE_PORT) 2> /dev/null && echo REACHED; exec "$0" "$@"' ${sqlCommand(
+  'ALTER TABLE items ADD COLUMN name text',
+)
+  .map((word) => `'${word}'`)
+  .join(' ')}`;
+
+const PAGE = readFileSync(new URL('../../docs/services.md', import.meta.url), 'utf8');
+
+/** The lines of shell in a section of the page; those before the first section without a heading. */
+export function documentedLines(heading?: string): string[] {
+  const sections = PAGE.split(/^## /m);
+  const section =
+    heading === undefined ? sections[0] : sections.find((text) => text.startsWith(`${heading}\n`));
+  return codeBlocksOf(section ?? '').flatMap(({ text }) => text.trimEnd().split('\n'));
 }
 
 /** Everything that each service must stand. */
@@ -54,16 +75,19 @@ export async function serviceSuite(given: ServiceCase): Promise<void> {
 
   describe(`a clone by ${id}`, () => {
     test('is rehearsed on in two commands, and is gone afterwards', async () => {
-      const doctor = await safemigrate(['doctor', ...where], { env: env() });
+      const [doctorLine = '', rehearsalLine = ''] = documentedLines(titleOf(id));
+      const doctor = await runLine(doctorLine, { env: env() });
       expect(doctor.stdout).toContain(`takes ${id}`);
       expect(doctor.exitCode).toBe(0);
       const report = path.join(temporaryFolder(), 'report.json');
-      const command = sqlCommand('ALTER TABLE items ADD COLUMN name text');
-      const run = await safemigrate([...where, '--report', report, '--', ...command], { env: env() });
+      const run = await runLine(rehearsalLine.replace('npx prisma migrate deploy', TRYING), {
+        env: { ...env(), SAFEMIGRATE_REPORT: report, CLONE_PORT: new URL(serverUrl(17)).port },
+      });
       expect(run.exitCode, run.stderr).toBe(0);
+      expect(run.stdout).not.toContain('REACHED');
       const { clone, schema, target: seen } = readReport(readFileSync(report, 'utf8'));
       expect(clone).toMatchObject({ method: id, isolation: 'own-cluster', containment: 'other-server' });
-      expect(clone.service?.name).toBe(serviceNamed(id)?.title);
+      expect(clone.service?.name).toBe(titleOf(id));
       expect(schema?.changes).toHaveLength(1);
       expect(seen.unchanged).toBe(true);
       if (given.doubt) expect(run.stderr).toMatch(given.doubt);
@@ -88,7 +112,7 @@ export async function serviceSuite(given: ServiceCase): Promise<void> {
     test('that takes its time is waited for', async () => {
       fake.faults.slow = 3;
       const clone = await cloning();
-      expect(clone.service?.name).toBe(serviceNamed(id)?.title);
+      expect(clone.service?.name).toBe(titleOf(id));
       expectNothingOfOurs();
     });
 
@@ -154,7 +178,11 @@ export async function serviceSuite(given: ServiceCase): Promise<void> {
       expect(unnamed.stdout).toContain(`${left?.name} at`);
       expect(unnamed.stdout).toContain('not known here whether its run is alive');
       expect(ours()).toHaveLength(1);
-      const { stdout, stderr } = await clean(['--url', target.url]);
+      const [listLine = '', cleanLine = ''] = documentedLines('What all have in common');
+      const elsewhere = { ...env(), XDG_STATE_HOME: temporaryFolder() };
+      const listed = await runLine(listLine.replace('aurora', id), { env: elsewhere });
+      expect(listed.stdout).toMatch(new RegExp(`${left?.name} +clone left by a dead run`));
+      const { stdout, stderr } = await runLine(cleanLine.replace('aurora', id), { env: elsewhere });
       expect(stdout + stderr).toContain(`removed ${left?.name}`);
       expectNothingOfOurs();
     });

@@ -1,10 +1,18 @@
 import { SERVICE_IDS, type ServiceId } from '../clone-settings.ts';
 import { aurora } from './aurora.ts';
 import type { CloneService } from './clone-service.ts';
+import { cloudsql } from './cloudsql.ts';
+import { digitalocean } from './digitalocean.ts';
 import { neon } from './neon.ts';
 import { rds } from './rds.ts';
 
-const SERVICES: Readonly<Record<ServiceId, CloneService>> = { neon, rds, aurora };
+const SERVICES: Readonly<Record<ServiceId, CloneService>> = {
+  neon,
+  rds,
+  aurora,
+  cloudsql,
+  digitalocean,
+};
 
 /** The service that --clone names; undefined if it names another method. */
 export function serviceNamed(method: string): CloneService | undefined {

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { serviceNamed } from '../../../src/clone/services/all-services.ts';
+import { nameOfClone, parseCloneName, serverDigits } from '../../../src/clone/services/service-name.ts';
+import { parseSource } from '../../../src/clone/services/service-source.ts';
+import { newRunId, startOf } from '../../../src/ownership/run-id.ts';
+
+const run = newRunId(Date.UTC(2026, 10, 26, 12));
+const place = serverDigits({ host: 'db.example.com', port: 5432 });
+
+test('the name of a clone at a service holds its mark, in the form that all services take', () => {
+  const name = nameOfClone({ run, place, ttlMs: 6 * 3_600_000, kept: false });
+  expect(name).toMatch(/^[a-z](?!.*--)[a-z0-9-]{0,48}[a-z0-9]$/);
+  expect(parseCloneName(name)).toEqual({ run, place, kept: false, expiresAt: '2026-11-26T18:00:00Z' });
+  expect(startOf(run)).toBe(Date.UTC(2026, 10, 26, 12));
+});
+
+test('a name is not ours if a single character of it is changed', () => {
+  const name = nameOfClone({ run, place, ttlMs: 60_000, kept: true });
+  expect(parseCloneName(name)).not.toBeNull();
+  for (let at = 0; at < name.length; at++) {
+    const other = name[at] === '1' ? '2' : '1';
+    expect(parseCloneName(name.slice(0, at) + other + name.slice(at + 1)), String(at)).toBeNull();
+  }
+  expect(parseCloneName('safemigrate-by-hand')).toBeNull();
+});
+
+test.each(['shop', 'eu-west-1/shop'])('the source %s of RDS is accepted', (text) => {
+  expect(parseSource(serviceNamed('rds') ?? expect.fail(), text)).toEqual(text.split('/'));
+});
+
+test.each(['', 'a/b/c', '--profile=x', 'eu/--x', 'a b', 'a;b'])(
+  'the source "%s" of RDS is refused',
+  (text) => {
+    expect(() => parseSource(serviceNamed('rds') ?? expect.fail(), text)).toThrow('SAFEMIGRATE_CLONE_OF');
+  },
+);
+
+test.each([
+  ['rds', 'shop.c9akciq32.eu-west-1.rds.amazonaws.com', ['eu-west-1', 'shop']],
+  ['aurora', 'shop.cluster-c9akciq32.eu-west-1.rds.amazonaws.com', ['eu-west-1', 'shop']],
+])('the host of %s contains the source', (id, host, source) => {
+  const service = serviceNamed(id) ?? expect.fail();
+  const match = service.signs.host.exec(host) ?? expect.fail();
+  expect(parseSource(service, service.sourceIn(match, 'me') ?? '')).toEqual(source);
+  const other = serviceNamed(id === 'rds' ? 'aurora' : 'rds');
+  expect(other?.signs.host.test(host)).toBe(false);
+});
