@@ -1,13 +1,14 @@
+import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { ServiceId } from '../../src/clone/clone-settings.ts';
 import { serviceNamed } from '../../src/clone/services/all-services.ts';
 import { nameOfClone } from '../../src/clone/services/service-name.ts';
 import { newRunId } from '../../src/ownership/run-id.ts';
 import { runLine, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
-import { type CloningOptions, withCloning } from '../helpers/cloning.ts';
-import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
+import { type CloningOptions, changedUrl, withCloning } from '../helpers/cloning.ts';
+import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { codeBlocksOf } from '../helpers/documented-commands.ts';
 import { type FakeProgram, fakeService, SCHEMA } from '../helpers/fake-service.ts';
 import { readReport } from '../helpers/read-report.ts';
@@ -31,12 +32,15 @@ export function optionOf(args: readonly string[], option: string): string {
 
 const titleOf = (id: ServiceId) => serviceNamed(id)?.title ?? id;
 
-/** A command that also tries to reach the server of the clone past the proxy. */
-const TRYING = `bash -c '(exec 3<>/dev/tcp/127.0.0.1/$CLONE_PORT) 2> /dev/null && echo REACHED; exec "$0" "$@"' ${sqlCommand(
-  'ALTER TABLE items ADD COLUMN name text',
-)
-  .map((word) => `'${word}'`)
-  .join(' ')}`;
+/** A command that also tries to log in to the clone past the proxy. */
+const TRYING = `bash -c 'DATABASE_URL=$PAST_THE_PROXY ${quoted("SELECT 1")} && echo REACHED; exec ${quoted('ALTER TABLE items ADD COLUMN name text')}'`;
+
+/** The command for a line of bash within single quotes. */
+function quoted(sql: string): string {
+  return sqlCommand(sql)
+    .map((word) => `"${word}"`)
+    .join(' ');
+}
 
 const PAGE = readFileSync(new URL('../../docs/services.md', import.meta.url), 'utf8');
 
@@ -54,8 +58,18 @@ export async function serviceSuite(given: ServiceCase): Promise<void> {
   const fake = await fakeService(given);
   let target: TemporaryDatabase;
 
+  // Clones have the roles and passwords of their source.
+  const role = { user: `app_${process.pid}`, password: randomBytes(8).toString('hex') };
+  const onServers = async (sql: string) => {
+    for (const version of [18, 17, 16] as const)
+      await withClient(serverUrl(version), (client) => client.query(sql));
+  };
+  beforeAll(() => onServers(`CREATE ROLE ${role.user} SUPERUSER LOGIN PASSWORD '${role.password}'`));
+  afterAll(() => onServers(`DROP ROLE ${role.user}`));
+
   beforeEach(async () => {
-    target = await temporaryDatabase(18, { sql: SCHEMA });
+    const made = await temporaryDatabase(18, { sql: SCHEMA });
+    target = { ...made, url: changedUrl(made.url, role) };
     fake.reset(target, FOREIGN);
   });
 
@@ -81,7 +95,7 @@ export async function serviceSuite(given: ServiceCase): Promise<void> {
       expect(doctor.exitCode).toBe(0);
       const report = path.join(temporaryFolder(), 'report.json');
       const run = await runLine(rehearsalLine.replace('npx prisma migrate deploy', TRYING), {
-        env: { ...env(), SAFEMIGRATE_REPORT: report, CLONE_PORT: new URL(serverUrl(17)).port },
+        env: { ...env(), SAFEMIGRATE_REPORT: report, PAST_THE_PROXY: changedUrl(serverUrl(17), { ...role, database: target.name }) },
       });
       expect(run.exitCode, run.stderr).toBe(0);
       expect(run.stdout).not.toContain('REACHED');
@@ -90,7 +104,7 @@ export async function serviceSuite(given: ServiceCase): Promise<void> {
       expect(clone.service?.name).toBe(titleOf(id));
       expect(schema?.changes).toHaveLength(1);
       expect(seen.unchanged).toBe(true);
-      if (given.doubt) expect(run.stderr).toMatch(given.doubt);
+      if (given.doubt) expect(run.stderr.replace(/\s+/g, ' ')).toMatch(given.doubt);
       else expect(run.stderr).not.toContain('The clone is');
       expectNothingOfOurs();
       expect(entries()).toEqual([]);
@@ -150,9 +164,9 @@ export async function serviceSuite(given: ServiceCase): Promise<void> {
 
   describe(`a clone by ${id} whose run was killed`, () => {
     /** Runs until the moment has come, and kills it. */
-    async function killedAt(come: () => boolean, command: readonly string[]): Promise<void> {
+    async function killedAt(come: () => boolean | Promise<boolean>): Promise<void> {
       let pid = 0;
-      const run = safemigrate([...where, '--', ...command], {
+      const run = safemigrate([...where, '--', ...sqlCommand('SELECT pg_sleep(3)')], {
         env: { ...env(), XDG_STATE_HOME: temporaryFolder() },
         started: (child) => (pid = child),
       });
@@ -164,15 +178,23 @@ export async function serviceSuite(given: ServiceCase): Promise<void> {
       safemigrate(['clean', ...where, ...more], {
         env: { SAFEMIGRATE_CLONE_OF: of, XDG_STATE_HOME: temporaryFolder() },
       });
+    const isSleeping = () =>
+      withClient(serverUrl(17), async (client) => {
+        const { rowCount } = await client.query(
+          `SELECT FROM pg_stat_activity WHERE datname = $1 AND query LIKE 'SELECT pg_sleep%'`,
+          [target.name],
+        );
+        return rowCount === 1;
+      });
     const ours = () => fake.things.filter(({ name }) => name.startsWith('safemigrate-'));
 
     test.each([
       ['is being created', { slow: 3 }, () => ours().length > 0],
       ['is waited for', { slow: 1_000 }, () => ours().length > 0 && fake.calls('list').length > 3],
-      ['is in use', {}, () => ours().length > 0 && fake.calls('list').length > 2],
+      ['is in use', {}, () => isSleeping()],
     ] as const)('while it %s is removed by clean from another state folder', async (_, faults, come) => {
       fake.faults = faults;
-      await killedAt(come, ['sh', '-c', 'sleep 3']);
+      await killedAt(come);
       const [left] = ours();
       const unnamed = await clean([]);
       expect(unnamed.stdout).toContain(`${left?.name} at`);
