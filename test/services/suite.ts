@@ -33,7 +33,7 @@ export function optionOf(args: readonly string[], option: string): string {
 const titleOf = (id: ServiceId) => serviceNamed(id)?.title ?? id;
 
 /** A command that also tries to log in to the clone past the proxy. */
-const TRYING = `bash -c 'DATABASE_URL=$PAST_THE_PROXY ${quoted("SELECT 1")} && echo REACHED; exec ${quoted('ALTER TABLE items ADD COLUMN name text')}'`;
+const TRYING = `bash -c 'DATABASE_URL=$PAST_THE_PROXY ${quoted('SELECT 1')} && echo REACHED; exec ${quoted('ALTER TABLE items ADD COLUMN name text')}'`;
 
 /** The command for a line of bash within single quotes. */
 function quoted(sql: string): string {
@@ -95,7 +95,11 @@ export async function serviceSuite(given: ServiceCase): Promise<void> {
       expect(doctor.exitCode).toBe(0);
       const report = path.join(temporaryFolder(), 'report.json');
       const run = await runLine(rehearsalLine.replace('npx prisma migrate deploy', TRYING), {
-        env: { ...env(), SAFEMIGRATE_REPORT: report, PAST_THE_PROXY: changedUrl(serverUrl(17), { ...role, database: target.name }) },
+        env: {
+          ...env(),
+          SAFEMIGRATE_REPORT: report,
+          PAST_THE_PROXY: changedUrl(serverUrl(17), { ...role, database: target.name }),
+        },
       });
       expect(run.exitCode, run.stderr).toBe(0);
       expect(run.stdout).not.toContain('REACHED');
