@@ -17,7 +17,7 @@ export interface RecognisedService {
   readonly commands: readonly string[];
   /** Class of the machine that a clone would have; null if it is not known. */
   readonly instance: string | null;
-  /** Why it cannot be used as it is; null if it can. */
+  /** Why it cannot be used; null if it can. */
   readonly obstacle: string | null;
 }
 

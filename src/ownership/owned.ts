@@ -72,7 +72,7 @@ export async function ownedDatabases(session: Session, options = { sizes: true }
   return [...made.flatMap((row) => judgeMade(row, clones)), ...found];
 }
 
-/** Says whether any session holds the run's advisory lock; null: in whatever database. */
+/** Says whether any session holds the run's advisory lock; null: in any database. */
 export async function runIsAlive(
   session: Session,
   run: RunId,

@@ -100,7 +100,7 @@ export function servicesAsText(recorded: Recorded, atService: readonly CloneAtSe
       `${STATES[state]}${reason === null ? '' : `: ${reason}`}`,
     ]),
   ];
-  return rows.length === 0 ? '' : `At services:\n${textTable(['CLONE', 'WHAT IT IS'], rows)}`;
+  return rows.length === 0 ? '' : `At services:\n${textTable(['CLONE', 'STATE'], rows)}`;
 }
 
 const STATES: Record<CloneAtService['state'], string> = {

@@ -3,7 +3,7 @@ import type { ServiceId } from '../clone-settings.ts';
 
 /**
  * One hosted service that makes full-size clones. service-method.ts makes a clone method of it: it waits, marks, judges
- * and removes in the same way for all. A service names the calls of its own command line.
+ * and removes in the same way for all. A service names the calls of its command line.
  */
 export interface CloneService<S extends SourceFacts = SourceFacts> {
   readonly id: ServiceId;

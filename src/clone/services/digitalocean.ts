@@ -53,7 +53,7 @@ export const digitalocean: CloneService = {
       doubt: null,
     }));
   },
-  // A fork has an administrator of its own. Other roles keep their names, and their passwords are not known to be the same.
+  // A fork has another administrator. Other roles keep their names, and their passwords are not known to be the same.
   async address(cli, { id }) {
     const [found] = await cli.json(['databases', 'get', id, ...JSON_OUTPUT], z.array(database));
     const { host = '', port = 0, user = '', password = '' } = found?.connection ?? {};

@@ -211,7 +211,7 @@ function refuseOld({ title }: CloneService, { options }: CloneContext, asOf: str
 
 /** Connects to the clone as to the target, also with TLS as there, except for the parts that the service named. */
 function settingsOf({ target: { settings } }: CloneContext, address: CloneAddress): ConnectionSettings {
-  // A fixed address would lead to the target whatever the host.
+  // A fixed address would lead to the target, whichever host is given.
   const { hostaddr: _, ...parameters } = settings.parameters;
   const { HOME } = process.env;
   const given =
