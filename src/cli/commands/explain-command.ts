@@ -34,7 +34,7 @@ function asJson(code: string | undefined): string {
 
 export function listOfHazards(): string {
   const rows = KNOWN_HAZARDS.map(({ code, title }) => [code, title]);
-  return `${textTable(['HAZARD', 'STATE'], rows)}\nMore of one: safemigrate explain CODE\n`;
+  return `${textTable(['HAZARD', 'WHAT IT IS'], rows)}\nMore of one: safemigrate explain CODE\n`;
 }
 
 /** Finds the record of a code, which may be typed in lower case. */

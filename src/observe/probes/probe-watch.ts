@@ -22,7 +22,8 @@ const BUDGET_MS = 5_000;
 const BUDGET_SHARE = 0.05;
 const BEFORE_MS = 2_000;
 
-const SUPERUSER = 'select rolsuper as is from pg_catalog.pg_roles where rolname = current_user';
+const ROLE = `select rolsuper as "isSuperuser", pg_catalog.current_setting('server_version_num')::pg_catalog.int4 >= 150000 as flushes
+from pg_catalog.pg_roles where rolname = current_user`;
 
 /** Reads the catalogue of the clone for code that must not run because of us. */
 export type ReadDoubt = (session: Session) => Promise<Doubt>;
@@ -31,10 +32,10 @@ export type ReadDoubt = (session: Session) => Promise<Doubt>;
 export async function probeBefore(place: ClonePlace, readDoubt: ReadDoubt): Promise<ProbesBefore> {
   const caveats: Caveat[] = [];
   const found = await measured(caveats, 'hazards', () =>
-    probing(place, async (session) => {
+    probing(place, async (session, mayWrite) => {
       const relations = await readProbedRelations(session, await readDoubt(session));
       const sequences = await readSequences(session);
-      const probes = relations.flatMap(probesOf);
+      const probes = relations.flatMap(probesOf).filter(({ kind }) => mayWrite || !kind.writes);
       return {
         tried: await keepingSequences(session, () => tryProbes(session, probes, BEFORE_MS)),
         sequences,
@@ -80,15 +81,20 @@ export async function probeAfter(
   return { probes: found?.found ?? [], caveats };
 }
 
-/** Opens a session with the search path of the role. If it is a superuser's, the statistics of the tables leave it out. */
-function probing<T>(place: ClonePlace, use: (session: Session) => Promise<T>): Promise<T> {
+/**
+ * Opens a session with the search path of the role. Rows that it writes must not count as the command's: the statistics of the tables
+ * leave out a superuser's session; those of another one arrive before the next statement, but for PostgreSQL 14, where it may not write.
+ */
+function probing<T>(place: ClonePlace, use: (session: Session, mayWrite: boolean) => Promise<T>): Promise<T> {
   return inClone(
     place,
     async (session) => {
-      const [superuser] = await session.query<{ is: boolean }>(SUPERUSER);
-      if (superuser?.is) await session.query('SET track_counts = off');
+      const [role] = await session.query<{ isSuperuser: boolean; flushes: boolean }>(ROLE);
+      if (role?.isSuperuser) await session.query('SET track_counts = off');
       await session.query('RESET search_path');
-      return use(session);
+      const used = await use(session, role?.isSuperuser === true || role?.flushes === true);
+      if (role?.flushes) await session.query('select pg_catalog.pg_stat_force_next_flush()');
+      return used;
     },
     { purpose: 'probes', readOnly: false },
   );

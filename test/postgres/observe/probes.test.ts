@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { readUnknownCode } from '../../../src/boundary/read-unknown-code.ts';
 import type { Probe } from '../../../src/observe/probes/battery.ts';
@@ -9,8 +10,12 @@ import {
   type TriedProbes,
   tryProbes,
 } from '../../../src/observe/probes/try-probes.ts';
+import { sqlCommand } from '../../helpers/cli.ts';
+import { changedUrl } from '../../helpers/cloning.ts';
+import { temporaryDatabase, withClient } from '../../helpers/database.ts';
+import { rehearse } from '../../helpers/rehearse.ts';
 import { type Scratch, scratch } from '../../helpers/scratch.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
 
 const SHOP = `
   CREATE TABLE customers (id serial PRIMARY KEY, email text NOT NULL UNIQUE, status text NOT NULL CHECK (status IN ('new', 'old')));
@@ -115,4 +120,22 @@ describe.each(VERSIONS)('on %d', (version) => {
       await at.session.query('ALTER SEQUENCE orders_id_seq RESTART WITH 52');
       expect(await behind()).toEqual([]);
     }));
+
+  test('rows that they write for an ordinary owner are not counted as written by the command', async () => {
+    const role = `owner_${randomBytes(4).toString('hex')}`;
+    const database = await temporaryDatabase(version);
+    try {
+      await withClient(database.url, (client) =>
+        client.query(`CREATE ROLE ${role} LOGIN CREATEDB PASSWORD 'secret'; GRANT ALL ON SCHEMA public TO ${role};
+          ALTER DATABASE ${database.name} OWNER TO ${role}; SET ROLE ${role}; ${SHOP}`),
+      );
+      const url = changedUrl(database.url, { user: role, password: 'secret' });
+      const { report } = await rehearse(url, sqlCommand('CREATE TABLE other (id int)'));
+      expect(report.clone).toMatchObject({ method: 'template' });
+      expect(report.data?.written ?? []).toEqual([]);
+    } finally {
+      await database.drop();
+      await withClient(serverUrl(version), (client) => client.query(`DROP ROLE ${role}`));
+    }
+  });
 });
