@@ -7,7 +7,7 @@ import { hasOption, itemsOf, nameOf } from '../tree.ts';
 import { reachOfRewrite, rewritingShared } from './cluster-objects.ts';
 
 const heap = { done: 'heap_blks_scanned', total: 'heap_blks_total' } as const;
-/** Before PostgreSQL 19; then it shows the same as pg_stat_progress_repack. */
+/** PostgreSQL 19 shows REPACK in it too, as VACUUM FULL or CLUSTER; pg_stat_progress_repack is missing before that. */
 const COPIES_TABLE: ProgressView = { view: 'pg_stat_progress_cluster', ...heap };
 export const BUILDS_INDEX: ProgressView = {
   view: 'pg_stat_progress_create_index',
@@ -90,7 +90,7 @@ export const STORAGE_KINDS = {
     ],
     locks: repacking,
     releases: releasedByRepack,
-    progress: [{ view: 'pg_stat_progress_repack', ...heap }],
+    progress: [COPIES_TABLE],
   },
   ReindexStmt: {
     name: 'REINDEX',
