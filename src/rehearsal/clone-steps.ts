@@ -11,7 +11,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { readTargetState } from '../proof/target-state.ts';
 import type { AfterCommand, BeforeCommand } from './extra-run.ts';
 import { readContentsBefore } from './further-runs.ts';
-import { actsUnseen, openGate, readDoubt } from './open-gate.ts';
+import { actsUnseen, openGate, readDoubt, readUnknownOnce } from './open-gate.ts';
 import type { RehearsalContext } from './prepare.ts';
 import { type CloneRun, type CloneSetup, openSandboxFor, openWire } from './run-on-clone.ts';
 import { uninterrupted } from './target-steps.ts';
@@ -26,9 +26,12 @@ export function readBefore(
     const watch = new CloneWatch(clone, { ...context, schema });
     const checks = await runChecksBefore(clone, { ...context, ...questions });
     // Before the data is read, so that dead rows of the probes do not count as the command's.
-    const probes = await probeBefore({ clone, context }, (session) => readDoubt(clone, session));
+    const readUnknown = readUnknownOnce();
+    const probes = await probeBefore({ clone, context }, (session) => readDoubt(clone, session, readUnknown));
     const contents = await readContentsBefore(setup);
-    const gate = await watch.before((session) => openGate(context, clone, setup.plan.proxy, session));
+    const gate = await watch.before((session) =>
+      openGate(context, clone, setup.plan.proxy, session, readUnknown),
+    );
     const inside = await openSandboxFor(setup.life.scope, setup.sandbox, setup.plan.command);
     const start = await readTargetState(uninterrupted(context));
     const settings = { stdout: setup.plan.command.stdout };

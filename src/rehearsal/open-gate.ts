@@ -7,7 +7,7 @@ import {
   unknownAmong,
   writingFunction,
 } from '../boundary/read-server-calls.ts';
-import { findUsesOf, readUnknownCode } from '../boundary/read-unknown-code.ts';
+import { findUsesOf, readUnknownCode, type UnknownCode } from '../boundary/read-unknown-code.ts';
 import { RehearsalGate, type RehearsalGateOptions } from '../boundary/rehearsal-gate.ts';
 import { type KnownFunction, ServerCalls } from '../boundary/server-calls.ts';
 import type { Names } from '../boundary/statement-scope.ts';
@@ -27,12 +27,14 @@ import type { ProxyPlan } from './plan.ts';
 /**
  * Opens the gate for a command on the clone. In the target's server it reads first what in the clone acts on that server.
  * @param session in the clone; default: a new one.
+ * @param readUnknown reads the code that is not known to be harmless.
  */
 export async function openGate(
   context: CloneContext,
   clone: Clone,
   proxy: ProxyPlan,
   session?: Session,
+  readUnknown = readUnknownCode,
 ): Promise<RehearsalGate> {
   const options = guardOptions(context, clone, proxy);
   const gate = new RehearsalGate(options);
@@ -43,7 +45,7 @@ export async function openGate(
       await readServerCalls(within, namesIn(context, clone), calls);
       await addSharedViews(within, calls);
     }
-    return { calls, unknown: await readUnknownCode(within) };
+    return { calls, unknown: await readUnknown(within) };
   };
   const { calls, unknown } = await (session ? read(session) : inClone({ clone, context }, read));
   const findUses: RehearsalGateOptions['findUses'] = async (learned) => {
@@ -68,10 +70,26 @@ export async function actsUnseen(
 }
 
 /** Reads which relations lead to code that might act outside of the clone, and must not run because of us; in a sandbox none can. */
-export async function readDoubt(clone: Clone, session: Session): Promise<Doubt> {
+export async function readDoubt(
+  clone: Clone,
+  session: Session,
+  readUnknown = readUnknownCode,
+): Promise<Doubt> {
   if (clone.containment === 'sandbox') return () => undefined;
-  const { names } = await readUnknownCode(session);
+  const { names } = await readUnknown(session);
   return (relation, way) => names.find(ANYTHING, 'use') ?? names.find(nameParts(relation).at(-1) ?? '', way);
+}
+
+/** A reader of the code that is not known to be harmless, which reads it once (25 ms): nothing changes the clone meanwhile. */
+export function readUnknownOnce(): typeof readUnknownCode {
+  let found: Promise<UnknownCode> | undefined;
+  return (session) => {
+    found ??= readUnknownCode(session).catch((error: unknown) => {
+      found = undefined;
+      throw error;
+    });
+    return found;
+  };
 }
 
 /** Opens the gate around that one for a clone that has no sandbox; null if other systems are out of reach, or permitted. */
