@@ -46,9 +46,14 @@ async function formatInConfig(
   code: ErrorCode | undefined,
 ): Promise<ProgramFormat | undefined> {
   if (!HAS_VERDICT.has(action)) return undefined;
-  const config = await configSource(process.cwd(), code !== 'USAGE').catch(() => undefined);
-  const format = config?.values.format;
-  return isProgramFormat(format) ? format : undefined;
+  try {
+    const config = await configSource(process.cwd(), code !== 'USAGE');
+    const format = config?.values.format;
+    return isProgramFormat(format) ? format : undefined;
+  } catch {
+    // The mistake in the file, or the missing folder, is the error that is printed.
+    return undefined;
+  }
 }
 
 /** @throws SafemigrateError `USAGE` if the current folder was removed: nearly everything is relative to it. */

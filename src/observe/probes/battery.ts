@@ -55,7 +55,12 @@ export const BATTERY: readonly ProbeKind[] = [
     writes: false,
     refusedBy: null,
     counts: false,
-    of: ({ sqlName }) => [{ sql: `SELECT * FROM ${sqlName} LIMIT 1` }],
+    // Computes the whole row, and sends nothing of it: it may have hundreds of megabytes.
+    of: ({ sqlName }) => [
+      {
+        sql: `SELECT FROM (SELECT * FROM ${sqlName} LIMIT 1) AS row_of WHERE pg_catalog.pg_column_size(row_of) > 0`,
+      },
+    ],
   },
   {
     name: 'INSERT of a row like an existing one',
