@@ -27,7 +27,9 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.status')
     }
     if (results.numPendingTests > 0) console.log(`${results.numPendingTests} skipped`);
   }
-  failed += exitCode !== 0 && failedHere === 0 ? 1 : failedHere;
+  const hasFailedAsAWhole = exitCode !== 0 && failedHere === 0;
+  if (hasFailedAsAWhole) console.log(`failed: ${file}, although no test did: see "Unhandled Errors" there`);
+  failed += hasFailedAsAWhole ? 1 : failedHere;
 }
 
 console.log(`${passed} passed, ${failed} failed`);
