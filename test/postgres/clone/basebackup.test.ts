@@ -155,7 +155,12 @@ describe.skipIf(skip)('a base backup', () => {
 
   test.each([
     ['plain', {}, 'may not replicate', 'ALTER ROLE "plain" REPLICATION;'],
-    ['copier', { folder: '/no/such/folder' }, 'cannot be used: ENOENT: no such file or directory', '--clone-dir'],
+    [
+      'copier',
+      { folder: '/no/such/folder' },
+      'cannot be used: ENOENT: no such file or directory',
+      '--clone-dir',
+    ],
   ])('as %s with %j is refused: it %s', async (user, options, reason, enable) => {
     const url = changedUrl(shop, { user, password: PASSWORD });
     await withCloning(url, { method: 'basebackup', ...options }, async ({ context }) => {
