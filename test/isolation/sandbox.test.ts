@@ -251,7 +251,7 @@ test.each([
   ['bubblewrap', bubblewrapWords],
   ['unshare', unshareWords],
 ] as const)('%s makes no folder again that was removed while the sandbox was made', async (_, words) => {
-  const there = path.join(folder, 'a folder\\with \t signs');
+  const there = path.join(folder, 'a folder\\with \t signs\u{a0}é');
   const removed = path.join(folder, 'removed', 'socket');
   mkdirSync(there);
   writeFileSync(path.join(there, 'file'), '');

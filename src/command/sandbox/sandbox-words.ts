@@ -66,9 +66,9 @@ while [ "$1" != -- ]; do shift; done
 shift
 exec "$@"`;
 
-/** A path with its line in the format of fstab(5), which writes white space and backslashes in octal. */
+/** A path with its line in the format of fstab(5), which writes blanks, tabs, line breaks and backslashes in octal. */
 function mountAt(file: string, source?: string): [string, string] {
-  const place = file.replace(/[\s\\]/g, (sign) => `\\${sign.charCodeAt(0).toString(8).padStart(3, '0')}`);
+  const place = file.replace(/[ \t\n\\]/g, (sign) => `\\${sign.charCodeAt(0).toString(8).padStart(3, '0')}`);
   const isFolder = source === undefined && existsSync(`${file}/.`);
   return [
     file,
