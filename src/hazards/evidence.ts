@@ -95,5 +95,6 @@ export function rowCount(rows: number, exact: boolean): string {
 }
 
 function rate(perSecond: number): string {
+  if (perSecond > 0 && perSecond < 0.01) return 'less than 0.01';
   return perSecond === 0 || perSecond >= 10 ? formatCount(Math.round(perSecond)) : perSecond.toPrecision(2);
 }
