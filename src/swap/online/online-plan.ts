@@ -1,0 +1,90 @@
+/** A column that both databases have: the same attribute of the same table, also if its name differs. */
+export interface OnlineColumn {
+  readonly attnum: number;
+  /** Names in the target and in the migrated clone, not quoted. */
+  readonly inTarget: string;
+  readonly inClone: string;
+  /** Types as format_type() writes them, with length and precision. */
+  readonly targetType: string;
+  readonly cloneType: string;
+}
+
+/** A table that the clone follows. The OID is the same in both databases. */
+export interface OnlineTable {
+  readonly oid: number;
+  /** Qualified names, quoted: in the target, and in the clone as the command left it. */
+  readonly inTarget: string;
+  readonly inClone: string;
+  /** The columns to publish. */
+  readonly columns: readonly OnlineColumn[];
+  /** The columns of the replica identity, by their names in the target; empty if rows are only inserted. */
+  readonly key: readonly string[];
+}
+
+/** A table that is not published. The swap is given up if the target's counters of it move. */
+export interface LeftOutTable {
+  readonly oid: number;
+  readonly inTarget: string;
+  readonly reason: string;
+}
+
+/** A sequence that both databases have. */
+export interface OnlineSequence {
+  readonly oid: number;
+  /** Qualified names, quoted. */
+  readonly inTarget: string;
+  readonly inClone: string;
+}
+
+/** A foreign key that the migration adds: the apply of a subscription does not check it. */
+export interface NewForeignKey {
+  readonly name: string;
+  /** SQL for the clone: the number of rows that violate it, in one row and one column `orphans`. */
+  readonly orphans: string;
+}
+
+/** Everything that a clone needs to follow its target by logical replication until it takes the target's place. */
+export interface OnlinePlan {
+  readonly tables: readonly OnlineTable[];
+  readonly leftOut: readonly LeftOutTable[];
+  /** Their values are copied while the target is closed. */
+  readonly sequences: readonly OnlineSequence[];
+  /** Materialized views to refresh after the catch-up: qualified names in the clone, quoted. */
+  readonly refresh: readonly string[];
+  readonly newForeignKeys: readonly NewForeignKey[];
+  /** SQL for the clone before it catches up: names are put back, temporary defaults set. */
+  readonly before: readonly string[];
+  /** SQL for the clone before the cut-over, which undoes that. */
+  readonly after: readonly string[];
+}
+
+/** A reason why a migration cannot run while production writes on. */
+export interface OnlineObjection {
+  readonly kind: OnlineObjectionKind;
+  /** The object's qualified name, for people. */
+  readonly subject: string;
+  readonly reason: string;
+  /** A way that works instead. */
+  readonly remedy: string;
+}
+
+export type OnlineObjectionKind =
+  | 'always-trigger'
+  | 'command-wrote'
+  | 'computed-default'
+  | 'conversion'
+  | 'dropped-column'
+  | 'enum-label'
+  | 'foreign-table'
+  | 'key'
+  | 'large-objects'
+  | 'new-table'
+  | 'not-null'
+  | 'persistence'
+  | 'row-security'
+  | 'sequence'
+  | 'structure';
+
+export type OnlineEligibility =
+  | { readonly eligible: true; readonly plan: OnlinePlan }
+  | { readonly eligible: false; readonly objections: readonly OnlineObjection[] };
