@@ -103,13 +103,16 @@ export const EXIT_CODE_CHECKS: readonly ExitCodeCheck[] = [
     find: (outcome) => {
       const { definitions, rows } = effectsOf(outcome);
       // The tool may record its failure.
-      const effects = [...new Set([...definitions, ...rows])].filter((object) => !isBookkeeping(object));
+      const effects = [...new Set([...definitions, ...rows])].filter(
+        (object) =>
+          !isBookkeeping(object) && !definitions.some((definition) => definition.startsWith(`${object}.`)),
+      );
       if (outcome.command.exitCode === 0 || effects.length === 0) return null;
       return {
         statement: outcome.statements.find(({ error }) => error !== null)?.index ?? null,
         relation: null,
         message: 'The command failed, but a part of its changes was committed.',
-        evidence: `Committed: ${listed(effects)}.`,
+        evidence: `It changed ${listed(effects)}.`,
       };
     },
   },
@@ -185,5 +188,5 @@ function writtenRelations({
     })
     .flatMap(({ locks }) => locks ?? [])
     .filter(({ mode }) => mode === 'ROW EXCLUSIVE' || mode === 'ACCESS EXCLUSIVE')
-    .map(({ relation }) => relation);
+    .map(({ relation, indexOf = relation }) => indexOf);
 }

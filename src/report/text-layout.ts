@@ -51,11 +51,14 @@ export function flow(style: TextStyle, spans: Span[], hanging = 0, first?: Span[
   let line = lead;
   let start = line.length;
   let width = widthOf(line);
-  for (const cell of withoutTrailingBlanks(cellsOf(spans))) {
+  const cells = withoutTrailingBlanks(cellsOf(spans));
+  for (const [index, cell] of cells.entries()) {
     if (width + cell.width > room) {
       const space = breakIn(line, start);
-      // A word that would leave the line half empty is broken: it is a long name or a literal.
-      const breakAt = space > start && widthOf(line.slice(space)) <= room * 0.6 ? space + 1 : line.length;
+      // A word is broken only if it is wider than a line: paths and names can be copied whole.
+      const fitsBelow = () =>
+        indent + widthOf(line.slice(space + 1)) + restOfWord(cells, index, room) <= room;
+      const breakAt = space > start && fitsBelow() ? space + 1 : line.length;
       lines.push(paint(style, line.slice(0, breakAt)));
       const rest = line.slice(breakAt);
       line = [...blanks(indent), ...(rest[0]?.text === ' ' ? rest.slice(1) : rest)];
@@ -68,6 +71,14 @@ export function flow(style: TextStyle, spans: Span[], hanging = 0, first?: Span[
   }
   lines.push(paint(style, line));
   return lines;
+}
+
+/** Columns from a cell to the end of its word, counted until there are more than `most`. */
+function restOfWord(cells: readonly Cell[], from: number, most: number): number {
+  let width = 0;
+  for (let at = from; width <= most && at < cells.length && cells[at]?.text !== ' '; at++)
+    width += cells[at]?.width ?? 0;
+  return width;
 }
 
 /** One line, which ends in a mark if it had to be cut. */

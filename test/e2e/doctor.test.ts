@@ -175,6 +175,9 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
     const block = told.privileges.filter(({ methods }) => methods.includes('cluster'));
     const { stdout } = await run(['doctor'], { role: 'nobody' });
     expect(stdout).toContain(block.map(({ grant }) => `    ${grant}\n`).join(''));
+    expect(stdout).toMatch(
+      /what would help: GRANT pg_read_all_settings TO "nobody";\n +in the database postgres:/,
+    );
     const asSuperuser = (statements: readonly string[]) =>
       withClient(server.url, (client) => client.query(statements.join(' ')));
     await asSuperuser(block.map(({ grant }) => grant));

@@ -63,7 +63,7 @@ test('a command that fails after a part was committed is half applied', async ()
     await client.query('CREATE TABLE half (id int)')`;
   const { exitCode, report } = await rehearse(target.url, scriptCommand(body));
   expect(exitCode).toBe(1);
-  expect(report.hazards).toMatchObject([{ code: 'HALF_APPLIED', evidence: 'Committed: public.half.' }]);
+  expect(report.hazards).toMatchObject([{ code: 'HALF_APPLIED', evidence: 'It changed public.half.' }]);
 });
 
 test.each([

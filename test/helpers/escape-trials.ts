@@ -21,9 +21,10 @@ import { withDatabase } from './target-state.ts';
 
 /**
  * What came of an attempt. `refused`: safemigrate made no clone. `stopped`: nothing changed. `reported`: exit code 5.
- * `not proved`: the report does not call the target unchanged. `silent`: it changed, and nobody said so.
+ * `not proved`: the report does not call the target unchanged. `out of reach`: it changed, nobody said so, and the threat model
+ * says that nobody would. `silent`: it changed, and nobody said so.
  */
-export type Ending = 'refused' | 'stopped' | 'reported' | 'not proved' | 'silent';
+export type Ending = 'refused' | 'stopped' | 'reported' | 'not proved' | 'out of reach' | 'silent';
 
 export interface AttemptResult {
   readonly ending: Ending;
@@ -390,7 +391,13 @@ async function attempt(
       ...(existsSync(path.join(folder, 'contact')) ? ['a session was opened in shop'] : []),
       ...(tried.output !== undefined && output.includes(tried.output) ? [tried.output] : []),
     ];
-    return { ending: endingOf(result.exitCode, output, changes), exitCode: result.exitCode, changes, output };
+    const ending = endingOf(result.exitCode, output, changes);
+    return {
+      ending: ending === 'silent' && way === 'by default' && tried.byOthers ? 'out of reach' : ending,
+      exitCode: result.exitCode,
+      changes,
+      output,
+    };
   } finally {
     await bystanders?.end();
     await facilities.end();

@@ -38,6 +38,8 @@ export interface Escape {
   readonly waits: string | undefined;
   /** The service of others has a session in the target already. */
   readonly isPooled: boolean;
+  /** Another program does it, because of a file that the command writes: no sandbox is between these two. */
+  readonly byOthers: boolean;
   /** Sessions of production are timed meanwhile: the escape makes them wait. */
   readonly watch: boolean;
 }
@@ -92,6 +94,7 @@ function readEscape(file: string): Escape {
     tested: testedOf(header.get('tested')),
     waits: header.get('waits'),
     isPooled: header.has('pooled'),
+    byOthers: header.has('others'),
     watch: header.has('watch'),
   };
 }

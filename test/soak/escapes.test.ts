@@ -4,7 +4,7 @@ import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import { newestClientPrograms } from '../../src/local-server/client-programs.ts';
 import { recordFigures } from '../bench/figures.ts';
 import { type Ending, Productions } from '../helpers/escape-trials.ts';
-import { attemptsOn, ESCAPES, nameOfAttempt, noEscapes } from '../helpers/escapes.ts';
+import { type Attempt, attemptsOn, ESCAPES, nameOfAttempt, noEscapes } from '../helpers/escapes.ts';
 import { skipReason } from '../helpers/requirements.ts';
 
 /** Which part of the table; and a file that takes a line of each attempt, so that the table can be made piece by piece. */
@@ -15,6 +15,7 @@ const {
   ESCAPES_VERSIONS = '14,15,18',
   ESCAPES_TABLE,
   ESCAPES_SANDBOX,
+  ESCAPES_IN_TURN,
 } = process.env;
 const isWanted = (list: string | undefined, value: string) => list?.split(',').includes(value) ?? true;
 
@@ -23,15 +24,26 @@ const lines: string[] = [];
 
 /** An older pg_dump refuses the server. */
 const dumpsUpTo = (await newestClientPrograms(['pg_dump']))?.major ?? 0;
-const attempts = attemptsOn(ESCAPES_VERSIONS.split(',').map(Number) as ServerVersion[]).filter(
+const wanted = attemptsOn(ESCAPES_VERSIONS.split(',').map(Number) as ServerVersion[]).filter(
   ({ escape: { name }, clone, role, version }) =>
     isWanted(ESCAPES_ONLY, name) &&
     isWanted(ESCAPES_CLONES, clone) &&
     isWanted(ESCAPES_ROLES, role) &&
     (clone !== 'dump' || version <= dumpsUpTo),
 );
+const attempts = ESCAPES_IN_TURN === undefined ? wanted : onVersionsInTurn(wanted);
 
-const ENDINGS: readonly Ending[] = ['stopped', 'refused', 'reported', 'not proved', 'silent'];
+/** Each way by each clone and role once, on one version after the other: a third of the table, which takes hours. */
+function onVersionsInTurn(all: readonly Attempt[]): Attempt[] {
+  const combinations = new Map<string, Attempt[]>();
+  for (const each of all) {
+    const key = `${each.escape.name} ${each.clone} ${each.role}`;
+    combinations.set(key, [...(combinations.get(key) ?? []), each]);
+  }
+  return [...combinations.values()].flatMap((same, turn) => same[turn % same.length] ?? []);
+}
+
+const ENDINGS: readonly Ending[] = ['stopped', 'refused', 'reported', 'not proved', 'out of reach', 'silent'];
 
 /** How many attempts ended in which way; of an attempt that was made again the last one counts. */
 function countEndings(): Record<string, string | number>[] {
@@ -39,7 +51,7 @@ function countEndings(): Record<string, string | number>[] {
     ESCAPES_TABLE && existsSync(ESCAPES_TABLE) ? readFileSync(ESCAPES_TABLE, 'utf8').split('\n') : lines;
   const endings = new Map<string, string>();
   for (const line of all) {
-    const [, ending, name] = /^(.{10}) \S+ (.+? \(\w+, \w+, PostgreSQL \d+\)):/.exec(line) ?? [];
+    const [, ending, name] = /^(.{12}) \S+ (.+? \(\w+, \w+, PostgreSQL \d+\)):/.exec(line) ?? [];
     if (ending !== undefined && name !== undefined) endings.set(name, ending.trim());
   }
   const rows = new Map<string, Record<string, string | number>>();
@@ -68,7 +80,7 @@ afterAll(async () => {
   const title = 'ways out of a rehearsal that were tried, and what came of them';
   const how = ESCAPES_SANDBOX === 'default' ? ', commands in the sandbox' : '';
   recordFigures(title + how, countEndings(), [
-    'reported: exit code 5; refused: no clone was made, and the command not run',
+    'reported: exit code 5; refused: no clone was made, and the command not run; out of reach: a program outside did it because of a file that the command wrote (threat-model.md)',
   ]);
 });
 
@@ -78,7 +90,7 @@ describe.skipIf(skipReason(noEscapes))('no way out of the rehearsal is silent', 
       tried,
       ESCAPES_SANDBOX === 'default' ? 'by default' : 'watched',
     );
-    const line = `${ending.padEnd(10)} ${exitCode} ${name}: ${changes.join('; ').slice(0, 200)}`;
+    const line = `${ending.padEnd(12)} ${exitCode} ${name}: ${changes.join('; ').slice(0, 200)}`;
     lines.push(line);
     if (ESCAPES_TABLE) appendFileSync(ESCAPES_TABLE, `${line}\n`);
     expect(ending, `${changes.join('; ')}\n${output}`).not.toBe('silent');

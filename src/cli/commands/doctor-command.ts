@@ -168,9 +168,9 @@ function methodLines(
   if (!assessment.possible) {
     return [
       ...flow(style, [tone('warning', 'no'), `: ${assessment.reason}`], indent, first),
-      ...(assessment.enable
-        ? flow(style, [`what would help: ${assessment.enable}`], indent, [' '.repeat(indent)])
-        : []),
+      ...(assessment.enable?.split('\n') ?? []).flatMap((remedy, at) =>
+        flow(style, [at === 0 ? `what would help: ${remedy}` : remedy], indent, [' '.repeat(indent)]),
+      ),
     ];
   }
   const { readyMs, stallMs, bytes, endsSessions, isolation, strategy, reason } = assessment;

@@ -116,8 +116,10 @@ export const NODE_TOOLS: readonly ToolRule[] = [
 function prismaVariable(here: ProjectFiles, schema: string): string {
   const source = here.text(schema);
   const direct = /\bdirectUrl\s*=\s*env\("(\w+)"\)/.exec(source) ?? /\burl\s*=\s*env\("(\w+)"\)/.exec(source);
-  const config = here.text(firstFile(here, ...endings('prisma.config')) ?? '');
-  const configured = /\burl\s*:\s*(?:env(?:<[^>]*>)?\(\s*['"](\w+)|process\.env\.(\w+))/.exec(config);
+  const config = here.text(firstFile(here, ...endings('prisma.config'), ...endings('prisma7.config')) ?? '');
+  const configured = /\burl\s*:\s*(?:env(?:<[^>]*>)?\(\s*['"](\w+)|process\.env(?:\.|\[['"])(\w+))/.exec(
+    config,
+  );
   return direct?.[1] ?? configured?.[1] ?? configured?.[2] ?? 'DATABASE_URL';
 }
 

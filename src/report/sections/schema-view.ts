@@ -181,6 +181,7 @@ function alterationOf({ verb, sql }: Pick<SchemaChange, 'verb' | 'sql'>): string
     .map((action) =>
       action
         .replace(/^SET (?=NOT NULL|DEFAULT)/, '')
+        .replace(/^(TYPE .+) USING ("(?:[^"]|"")+"|\w+)::.+$/, '$1')
         .replace(/^DROP NOT NULL$/, 'NULL')
         .replace(/^DROP /, 'no '),
     )

@@ -155,6 +155,15 @@ const LAYOUTS: readonly [what: string, Layout, Expected][] = [
     { name: 'Prisma', command: 'npx prisma migrate deploy', folder: undefined, urlEnv: 'SHOP_URL' },
   ],
   [
+    'Prisma with the configuration that version 7 writes',
+    {
+      'package.json': '{"devDependencies":{"prisma":"7"}}',
+      'prisma/schema.prisma': 'datasource db { provider = "postgresql" }',
+      'prisma7.config.ts': 'export default defineConfig({ datasource: { url: process.env["SHOP_URL"] } })',
+    },
+    { name: 'Prisma', command: 'npx prisma migrate deploy', folder: undefined, urlEnv: 'SHOP_URL' },
+  ],
+  [
     'Prisma with a script of its own name',
     {
       'package.json':

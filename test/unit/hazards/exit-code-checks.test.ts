@@ -234,9 +234,16 @@ describe('a failure', () => {
   test('a failure after which a part is committed is an error that names the part', () => {
     const found = findExitCodeHazards(account({ schema: changed('public.orders'), statements: failing }, 1));
     expect(found).toMatchObject([
-      { code: 'HALF_APPLIED', evidence: 'Committed: public.orders.', statement: failing[0]?.index },
+      { code: 'HALF_APPLIED', evidence: 'It changed public.orders.', statement: failing[0]?.index },
     ]);
     expect(codes({ schema: changed('public.orders') }, null)).toEqual(['error HALF_APPLIED']);
+  });
+
+  test('a part is named once: a column stands for its table', () => {
+    const found = findExitCodeHazards(
+      account({ schema: changed('public.orders.total'), data: rowsOf('public.orders', 1, 2) }, 1),
+    );
+    expect(found).toMatchObject([{ evidence: 'It changed public.orders.total.' }]);
   });
 
   test("a failure after which only the tool's record is committed is no hazard", () => {

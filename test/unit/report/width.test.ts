@@ -57,6 +57,7 @@ test('SQL of several lines becomes one', () => {
 test('lines break at blanks, keep a number with its unit, and break a word only when it must', () => {
   const style = { columns: 20, colour: false, unicode: true };
   expect(flow(style, ['held for a long 12 ms'], 2, ['- '])).toEqual(['- held for a long', '  12 ms']);
+  expect(flow(style, ['▲ CODE  a/path/that/fits'], 2, ['- '])).toEqual(['- ▲ CODE', '  a/path/that/fits']);
   expect(flow(style, ['abcdefghijklmnopqrstuvwxyz'], 2, ['- '])).toEqual([
     '- abcdefghijklmnopqr',
     '  stuvwxyz',
