@@ -12,6 +12,7 @@ import { CASCADES } from './kinds/cascade.ts';
 import { FAILURES } from './kinds/failures.ts';
 import { FOREIGN_KEYS } from './kinds/foreign-keys.ts';
 import { INTEGRITY, LEFTOVERS } from './kinds/leftovers.ts';
+import { LOCK_TIMEOUTS } from './kinds/lock-timeouts.ts';
 import { LOCKING, UNEXPLAINED } from './kinds/locking.ts';
 import { LOSSES } from './kinds/losses.ts';
 import { LONG_NAMES, OBJECTS } from './kinds/named-objects.ts';
@@ -33,6 +34,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...LOCKING,
   ...FOREIGN_KEYS,
   ...REWRITES,
+  ...LOCK_TIMEOUTS,
   ...TRANSACTIONS,
   ...UNEXPLAINED,
   ...LOSSES,
@@ -83,7 +85,9 @@ export const KNOWN_HAZARDS: readonly HazardTexts[] = [
 
 /** Codes of hazards that sessions feel while the command runs. A swap exists to avoid them: it is judged by what is lost, what fails, and its limit. */
 export const NOT_FELT_IN_SWAP: readonly string[] = [
-  ...[BUILDS, SCANS, LOCKING, REWRITES, TRANSACTIONS, UNEXPLAINED].flat().map(({ code }) => code),
+  ...[BUILDS, SCANS, LOCKING, REWRITES, LOCK_TIMEOUTS, TRANSACTIONS, UNEXPLAINED]
+    .flat()
+    .map(({ code }) => code),
   ...['DROP_TABLE_LOCKS_REFERENCED', 'FOREIGN_KEY_VALIDATED_AT_ONCE', 'ROW_CONFLICTS', 'DEADLOCK_RISK'],
   ...['DEADLOCK', 'TRAFFIC_BLOCKED'],
 ];

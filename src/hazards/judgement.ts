@@ -45,6 +45,9 @@ export function reachJudgement(
       traffic: expected.rates?.relations ?? null,
       lockTable: 'unmeasured' in evidence.traffic ? undefined : evidence.traffic.lockTable,
       logicalSlots: 'unmeasured' in evidence.traffic ? undefined : evidence.traffic.logicalSlots,
+      openTransactions: 'unmeasured' in evidence.traffic ? undefined : evidence.traffic.holders,
+      oldestTransactionMs:
+        'unmeasured' in evidence.traffic ? undefined : evidence.traffic.oldestTransaction?.ageMs,
     }).filter(({ code }) => !underLoad.some(({ code: measured }) => foretells(code, measured))),
   ];
   const hazards = applyPolicy(found, policy, today);

@@ -8,6 +8,9 @@ export const ERROR = { heldMs: 10_000, sizeBytes: 10 * 2 ** 30, waiting: 100, ro
 /** Statements per second from which a relation counts as used by an application. */
 export const BUSY_PER_SECOND = 1;
 
+/** A transaction of this age keeps a strong lock and the sessions that queue behind it waiting for too long. */
+export const LONG_TRANSACTION_MS = 5_000;
+
 /** More changed or lost rows than this are more than a manual correction. */
 export const MANY_ROWS = 1_000;
 

@@ -6,6 +6,7 @@ import { locksEvidence, relationEvidence } from './evidence.ts';
 import type { HazardContext } from './hazard-context.ts';
 import { type Finding, type HazardRecord, type HazardTexts, sqlAdvice } from './hazard-definition.ts';
 import type { StatementLock } from './held-locks.ts';
+import { TOO_SHORT } from './kinds/lock-timeouts.ts';
 import { BUSY_PER_SECOND, ERROR, WARNING } from './thresholds.ts';
 
 /** Shares of the lock table, of what the server has room for. */
@@ -19,6 +20,7 @@ const MEETINGS = { warning: 1, error: 10 } as const;
 
 /** Dangers that only the target's own work makes: without traffic that was seen there, none of them is found. */
 export const TRAFFIC_HAZARDS: readonly HazardRecord[] = [
+  TOO_SHORT,
   {
     code: 'ROW_CONFLICTS',
     title: 'running code waits for rows that the migration has changed',

@@ -32,6 +32,10 @@ export interface HazardFacts {
   readonly traffic: ReadonlyMap<string, RelationTraffic> | null;
   /** Kinds of transactions that were seen on the target or are in the profile; missing: none were recorded. */
   readonly recorded?: readonly RecordedTransaction[] | undefined;
+  /** Transactions that were open on the target while it was sampled, the oldest for each relation and mode; missing: not known. */
+  readonly openTransactions?: readonly OpenOnRelation[] | undefined;
+  /** Age of the oldest one of the database; missing or null: not known, or none. */
+  readonly oldestTransactionMs?: number | null | undefined;
   /** Logical replication slots of the target's database; missing: not known. */
   readonly logicalSlots?: readonly string[] | undefined;
   /** Relations that the target's lock table has room for, and locks that were held in it; missing: not known. */
@@ -46,9 +50,19 @@ export interface RelationTraffic {
   readonly insertsPerSecond?: number;
 }
 
+/** An open transaction that holds a lock on a relation. */
+export interface OpenOnRelation {
+  readonly relation: string;
+  /** Lock mode in the words of pg_locks: `AccessShareLock`. */
+  readonly mode: string;
+  readonly ageMs: number;
+}
+
 /** The order in which the application's transactions of one kind lock tables, by their names before the command. */
 export interface RecordedTransaction {
   readonly relations: readonly string[];
+  /** From the first lock to the end; missing: not known. */
+  readonly durationMs?: number;
   /** Pairs whose order was not seen. */
   readonly unordered: readonly (readonly [string, string])[];
 }
@@ -151,6 +165,8 @@ export interface DefinitionFacts {
   readonly moved: readonly string[];
   /** Constraints whose triggers were switched off: `public.orders.orders_customer_fkey`. */
   readonly unenforced: readonly string[];
+  /** Columns of another type, as format_type() writes types. */
+  readonly retyped: readonly { readonly object: string; readonly from: string; readonly to: string }[];
 }
 
 export const NO_DEFINITIONS: DefinitionFacts = {
@@ -159,6 +175,7 @@ export const NO_DEFINITIONS: DefinitionFacts = {
   notNull: [],
   moved: [],
   unenforced: [],
+  retyped: [],
 };
 
 /** Effects of the changes on others, as the clone shows them after the command. */
@@ -171,18 +188,49 @@ export interface EffectFacts {
   readonly redefined: readonly ChangedDefinition[];
   readonly violated: readonly ViolatedConstraint[];
   readonly probes: readonly ProbeDifference[];
+  readonly alreadyThere: readonly AlreadyThere[];
+}
+
+/** A column or an index that IF NOT EXISTS asks for, and that is another one afterwards. */
+export interface AlreadyThere {
+  readonly kind: 'column' | 'index';
+  /** Index of the statement. */
+  readonly statement: number;
+  readonly relation: string;
+  /** Name of the column or index, without quotes. */
+  readonly name: string;
+  /** Its type or definition; null: the table has no such column. */
+  readonly is: string | null;
+  /** The type, or the columns of the index. */
+  readonly asked: string;
 }
 
 /** A definition that changed under its name, or a new one where its presence is the change. */
 export interface ChangedDefinition {
-  readonly kind: 'constraint' | 'trigger' | 'rule' | 'attribute' | 'rights' | 'setting';
-  /** The table, view, type or function; for a setting the role. */
+  readonly kind:
+    | 'constraint'
+    | 'trigger'
+    | 'rule'
+    | 'attribute'
+    | 'rights'
+    | 'setting'
+    /** Roles of applications that may call a function. */
+    | 'callers'
+    | 'default partition'
+    /** A kind of change that a publication sends. */
+    | 'sent'
+    /** The filter of a table's rows in a publication. */
+    | 'filter'
+    /** A foreign key whose action sets a NOT NULL column to NULL. */
+    | 'null action';
+  /** The table, view, type, function or publication; for a setting the role. */
   readonly relation: string;
   /** Its own name, without quotes; the types of a function's arguments. */
   readonly name: string;
   /** null: there was none. */
   readonly before: string | null;
-  readonly after: string;
+  /** null: there is none any more. */
+  readonly after: string | null;
 }
 
 /** A constraint that the command left NOT VALID, and that rows violate. */
@@ -201,6 +249,7 @@ export const NO_EFFECTS: EffectFacts = {
   redefined: [],
   violated: [],
   probes: [],
+  alreadyThere: [],
 };
 
 /** Least number of other relations in a schema, and share of them that a role may use, for it to be expected to use a new one. */

@@ -9,6 +9,8 @@ export interface ProbeDifference {
   readonly subject: string | null;
   /** The probe as SQL for a person. */
   readonly sql: string;
+  /** Statement that makes the difference good; null: none is known from the probe alone. */
+  readonly remedy: string | null;
   /** The role that tried it; null: the owner of the session. */
   readonly role: string | null;
   readonly before: string;

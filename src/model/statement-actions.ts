@@ -106,6 +106,8 @@ export type Action =
       readonly table: Name;
       readonly ifNotExists: boolean;
       readonly partitionOf: Name | null;
+      /** With IF NOT EXISTS, as types are written: `{ name: 'id', type: 'bigserial' }`. */
+      readonly columns?: readonly { readonly name: string; readonly type: string }[] | undefined;
     }
   | {
       readonly does: 'create index';
@@ -116,6 +118,10 @@ export type Action =
       readonly concurrently: boolean;
       readonly unique: boolean;
       readonly ifNotExists: boolean;
+      /** With IF NOT EXISTS; null: an expression. */
+      readonly columns?: readonly (string | null)[] | undefined;
+      /** With IF NOT EXISTS: it has a predicate. */
+      readonly partial?: boolean | undefined;
       /** ON ONLY: of a partitioned table without its partitions, so that nothing is built. */
       readonly only: boolean;
     }
@@ -160,6 +166,7 @@ export type Action =
       readonly hasDefault: boolean;
       readonly identity: boolean;
       readonly stored: boolean;
+      readonly ifNotExists?: true | undefined;
     }
   | { readonly does: 'drop column'; readonly table: Name; readonly column: string; readonly cascade: boolean }
   | {
@@ -229,6 +236,8 @@ export type Action =
       /** The statement removes the timeout: 0, RESET, DEFAULT. */
       readonly off: boolean;
       readonly local: boolean;
+      /** Absent if it is off, or not known. */
+      readonly ms?: number;
     }
   /** `schemas`: null if the session's default comes back. */
   | {

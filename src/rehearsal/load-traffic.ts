@@ -176,8 +176,9 @@ export function recordedTransactions(
   const recorded = played ?? (profile?.shapes ? trafficOfProfile(profile.shapes) : undefined);
   if (!recorded) return undefined;
   const nameOf = (oid: number) => recorded.names.get(oid) ?? String(oid);
-  return recorded.shapes.map(({ steps, unordered }) => ({
+  return recorded.shapes.map(({ steps, unordered, holdMs }) => ({
     relations: steps.map(({ relation }) => nameOf(relation)),
+    durationMs: holdMs,
     unordered: unordered.map(([one, other]) => [nameOf(one), nameOf(other)] as const),
   }));
 }

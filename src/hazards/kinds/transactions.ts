@@ -6,22 +6,13 @@ import { BOOKKEEPING_ROWS, byTable, type ChangedRows, changedRows, totalRows } f
 import { locksEvidence, relationEvidence, rowCount, statementTime } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
-import { milder, weighLock, weighRows, worst } from '../severity.ts';
+import { weighLock, weighRows, worst } from '../severity.ts';
 import { LINGERING_MS, MANY_ROWS } from '../thresholds.ts';
 import { isBuilt } from './builds.ts';
 import { isOfEmptyColumn } from './scans.ts';
 
 /** Hazards of what a migration does between BEGIN and COMMIT. */
 export const TRANSACTIONS: readonly HazardRecord[] = [
-  {
-    code: 'NO_LOCK_TIMEOUT',
-    title: 'statements wait for strong locks without a timeout',
-    condition: 'A session without lock_timeout takes a lock that blocks reads or writes.',
-    effect:
-      'The statement waits for a long-running transaction, and everybody who comes later queues behind it: a short ALTER TABLE becomes an outage.',
-    safer: 'SET lock_timeout to a few seconds, and retry after a timeout (SQLSTATE 55P03).',
-    find: (context) => sessionsOf(context).flatMap((statements) => withoutTimeout(context, statements)),
-  },
   {
     code: 'WORK_AFTER_STRONG_LOCK',
     title: 'a table stays locked while other work goes on',
@@ -190,41 +181,6 @@ function heavy(context: HazardContext, statement: StatementSection): boolean {
   });
 }
 
-function withoutTimeout(context: HazardContext, statements: readonly StatementSection[]): Finding[] {
-  const limited = withLockTimeout(context, statements);
-  const strong = statements
-    .filter(({ index }) => !limited.has(index))
-    .map((statement) => ({ statement, locks: context.taken(statement, 'writes') }))
-    .filter(({ locks }) => locks.length > 0);
-  const [first] = strong;
-  if (!first) return [];
-  const locks = strong.flatMap((each) => each.locks);
-  const others = strong.length - 1;
-  return [
-    {
-      statement: first.statement.index,
-      relation: first.locks[0]?.relation ?? null,
-      severity: worst(locks.map((lock) => milder(weighLock(context, { ...lock, heldMs: lock.heldMs ?? 0 })))),
-      message: `${first.statement.tag ?? 'a statement'} waits for its lock without a timeout${others > 0 ? `, and so ${others === 1 ? 'does 1 more statement' : `do ${formatCount(others)} more statements`}` : ''}`,
-      evidence: locksEvidence(context, first.locks),
-      advice: sqlAdvice(
-        'At the start of the session; retry after SQLSTATE 55P03:',
-        "SET lock_timeout = '2s'",
-      ),
-    },
-  ];
-}
-
-function sessionsOf({ facts }: HazardContext): StatementSection[][] {
-  const sessions = new Map<number, StatementSection[]>();
-  for (const statement of facts.statements) {
-    const own = sessions.get(statement.session);
-    if (own) own.push(statement);
-    else sessions.set(statement.session, [statement]);
-  }
-  return [...sessions.values()];
-}
-
 /** `1,203,442 rows of public.orders, public.users`, the table with most of them first. */
 function rowsOf(changed: readonly ChangedRows[]): string {
   const tables = [...new Set(changed.map(({ relation }) => relation))];
@@ -252,32 +208,4 @@ function timeOf(changed: readonly ChangedRows[]): string {
     durationMs,
     atProductionSize: { ms: durationMs, lowMs, highMs, basis: 'measured rate' },
   });
-}
-
-const ENDS_TRANSACTION = /^(?:COMMIT|ROLLBACK|PREPARE TRANSACTION)$/;
-
-/** A block or procedure that sets a lock_timeout does so before it locks. */
-const RUNS_CODE = /^(?:DO|CALL)$/;
-
-/** The indexes of those statements of a session that ran with a lock_timeout. */
-function withLockTimeout(context: HazardContext, statements: readonly StatementSection[]): Set<number> {
-  const limited = new Set<number>();
-  const { catalogue, sessionsWithLockTimeout } = context.facts;
-  let session = catalogue.lockTimeoutByDefault || sessionsWithLockTimeout.has(statements[0]?.session ?? 0);
-  let local: boolean | undefined;
-  let transaction: number | undefined;
-  for (const statement of statements) {
-    if (statement.transaction !== transaction || ENDS_TRANSACTION.test(statement.tag ?? ''))
-      local = undefined;
-    transaction = statement.transaction;
-    const own = context.actionsIn(statement, 'set lock_timeout').at(-1)?.action;
-    const setsWithin = RUNS_CODE.test(statement.tag ?? '') && own?.off === false;
-    if (setsWithin || (local ?? session)) limited.add(statement.index);
-    if (statement.error) continue;
-    for (const { action } of context.actionsIn(statement, 'set lock_timeout')) {
-      if (action.local) local = !action.off;
-      else [session, local] = [!action.off, undefined];
-    }
-  }
-  return limited;
 }

@@ -66,18 +66,19 @@ describe('what a statement asks for', () => {
   });
 
   test.each([
-    ["SET lock_timeout = '2s'", false, false],
-    ['SET LOCAL lock_timeout TO 2000', false, true],
+    ["SET lock_timeout = '2s'", false, false, 2_000],
+    ["SET lock_timeout = '1.5 min'", false, false, 90_000],
+    ['SET LOCAL lock_timeout TO 2000', false, true, 2_000],
     ['SET lock_timeout = 0', true, false],
     ["SET lock_timeout = '0ms'", true, false],
     ['SET lock_timeout TO DEFAULT', true, false],
     ['RESET lock_timeout', true, false],
     ['RESET ALL', true, false],
     ['DISCARD ALL', true, false],
-    ["SELECT set_config('lock_timeout', '5s', true)", false, true],
+    ["SELECT set_config('lock_timeout', '5s', true)", false, true, 5_000],
     ["SELECT pg_catalog.set_config('lock_timeout', '0', false)", true, false],
-  ])('%s sets the lock_timeout', async (sql, off, local) => {
-    expect(await asked(sql)).toContainEqual({ does: 'set lock_timeout', off, local });
+  ] as [string, boolean, boolean, number?][])('%s sets the lock_timeout', async (sql, off, local, ms) => {
+    expect(await asked(sql)).toContainEqual({ does: 'set lock_timeout', off, local, ms });
   });
 
   test.each([

@@ -29,8 +29,7 @@ function searchPath({ kind, name, args, is_local: isLocal }: Tree.VariableSetStm
 function lockTimeout({ kind, name, args, is_local: isLocal }: Tree.VariableSetStmt): Action[] {
   if (kind === 'VAR_RESET_ALL') return [{ does: 'set lock_timeout', off: true, local: false }];
   if (name !== 'lock_timeout') return [];
-  const off = kind !== 'VAR_SET_VALUE' || isZero(args?.[0]);
-  return [{ does: 'set lock_timeout', off, local: isLocal ?? false }];
+  return [timeoutOf(kind === 'VAR_SET_VALUE' ? args?.[0] : undefined, isLocal ?? false)];
 }
 
 /** Reads `SELECT set_config('lock_timeout', '5s', false)`; scripts of pg_dump set an empty search_path so. */
@@ -40,8 +39,7 @@ export function setConfigActions({ targetList }: Tree.SelectStmt): Action[] {
     const { funcname, args = [] } = val.FuncCall;
     if (nameOfParts(funcname).name !== 'set_config') return [];
     const local = constantOf(args[2]) === 'true';
-    if (constantOf(args[0]) === 'lock_timeout')
-      return [{ does: 'set lock_timeout', off: isZero(args[1]), local }];
+    if (constantOf(args[0]) === 'lock_timeout') return [timeoutOf(args[1], local)];
     if (constantOf(args[0]) !== 'search_path') return [];
     return [{ does: 'set search_path', schemas: schemasOf(constantOf(args[1]) ?? ''), local }];
   });
@@ -57,6 +55,22 @@ export function setsLockTimeout(body: string): boolean {
   return SETS_TIMEOUT.test(body);
 }
 
-function isZero(value: Tree.Node | undefined): boolean {
-  return /^0\s*[a-z]*$/.test(constantOf(value) ?? '');
+const UNITS: Readonly<Record<string, number>> = {
+  us: 0.001,
+  '': 1,
+  ms: 1,
+  s: 1_000,
+  min: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/** @param value undefined: the default comes back. */
+function timeoutOf(value: Tree.Node | undefined, local: boolean): Action {
+  const [, number = '', unit = ''] = /^([\d.]+)\s*([a-z]*)$/.exec(constantOf(value) ?? '') ?? [];
+  const ms = Number(number) * (UNITS[unit] ?? Number.NaN);
+  const off = value === undefined || ms === 0;
+  return off || number === '' || Number.isNaN(ms)
+    ? { does: 'set lock_timeout', off, local }
+    : { does: 'set lock_timeout', off, local, ms };
 }
