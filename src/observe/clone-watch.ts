@@ -3,7 +3,13 @@ import { forOwnSessions, inClone } from '../clone/own-sessions.ts';
 import type { Target } from '../database/target.ts';
 import { formatBytes } from '../format.ts';
 import { measured } from '../measured.ts';
-import { type ActingObject, NO_DEFINITIONS, NO_EFFECTS, type OrphanFacts } from '../model/hazard-facts.ts';
+import {
+  type ActingObject,
+  type AlreadyThere,
+  NO_DEFINITIONS,
+  NO_EFFECTS,
+  type OrphanFacts,
+} from '../model/hazard-facts.ts';
 import type { Caveat, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';
@@ -19,6 +25,7 @@ import {
   tablesWithoutIdentity,
 } from './catalogue-facts.ts';
 import { type CloneObservations, NOT_OBSERVED } from './clone-observations.ts';
+import { type ParsedStatements, readAlreadyThere } from './effects/already-there.ts';
 import { type Definitions, readDefinitions } from './effects/changed-definitions.ts';
 import { endPrepared, rolledBackCaveats } from './effects/left-prepared.ts';
 import { readEffects } from './effects/read-effects.ts';
@@ -127,6 +134,11 @@ export class CloneWatch {
     return this.#inClone((session) => readOrphans(session, tables), {
       statementTimeoutMs: COUNT_TIMEOUT_MS,
     });
+  }
+
+  /** Compares what IF NOT EXISTS asked for with what there is. */
+  alreadyThere(asked: ParsedStatements, searchPath: readonly string[]): Promise<AlreadyThere[]> {
+    return this.#inClone((session) => readAlreadyThere(session, asked, searchPath));
   }
 
   async #compare(before: DataBefore, wanted: Iterable<number>, asked: Asked): Promise<CloneObservations> {

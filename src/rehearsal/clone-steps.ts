@@ -64,10 +64,33 @@ export function readAfter(
     });
     const options = { ...context, ...questions };
     const checked = await runChecksAfter(clone, options, before.checks, observed.schema, interrupt);
-    const counted = await withOrphans(observed, before.watch, seen, interrupt);
+    const there = await withAlreadyThere(observed, before.watch, seen, interrupt);
+    const counted = await withOrphans(there, before.watch, seen, interrupt);
     const probed = interrupt.aborted ? counted : await withTrials(setup, counted, before, result.durationMs);
     return { observed: probed, seen, checked };
   });
+}
+
+/** Adds the objects that IF NOT EXISTS found with another definition. */
+async function withAlreadyThere(
+  observed: CloneObservations,
+  watch: CloneWatch,
+  seen: SeenStatements,
+  interrupt: AbortSignal,
+): Promise<CloneObservations> {
+  const isAsked = [...seen.parsed.values()].some(({ actions }) =>
+    actions.some((action) => 'ifNotExists' in action && action.ifNotExists),
+  );
+  if (!isAsked || interrupt.aborted) return observed;
+  const { catalogue, caveats } = observed;
+  const own: Caveat[] = [];
+  const alreadyThere =
+    (await measured(own, 'hazards', () => watch.alreadyThere(seen, catalogue.searchPath))) ?? [];
+  return {
+    ...observed,
+    catalogue: { ...catalogue, effects: { ...catalogue.effects, alreadyThere } },
+    caveats: [...caveats, ...own],
+  };
 }
 
 /** Adds the rows without a parent, if the command switched the checks of foreign keys off. */

@@ -147,7 +147,7 @@ async function compareBy(
 function definitionsBetween(before: Snapshot, after: Snapshot, { deltas }: Plan): DefinitionFacts {
   const definitions = formerDefinitions(before.facts, after.facts, deltas);
   const { moved, unenforced } = changedProperties(before.unmodeled, after.unmodeled);
-  return { ...definitions, moved, unenforced };
+  return { ...definitions, moved, unenforced, retyped: retypedColumns(deltas) };
 }
 
 function caveatsOf(wrong: string): Caveat[] {

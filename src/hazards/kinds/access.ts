@@ -1,8 +1,10 @@
+import { listed } from '../../format.ts';
 import { bare, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { changeFinding, type Finding, type HazardRecord } from '../hazard-definition.ts';
 import { milder, weighBreakage } from '../severity.ts';
+import { ofKind } from './redefined.ts';
 
 /** Changes of who may see and do what. */
 export const ACCESS: readonly HazardRecord[] = [
@@ -30,14 +32,37 @@ export const ACCESS: readonly HazardRecord[] = [
             ({ tag, error, sql }) => tag === 'REVOKE' && !error && sql.includes(bare(object)),
           )?.index ?? null,
         relation,
-        severity: relation === null ? ('notice' as const) : milder(weighBreakage(context, relation)),
+        severity:
+          relation !== null
+            ? milder(weighBreakage(context, relation))
+            : callersLost(context, object).length > 0
+              ? ('warning' as const)
+              : ('notice' as const),
         message: `${role} loses ${lost} on ${object}`,
-        evidence:
-          relation === null ? 'it is not known what runs as this role' : relationEvidence(context, relation),
+        evidence: relation === null ? ofCallers(context, object) : relationEvidence(context, relation),
         advice: `Make sure that nothing that needs the privilege still runs as ${role}.`,
       })),
   },
 ];
+
+/** Roles of applications that may no longer call a function, named with the types of its arguments. */
+function callersLost(context: HazardContext, object: string): string[] {
+  return ofKind(context, 'callers')
+    .filter(({ relation, name }) => plain(`${relation}(${name})`) === plain(object))
+    .flatMap(({ before, after }) => {
+      const left = new Set(after?.split(', '));
+      return before === '' ? [] : (before?.split(', ') ?? []).filter((role) => !left.has(role));
+    });
+}
+
+const plain = (signature: string) => signature.replaceAll(' ', '');
+
+function ofCallers(context: HazardContext, object: string): string {
+  const lost = callersLost(context, object);
+  return lost.length === 0
+    ? 'it is not known what runs as this role'
+    : `${listed(lost)} may no longer call it, and may use tables of the database`;
+}
 
 const GRANT = /^GRANT (.+?) (ON .+) TO ("(?:[^"]|"")*"|PUBLIC)(?: WITH GRANT OPTION)?$/;
 const REVOKE = /^REVOKE .+? (ON .+) FROM ("(?:[^"]|"")*"|PUBLIC)$/;
@@ -91,7 +116,7 @@ function policies(context: HazardContext): Finding[] {
       ({ kind, verb, object }) =>
         kind === 'policy' && verb !== 'comment' && context.relation(withoutLastPart(object)),
     )
-    .map(({ verb, object }) => {
+    .map(({ verb, object, sql }) => {
       const past = { create: 'created', drop: 'dropped' }[verb as string] ?? 'changed';
       const statement = context.facts.statements.find(
         ({ tag, error, sql }) => !error && / POLICY$/.test(tag ?? '') && sql.includes(bare(object)),
@@ -99,8 +124,10 @@ function policies(context: HazardContext): Finding[] {
       const relation = withoutLastPart(object);
       const message = `the policy ${object} is ${past}`;
       const finding = changeFinding(context, statement?.index ?? null, relation, message, QUERY_IT);
-      // Without the policy rows vanish or appear; a new one may be for rows of new code.
-      return verb === 'create' ? finding : { ...finding, severity: weighBreakage(context, relation) };
+      // Without the policy rows vanish or appear; a new one may be for rows of new code, unless it takes rows away.
+      return verb === 'create' && !/ AS RESTRICTIVE\b/.test(sql)
+        ? finding
+        : { ...finding, severity: weighBreakage(context, relation) };
     });
 }
 

@@ -64,7 +64,8 @@ export const APPLICATION: readonly HazardRecord[] = [
   {
     code: 'COLUMN_RETYPED',
     title: "a column's type is changed under running code",
-    condition: 'A column of an existing table has a different type.',
+    condition:
+      'A column of an existing table has a different type. More severe if the new type takes fewer whole numbers, or a time loses its time zone.',
     effect:
       'Sessions that prepared a query on the column fail with "cached plan must not change result type" until they reconnect, and code gets values of a different type.',
     safer: 'Add a column of the new type next to the old one until all code uses it.',
@@ -72,16 +73,18 @@ export const APPLICATION: readonly HazardRecord[] = [
       columnChanges(context, / TYPE /).map(({ object, sql }) => {
         const relation = withoutLastPart(object);
         const type = / TYPE (.*?)(?: USING .*| COLLATE .*)?$/s.exec(sql)?.[1] ?? '…';
-        return changeFinding(
+        const narrowed = narrowing(context, object);
+        const finding = changeFinding(
           context,
           statementOfColumn(context, 'alter type', object),
           relation,
-          `${object} becomes ${type}`,
+          `${object} becomes ${type}${narrowed === null ? '' : `: ${narrowed}`}`,
           sqlAdvice(
             'Keep the new column next to the old one until all code uses it:',
             `ALTER TABLE ${relation} ADD COLUMN ${displayName(`${bare(object)}_new`)} ${type}`,
           ),
         );
+        return narrowed === null ? finding : { ...finding, severity: weighBreakage(context, relation) };
       }),
   },
   {
@@ -254,4 +257,18 @@ function columnChanges(context: HazardContext, sql: RegExp): SchemaChange[] {
 function statementOfColumn(context: HazardContext, does: 'alter type' | 'drop not null', object: string) {
   const named = context.actionsOn(does).find(({ part }) => part === object);
   return named?.statement.index ?? indexOfCode(context, withoutLastPart(object), bare(lastPart(object)));
+}
+
+const WHOLE_NUMBERS = ['smallint', 'integer', 'bigint'];
+
+/** Describes the values that a column can no longer store; null: none are known. */
+function narrowing(context: HazardContext, object: string): string | null {
+  const found = context.facts.catalogue.definitions.retyped.find((each) => each.object === object);
+  if (!found) return null;
+  const [then, now] = [found.from, found.to].map((type) => WHOLE_NUMBERS.indexOf(type));
+  if (then !== undefined && now !== undefined && now >= 0 && now < then)
+    return `${found.from} before, whose greater values are refused from now on`;
+  return found.from.endsWith(' with time zone') && found.to.endsWith(' without time zone')
+    ? 'the moment that a value means then depends on the time zone of the session that reads or writes it'
+    : null;
 }

@@ -142,7 +142,7 @@ function disabledTriggers(context: HazardContext): Finding[] {
           )?.statement.index ?? null,
       relation,
       // The rows of a table without its foreign keys cannot be trusted any more, whoever uses it.
-      severity: name === null ? ('error' as const) : milder(weighBreakage(context, relation)),
+      severity: name === null ? ('error' as const) : weighBreakage(context, relation),
       message: `${words} of ${relation} is left disabled`,
       evidence: relationEvidence(context, relation),
       advice: sqlAdvice(

@@ -70,7 +70,9 @@ export const FAILURES: readonly HazardRecord[] = [
         if (!action) return [];
         const relation = context.resolve(action.table, statement);
         const columns =
-          'columns' in action ? action.columns.map((column) => displayName(column)).join(', ') : '';
+          action.does === 'add constraint'
+            ? action.columns.map((column) => displayName(column)).join(', ')
+            : '';
         const key = columns === '' ? '…' : columns;
         return [
           violation(

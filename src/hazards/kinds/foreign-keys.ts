@@ -1,7 +1,9 @@
 import { displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { locksEvidence, relationEvidence } from '../evidence.ts';
+import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, lockFinding, sqlAdvice } from '../hazard-definition.ts';
 import { WARNING } from '../thresholds.ts';
+import { indexOfDrop } from './dropped-objects.ts';
 
 /** Effects of foreign keys on the table at their other end. */
 export const FOREIGN_KEYS: readonly HazardRecord[] = [
@@ -76,13 +78,19 @@ export const FOREIGN_KEYS: readonly HazardRecord[] = [
   {
     code: 'FOREIGN_KEY_WITHOUT_INDEX',
     title: 'a foreign key has no index on the referencing table',
-    condition: 'A new foreign key of an existing table, and no index of that table begins with its columns.',
+    condition:
+      'A new foreign key of an existing table, and no index of that table begins with its columns; or the command dropped the only index that does.',
     effect: 'Every DELETE in the referenced table, and every UPDATE of its key, reads this whole table.',
     safer: 'First CREATE INDEX CONCURRENTLY on the columns of the foreign key.',
     find: (context) =>
       [...context.facts.catalogue.unindexedForeignKeys]
-        .filter(([object]) => context.relation(withoutLastPart(object)) && context.changed('create', object))
+        .filter(
+          ([object]) =>
+            context.relation(withoutLastPart(object)) &&
+            (context.changed('create', object) || lostItsIndex(context, withoutLastPart(object))),
+        )
         .map(([object, { columns }]): Finding => {
+          const isNew = context.changed('create', object);
           const relation = withoutLastPart(object);
           const { sizeBytes, rows } = context.relation(relation) ?? {};
           const list = columns.map((column) => displayName(column)).join(', ');
@@ -95,14 +103,43 @@ export const FOREIGN_KEYS: readonly HazardRecord[] = [
                 String(found.action.columns) === String(columns),
             );
           return {
-            statement: adding?.statement.index ?? null,
+            statement: isNew ? (adding?.statement.index ?? null) : droppingIndex(context, relation),
             relation,
             severity:
-              (rows ?? 0) >= WARNING.rows || (sizeBytes ?? 0) >= WARNING.sizeBytes ? 'warning' : 'notice',
-            message: `no index of ${relation} begins with (${list}), the columns of ${lastPart(object)}`,
+              (rows ?? 0) >= (isNew ? WARNING.rows : SCANNED_ROWS) || (sizeBytes ?? 0) >= WARNING.sizeBytes
+                ? 'warning'
+                : 'notice',
+            message: `no index of ${relation} begins with (${list})${isNew ? '' : ' any more'}, the columns of ${lastPart(object)}`,
             evidence: relationEvidence(context, relation),
             advice: sqlAdvice('Outside a transaction:', `CREATE INDEX CONCURRENTLY ON ${relation} (${list})`),
           };
         }),
   },
 ];
+
+/** Deletes that found their rows by an index read a table of so many rows from then on. */
+const SCANNED_ROWS = 10_000;
+
+/** Tells if an index may have been dropped, and the key is not merely found under another name of its table or columns. */
+function lostItsIndex(context: HazardContext, relation: string): boolean {
+  const isRenamed = (context.facts.schema?.renames ?? []).some(
+    ({ kind, to }) => to === relation || (kind === 'column' && withoutLastPart(to) === relation),
+  );
+  return !isRenamed && droppedKeys(context, relation).length > 0;
+}
+
+/** Dropped indexes that may have been of the table, and dropped constraints of it. */
+function droppedKeys(context: HazardContext, relation: string) {
+  const schema = withoutLastPart(relation);
+  return [
+    ...context.changes('drop', 'index').filter(({ object }) => withoutLastPart(object) === schema),
+    ...context.changes('drop', 'constraint').filter(({ object }) => withoutLastPart(object) === relation),
+  ];
+}
+
+function droppingIndex(context: HazardContext, relation: string): number | null {
+  const [index = null] = droppedKeys(context, relation).flatMap(
+    ({ kind, object }) => indexOfDrop(context, kind, object) ?? [],
+  );
+  return index;
+}

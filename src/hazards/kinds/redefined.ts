@@ -2,7 +2,7 @@ import type { ChangedDefinition } from '../../model/hazard-facts.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import type { Finding, HazardRecord, HazardTexts } from '../hazard-definition.ts';
+import { type Finding, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
 import { type Severity, weighBreakage } from '../severity.ts';
 
 /** Objects that keep their name and mean something else. */
@@ -88,7 +88,78 @@ export const REDEFINED: readonly HazardRecord[] = [
     (_context, { name }) => (DECISIVE.test(name) ? 'warning' : 'notice'),
     'Make sure that running code works with the new value, as soon as it reconnects.',
   ),
+  {
+    code: 'DEFAULT_PARTITION_LOST',
+    title: 'a partitioned table has no DEFAULT partition any more',
+    condition:
+      'The DEFAULT partition of a table is dropped or detached, and no other one takes its place. It may have been empty.',
+    effect:
+      'An INSERT or UPDATE of a row that belongs to none of the other partitions fails with SQLSTATE 23514.',
+    safer:
+      'First create partitions for all values that the application may write, or keep an empty DEFAULT partition.',
+    find: (context) =>
+      ofKind(context, 'default partition')
+        .filter(
+          ({ relation, after }) =>
+            after === null &&
+            !context.changed('drop', relation) &&
+            !context.facts.catalogue.renamed.has(relation),
+        )
+        .map(({ relation, before }) => ({
+          statement: losingPartition(context, before ?? ''),
+          relation,
+          severity: weighBreakage(context, relation),
+          message: `${relation} has no DEFAULT partition any more: a row that no other partition takes is refused`,
+          evidence: `${displayName(before ?? '')} was its DEFAULT partition; ${relationEvidence(context, relation)}`,
+          advice: sqlAdvice(
+            'In the same transaction, under a name of your own:',
+            `CREATE TABLE ${relation}_rest PARTITION OF ${relation} DEFAULT`,
+          ),
+        })),
+  },
+  {
+    code: 'NULL_ACTION_REFUSED',
+    title: 'a foreign key sets a required column to NULL',
+    condition:
+      'A foreign key has ON DELETE or ON UPDATE SET NULL although a column that it sets is NOT NULL, and had not before.',
+    effect:
+      'Each DELETE of a row that is referred to fails with SQLSTATE 23502, which names the referring table.',
+    safer:
+      'ON DELETE RESTRICT or CASCADE, or a column that may be NULL (https://www.postgresql.org/docs/current/ddl-constraints.html).',
+    find: (context) =>
+      ofKind(context, 'null action')
+        .filter(({ before }) => before === null)
+        .map(({ relation, name, after }) => ({
+          statement:
+            context.actionsOf('add constraint').findLast(({ action }) => action.constraint === name)
+              ?.statement.index ?? null,
+          relation,
+          severity: 'warning',
+          message: `${displayName(name)} sets a NOT NULL column of ${relation} to NULL: each DELETE of a row that is referred to fails`,
+          evidence: after ?? '',
+          advice: sqlAdvice(
+            'If the column may be empty:',
+            `ALTER TABLE ${relation} ALTER COLUMN … DROP NOT NULL`,
+          ),
+        })),
+  },
 ];
+
+/** Definitions of one kind that changed. */
+export function ofKind(context: HazardContext, kind: ChangedDefinition['kind']): ChangedDefinition[] {
+  return context.facts.catalogue.effects.redefined.filter((definition) => definition.kind === kind);
+}
+
+/** The statement that drops or detaches a partition, by its last name. */
+function losingPartition(context: HazardContext, partition: string): number | null {
+  const dropped = context
+    .actionsOf('drop')
+    .find(({ action }) => action.objects.some(({ name }) => name === partition));
+  const detached = context
+    .actionsOf('detach partition')
+    .find(({ action }) => action.partition.name === partition);
+  return (dropped ?? detached)?.statement.index ?? null;
+}
 
 const DECISIVE =
   /^(?:search_path|default_transaction_\w+|transaction_\w+|row_security|session_replication_role|role|.*timeout|timezone|datestyle|intervalstyle|bytea_output|standard_conforming_strings|transform_null_equals|check_function_bodies|synchronous_commit)$/i;
@@ -102,22 +173,20 @@ function redefined(
   return {
     ...texts,
     find: (context) =>
-      context.facts.catalogue.effects.redefined
-        .filter((definition) => definition.kind === kind)
-        .map((definition): Finding => {
-          const { relation, before, after } = definition;
-          const isKnown = context.relation(relation) !== undefined;
-          return {
-            statement: null,
-            relation: isKnown ? relation : null,
-            severity: severityOf(context, definition),
-            message: `${subjectOf(definition)}: ${after}${before === null ? '' : `; before: ${before}`}`,
-            evidence: isKnown
-              ? relationEvidence(context, relation)
-              : 'its definition before and after the command',
-            advice,
-          };
-        }),
+      ofKind(context, kind).map((definition): Finding => {
+        const { relation, before, after } = definition;
+        const isKnown = context.relation(relation) !== undefined;
+        return {
+          statement: null,
+          relation: isKnown ? relation : null,
+          severity: severityOf(context, definition),
+          message: `${subjectOf(definition)}: ${after}${before === null ? '' : `; before: ${before}`}`,
+          evidence: isKnown
+            ? relationEvidence(context, relation)
+            : 'its definition before and after the command',
+          advice,
+        };
+      }),
   };
 }
 

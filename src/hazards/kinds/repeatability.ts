@@ -1,5 +1,8 @@
+import type { AlreadyThere } from '../../model/hazard-facts.ts';
+import { isBookkeeping } from '../../model/migration-tables.ts';
 import { beginsAsData, beginsAsIncidental } from '../../postgres/sql/classify-statement.ts';
 import { normalizeSql, plainOf } from '../../postgres/sql/normalize.ts';
+import { displayName, nameParts } from '../../postgres/sql/quote.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import type { Finding, HazardRecord } from '../hazard-definition.ts';
 
@@ -19,7 +22,48 @@ export const REPEATABILITY: readonly HazardRecord[] = [
       'Write names and values into the migration, or let the server compute them: DEFAULT now(), gen_random_uuid().',
     find: (context) => [...variations(context), ...renamedByRerun(context)],
   },
+  {
+    code: 'IF_NOT_EXISTS_DIFFERS',
+    title: 'IF NOT EXISTS finds another definition, and does nothing',
+    condition:
+      'CREATE TABLE, CREATE INDEX or ADD COLUMN with IF NOT EXISTS names something that existed before the command. Afterwards the table lacks a column that the statement has, a column has another type, or the index is of another table or of other columns. Lengths, defaults and constraints are not compared.',
+    effect:
+      'The statement succeeds with a notice. Code that was written for the new definition fails later, or finds no index.',
+    safer:
+      'Leave out IF NOT EXISTS, so that the migration fails here, and write the change from the present definition to the new one.',
+    find: (context) =>
+      context.facts.catalogue.effects.alreadyThere
+        .filter((each) => existedBefore(context, each))
+        .map(({ kind, statement, relation, name, is, asked }) => ({
+          statement,
+          relation,
+          severity: 'warning',
+          message:
+            kind === 'index'
+              ? `IF NOT EXISTS accepts the index ${displayName(name)}, which has another definition`
+              : is === null
+                ? `IF NOT EXISTS accepts ${relation}, which has no column ${displayName(name)}`
+                : `IF NOT EXISTS accepts ${relation}.${displayName(name)}, which has another type`,
+          evidence: `there is: ${is ?? 'no such column'}; the statement says: ${asked}`,
+          advice: 'Write the change from what there is, without IF NOT EXISTS, or use another name.',
+        })),
+  },
 ];
+
+/** Tells if the command found it: it did not make it, and does not drop the column later. */
+function existedBefore(context: HazardContext, { kind, relation, name }: AlreadyThere): boolean {
+  if (!context.relation(relation) || isBookkeeping(relation)) return false;
+  if (context.changed('create', relation)) return false;
+  const object =
+    kind === 'index'
+      ? displayName(...nameParts(relation).slice(0, -1), name)
+      : `${relation}.${displayName(name)}`;
+  const isDropped = context
+    .actionsOf('drop column')
+    .some(({ action }) => kind === 'column' && action.column === name);
+  const isRenamed = context.actionsOf('rename').some(({ action }) => action.column === name);
+  return !context.changed('create', object) && !isDropped && !isRenamed;
+}
 
 const SAYS = {
   time: 'the definition contains the time of this run: safemigrate apply would stop there',

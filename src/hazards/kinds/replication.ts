@@ -5,6 +5,7 @@ import type { HazardContext } from '../hazard-context.ts';
 import type { Finding, HazardRecord } from '../hazard-definition.ts';
 import { milder, type Severity } from '../severity.ts';
 import { statementOfDrop } from './named-objects.ts';
+import { ofKind } from './redefined.ts';
 
 /** Obstacles for subscribers of a publication and other readers of logical slots. */
 export const REPLICATION: readonly HazardRecord[] = [
@@ -12,13 +13,14 @@ export const REPLICATION: readonly HazardRecord[] = [
     code: 'PUBLICATION_AFFECTED',
     title: 'a publication, or a table in it, is gone',
     condition:
-      'A publication that existed before is dropped, or a table leaves one: by ALTER PUBLICATION, or because it is dropped, also if it is made again under its name. A notice if the target has no logical replication slot.',
+      'A publication that existed before is dropped, no longer sends a kind of change, or sends fewer rows of a table (WHERE); or a table leaves one: by ALTER PUBLICATION, or because it is dropped, also if it is made again under its name. A notice if the target has no logical replication slot.',
     effect:
       'Subscribers and CDC connectors no longer get its changes, without an error; a table that is made again has to be added, and copied again.',
     safer:
       'Change the subscribers first; ALTER PUBLICATION … ADD TABLE in the transaction that makes a table again, then ALTER SUBSCRIPTION … REFRESH PUBLICATION (https://www.postgresql.org/docs/current/logical-replication-publication.html).',
-    find: (context) =>
-      (context.facts.schema?.changes ?? [])
+    find: (context) => [
+      ...sentNoMore(context),
+      ...(context.facts.schema?.changes ?? [])
         .filter(({ verb, kind, sql }) => verb === 'drop' && kind === 'publication' && !/ SCHEMA /.test(sql))
         .filter(({ object }) => !context.changed('create', object))
         .map(({ object }): Finding => {
@@ -40,6 +42,7 @@ export const REPLICATION: readonly HazardRecord[] = [
                 : 'Change the subscribers first, and drop their subscriptions or tables.',
           };
         }),
+    ],
   },
   {
     code: 'SUBSCRIBER_STOPS',
@@ -75,6 +78,29 @@ export const REPLICATION: readonly HazardRecord[] = [
       }),
   },
 ];
+
+/** Changes of existing rows that an existing publication no longer sends. */
+function sentNoMore(context: HazardContext): Finding[] {
+  const altering =
+    context.facts.statements.find(({ tag, error }) => tag === 'ALTER PUBLICATION' && !error)?.index ?? null;
+  const sent = ofKind(context, 'sent').filter(
+    ({ relation }) => !context.changed('drop', displayName(relation)),
+  );
+  const kinds = [...new Set(sent.map(({ relation }) => relation))].map((publication) => ({
+    relation: null,
+    message: `the publication ${displayName(publication)} no longer sends ${listed(sent.filter(({ relation }) => relation === publication).map(({ name }) => name))}`,
+  }));
+  const rows = ofKind(context, 'filter').map(({ relation, name, after }) => ({
+    relation,
+    message: `the publication ${displayName(name)} sends only those rows of ${relation} WHERE ${after}`,
+  }));
+  return [...kinds, ...rows].map((found) => ({
+    ...found,
+    statement: altering,
+    ...readers(context, 'warning'),
+    advice: 'Make sure that no subscriber needs the changes that are left out: they cannot be sent later.',
+  }));
+}
 
 /** @param severity if somebody reads: if it is not known, it is milder. */
 function readers({ facts }: HazardContext, severity: Severity): { severity: Severity; evidence: string } {

@@ -2,9 +2,11 @@ import { listed } from '../../format.ts';
 import type { ChangedDefinition } from '../../model/hazard-facts.ts';
 import type { ProbeDifference } from '../../model/probe-difference.ts';
 import type { Hazard } from '../../model/report.ts';
+import { bare, displayName, identifier, lastPart, nameParts } from '../../postgres/sql/quote.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
 import { type Severity, weighBreakage, worst } from '../severity.ts';
+import { LONGEST_SQL } from '../thresholds.ts';
 
 type Coded = Finding & Pick<Hazard, 'code'>;
 
@@ -150,7 +152,7 @@ function isUsed(context: HazardContext, { relation, role }: ProbeDifference): bo
 }
 
 function told(context: HazardContext, first: ProbeDifference, more: readonly ProbeDifference[]): Coded {
-  const { kind, relation, sql } = first;
+  const { kind, relation } = first;
   return {
     code: TEXTS[kind].code,
     statement: null,
@@ -158,8 +160,49 @@ function told(context: HazardContext, first: ProbeDifference, more: readonly Pro
     severity: severityOf(context, first, more),
     message: messageOf(first, more),
     evidence: resultOf(first),
-    advice: sqlAdvice('Try it on a copy that is migrated, in a transaction that you roll back:', sql),
+    advice: adviceOf(context, first),
   };
+}
+
+function adviceOf(context: HazardContext, { relation, subject, sql, remedy }: ProbeDifference): string {
+  if (remedy !== null) return sqlAdvice('At the end of the migration:', remedy);
+  const former = formerDefinitions(context, relation, subject);
+  return former.length > 0
+    ? sqlAdvice('The definition before, if running code needs it:', ...former)
+    : sqlAdvice('Try it on a copy that is migrated, in a transaction that you roll back:', sql);
+}
+
+/** Statements of the rollback SQL about the constraint, index or column of a probe, or else about its relation. */
+function formerDefinitions(context: HazardContext, relation: string, subject: string | null): string[] {
+  const statements = (context.facts.schema?.rollbackSql ?? '')
+    .split(/;\n/)
+    .map((sql) => sql.trim())
+    .filter((sql) => !/^(?:DROP|GRANT|REVOKE|COMMENT)\b/.test(sql));
+  const naming = (parts: readonly string[]) => {
+    const names = [displayName(...parts), parts.map(identifier).join('.')];
+    return statements.filter((sql) => names.some((name) => isNamed(sql, name)));
+  };
+  const ofSubject = subject === null ? [] : naming([bare(lastPart(subject))]);
+  const found = (ofSubject.length > 0 ? ofSubject : naming(nameParts(relation))).map(onOneLine);
+  return found.length <= MOST_STATEMENTS &&
+    found.every((sql) => sql.length <= LONGEST_SQL && !sql.includes('\n'))
+    ? found
+    : [];
+}
+
+/** Tells if a text has a name, and not as a part of a longer one. */
+function isNamed(sql: string, name: string): boolean {
+  return sql.split(name).some((before, at, parts) => {
+    const after = parts[at + 1];
+    return after !== undefined && !/\w$/.test(before) && !/^\w/.test(after);
+  });
+}
+
+const MOST_STATEMENTS = 3;
+
+/** Joins the lines of a statement that has no texts and comments, in which a line may end. */
+function onOneLine(sql: string): string {
+  return /\$|--|'[^']*\n/.test(sql) ? sql : sql.replace(/\s*\n\s*/g, ' ');
 }
 
 function severityOf(

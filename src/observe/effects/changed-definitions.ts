@@ -1,5 +1,5 @@
 import type { ChangedDefinition } from '../../model/hazard-facts.ts';
-import { USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
+import { ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 
@@ -8,6 +8,12 @@ export type Definitions = ReadonlyMap<
   string,
   Omit<ChangedDefinition, 'before' | 'after'> & { readonly text: string }
 >;
+
+/** Roles that log in, are no superusers, and may use a table of another role. */
+const APPLICATION_ROLES = `
+  select o.oid, o.rolname from pg_catalog.pg_roles o where o.rolcanlogin and not o.rolsuper
+    and o.oid in (select x.grantee from pg_catalog.pg_class g cross join lateral pg_catalog.aclexplode(g.relacl) x
+      where g.relacl is not null and x.grantee <> g.relowner)`;
 
 /** Objects that may keep their name while their meaning changes. */
 const DEFINITIONS = `
@@ -36,6 +42,31 @@ union all
 select 'setting', '', coalesce(r.rolname, 'all roles'), pg_catalog.split_part(s.setting, '=', 1), s.setting
 from pg_catalog.pg_db_role_setting d join pg_catalog.pg_database b on b.oid = d.setdatabase and b.datname = pg_catalog.current_database()
 left join pg_catalog.pg_roles r on r.oid = d.setrole cross join pg_catalog.unnest(d.setconfig) as s (setting)
+union all
+select 'callers', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
+  coalesce(pg_catalog.string_agg(r.rolname, ', ' order by r.rolname), '')
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+left join (${APPLICATION_ROLES}) r on pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE')
+where p.oid >= 16384 and p.prorettype <> 'pg_catalog.trigger'::pg_catalog.regtype and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
+group by 2, 3, 4
+union all
+select 'default partition', n.nspname, c.relname, '', d.relname
+from pg_catalog.pg_partitioned_table t join pg_catalog.pg_class d on d.oid = t.partdefid
+join pg_catalog.pg_class c on c.oid = t.partrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+union all
+select 'sent', '', p.pubname, o.name, ''
+from pg_catalog.pg_publication p cross join lateral
+  (values ('INSERT', p.pubinsert), ('UPDATE', p.pubupdate), ('DELETE', p.pubdelete), ('TRUNCATE', p.pubtruncate)) o (name, sent)
+where o.sent
+union all
+select 'filter', t.schemaname, t.tablename, t.pubname, pg_catalog.to_jsonb(t) ->> 'rowfilter'
+from pg_catalog.pg_publication_tables t where pg_catalog.to_jsonb(t) ->> 'rowfilter' is not null
+union all
+select 'null action', n.nspname, c.relname, k.conname, pg_catalog.pg_get_constraintdef(k.oid)
+from pg_catalog.pg_constraint k join pg_catalog.pg_class c on c.oid = k.conrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where k.contype = 'f' and k.conparentid = 0 and 'n' in (k.confdeltype, k.confupdtype) and ${USER_SCHEMA}
+  and exists (select from pg_catalog.pg_attribute a where a.attrelid = k.conrelid and a.attnotnull and a.attnum = any (k.conkey)
+    and (k.confdeltype <> 'n' or coalesce(nullif(pg_catalog.to_jsonb(k) -> 'confdelsetcols', 'null') @> pg_catalog.to_jsonb(a.attnum), true)))
 order by 1, 2, 3, 4`;
 
 interface Row {
@@ -57,11 +88,20 @@ export async function readDefinitions(session: Session): Promise<Definitions> {
   );
 }
 
-/** Lists the definitions that changed under their name, and the new rules and settings. */
+/** Kinds of which a new one is a change. */
+const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = ['rule', 'setting', 'filter', 'null action'];
+/** Kinds of which a missing one is a change. */
+const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = ['default partition', 'sent'];
+
+/** Lists the definitions that changed under their name, and those that are new or missing if that is the change. */
 export function changedDefinitions(before: Definitions, after: Definitions): ChangedDefinition[] {
-  return [...after].flatMap(([key, { text, ...rest }]): ChangedDefinition[] => {
+  const changed = [...after].flatMap(([key, { text, ...rest }]): ChangedDefinition[] => {
     const was = before.get(key)?.text ?? null;
-    const isNew = was === null && (rest.kind === 'rule' || rest.kind === 'setting');
+    const isNew = was === null && COUNTS_IF_NEW.includes(rest.kind);
     return isNew || (was !== null && was !== text) ? [{ ...rest, before: was, after: text }] : [];
   });
+  const gone = [...before]
+    .filter(([key, { kind }]) => COUNTS_IF_GONE.includes(kind) && !after.has(key))
+    .map(([, { text, ...rest }]) => ({ ...rest, before: text, after: null }));
+  return [...changed, ...gone];
 }

@@ -1,6 +1,6 @@
 import type { ProbeDifference } from '../../model/probe-difference.ts';
 import type { DataSection, SchemaSection } from '../../model/report.ts';
-import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { bare, displayName, lastPart, literal, withoutLastPart } from '../../postgres/sql/quote.ts';
 import type { SequenceState } from './sequence-probes.ts';
 import type { ProbeResult, TriedProbe } from './try-probes.ts';
 
@@ -39,6 +39,7 @@ export function differences(
         probe: probe.kind.name,
         subject,
         sql: [...(role === null ? [] : [`SET LOCAL ROLE ${role}`]), ...settings, sql].join('; '),
+        remedy: null,
         role,
         before: words(was, probe.kind.counts),
         after: words(now, probe.kind.counts),
@@ -146,6 +147,7 @@ export function sequencesBehind(
         probe: `value of ${each.sequence}`,
         subject: each.column,
         sql: each.sql,
+        remedy: remedyOf(each, was),
         role: null,
         before: was ? `${was.next}, greatest value ${was.greatest}` : 'another sequence',
         after: `${each.next}, greatest value ${each.greatest}`,
@@ -153,4 +155,13 @@ export function sequencesBehind(
         byIndex: false,
       };
     });
+}
+
+/** A statement after which the next value is free; the greatest one is read again, since rows may come in the meantime. */
+function remedyOf(now: SequenceState, was: SequenceState | undefined): string {
+  const { sequence, increment, isBeyond } = now;
+  if (isBeyond) return `ALTER SEQUENCE ${sequence} NO MINVALUE NO MAXVALUE`;
+  if (was && was.sequence === sequence && was.increment !== increment)
+    return `ALTER SEQUENCE ${sequence} INCREMENT BY ${was.increment}`;
+  return `SELECT setval(${literal(sequence)}, (SELECT max(${now.column}) FROM ${now.relation}))`;
 }

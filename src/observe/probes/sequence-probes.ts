@@ -11,6 +11,9 @@ export interface SequenceState {
   readonly greatest: string;
   /** Its next value is taken or will be, or it has none. */
   readonly behind: boolean;
+  /** The next value is beyond the limits of the sequence. */
+  readonly isBeyond: boolean;
+  readonly increment: string;
   /** Shows both numbers. */
   readonly sql: string;
 }
@@ -48,6 +51,8 @@ interface Numbers {
   readonly next: string;
   readonly greatest: string | null;
   readonly behind: boolean | null;
+  readonly beyond: boolean;
+  readonly increment: string;
 }
 
 /** Reads the sequences that fill unique columns. */
@@ -66,6 +71,8 @@ export async function readSequences(session: Session): Promise<SequenceState[]> 
         next: row.next,
         greatest: row.greatest,
         behind: row.behind ?? false,
+        isBeyond: row.beyond,
+        increment: row.increment,
         sql: `SELECT last_value, is_called, (SELECT max(${identifier(each.column)}) FROM ${tableOf(each)}) FROM ${sequenceOf(each)}`,
       },
     ];
@@ -78,7 +85,8 @@ const sequenceOf = ({ sequenceSchema, sequence }: Filled) =>
 
 function comparison(each: Filled): string {
   const column = identifier(each.column);
-  return `select next::text, greatest::text, next > seqmax or next < seqmin or next <= greatest and (seqincrement > 0 or next >= least) as behind
+  return `select next::text, greatest::text, next > seqmax or next < seqmin as beyond,
+    seqincrement::text as increment, next > seqmax or next < seqmin or next <= greatest and (seqincrement > 0 or next >= least) as behind
   from (select s.last_value::numeric + case when s.is_called then q.seqincrement else 0 end as next, q.*,
     (select max(${column}) from ${tableOf(each)}) as greatest, (select min(${column}) from ${tableOf(each)}) as least
     from ${sequenceOf(each)} s, pg_catalog.pg_sequence q

@@ -10,6 +10,7 @@ const INSERT: ProbeDifference = {
   probe: 'INSERT of required columns alone',
   subject: null,
   sql: 'INSERT INTO public.orders DEFAULT VALUES',
+  remedy: null,
   role: 'app',
   before: '1 row',
   after: 'null value in column "status" (SQLSTATE 23502)',
@@ -17,9 +18,25 @@ const INSERT: ProbeDifference = {
   byIndex: false,
 };
 
-function found(probes: readonly ProbeDifference[], more: Partial<typeof NO_DEFINITIONS> = {}, rows = 10) {
+const SCHEMA = {
+  before: 'a',
+  after: 'b',
+  changes: [],
+  renames: [],
+  unmodeled: [],
+  rollbackLoses: [],
+  leftovers: [],
+};
+
+function found(
+  probes: readonly ProbeDifference[],
+  more: Partial<typeof NO_DEFINITIONS> = {},
+  rows = 10,
+  rollbackSql: string | null = null,
+) {
   return findHazards(
     facts({
+      schema: { ...SCHEMA, rollbackSql },
       catalogue: {
         relations: new Map([['public.orders', relation(8192, rows)]]),
         definitions: { ...NO_DEFINITIONS, ...more },
@@ -73,6 +90,23 @@ describe('a probe with another result', () => {
     expect(found([behind, { ...INSERT, sqlstate: '23505' }]).map(({ code }) => code)).toEqual([
       'SEQUENCE_BEHIND',
     ]);
+  });
+
+  test('has the statement that makes it good as advice, or what was there before', () => {
+    const behind: ProbeDifference = {
+      ...INSERT,
+      kind: 'sequence behind',
+      remedy: "SELECT setval('public.s', (SELECT max(id) FROM public.orders))",
+    };
+    expect(found([behind])[0]?.advice).toBe(
+      "At the end of the migration:\nSELECT setval('public.s', (SELECT max(id) FROM public.orders));",
+    );
+    const more: ProbeDifference = { ...INSERT, kind: 'accepts more', subject: 'orders_number_key' };
+    const rollbackSql =
+      'DROP INDEX "public"."orders_number_key";\nCREATE UNIQUE INDEX "orders_number_key"\n  ON "public"."orders" (number);\nALTER TABLE "public"."orders" DROP COLUMN "b";\n';
+    expect(found([more], {}, 10, rollbackSql)[0]?.advice).toBe(
+      'The definition before, if running code needs it:\nCREATE UNIQUE INDEX "orders_number_key" ON "public"."orders" (number);',
+    );
   });
 
   test('is a notice if only an index is too small for a value', () => {

@@ -24,12 +24,15 @@ export function alterations({ relation, cmds, objtype }: Tree.AlterTableStmt): A
 
 const RELATIONS = new Set(['OBJECT_TABLE', 'OBJECT_MATVIEW', 'OBJECT_INDEX']);
 
-function alteration(table: Name, { subtype, name = '', def, behavior }: Tree.AlterTableCmd): Action[] {
+function alteration(
+  table: Name,
+  { subtype, name = '', def, behavior, missing_ok: ifNotExists = false }: Tree.AlterTableCmd,
+): Action[] {
   const cascade = behavior === 'DROP_CASCADE';
   const partition = def && 'PartitionCmd' in def ? def.PartitionCmd : undefined;
   switch (subtype) {
     case 'AT_AddColumn':
-      return def && 'ColumnDef' in def ? newColumn(table, def.ColumnDef) : [];
+      return def && 'ColumnDef' in def ? newColumn(table, def.ColumnDef, ifNotExists) : [];
     case 'AT_AddConstraint':
       return def && 'Constraint' in def ? newConstraint(table, def.Constraint) : [];
     case 'AT_DropColumn':
@@ -158,7 +161,7 @@ function provenBy(expression: Tree.Node | undefined): string[] {
   return nulltesttype === 'IS_NOT_NULL' && column !== undefined ? [column] : [];
 }
 
-function newColumn(table: Name, definition: Tree.ColumnDef): Action[] {
+function newColumn(table: Name, definition: Tree.ColumnDef, ifNotExists: boolean): Action[] {
   const constraints = itemsOf<Tree.Constraint>(definition.constraints, 'Constraint');
   const has = (kind: Tree.ConstrType) => constraints.some(({ contype }) => contype === kind);
   const column = definition.colname ?? '';
@@ -174,6 +177,7 @@ function newColumn(table: Name, definition: Tree.ColumnDef): Action[] {
       stored: constraints.some(
         ({ contype, generated_kind: kind }) => contype === 'CONSTR_GENERATED' && kind !== 'v',
       ),
+      ifNotExists: ifNotExists || undefined,
     },
     ...constraints
       .filter(({ contype }) => contype !== 'CONSTR_NOTNULL')
@@ -182,7 +186,7 @@ function newColumn(table: Name, definition: Tree.ColumnDef): Action[] {
 }
 
 /** Writes a type: `numeric(12,2)`, `shop.mood[]`. An interval loses its fields, which the parser gives as numbers. */
-function typeName({ typeName: type }: Tree.ColumnDef): string {
+export function typeName({ typeName: type }: Tree.ColumnDef): string {
   const { schema, name } = nameOfParts(type?.names);
   // The parser puts the types of the standard there.
   const isStandard = schema === null || schema === 'pg_catalog';

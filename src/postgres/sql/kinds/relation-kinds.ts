@@ -3,7 +3,7 @@ import type { Name, NamedLock } from '../../../model/statement-actions.ts';
 import { lockOn, locksOfQuery, locksOn, namesOfRanges } from '../query-locks.ts';
 import type { StatementKind, StatementTable } from '../statement-properties.ts';
 import { itemsOf, nameOf, nameOfParts, nodesWithin, strings } from '../tree.ts';
-import { alterations, locksOfAlterTable, releasedByAlterTable } from './alterations.ts';
+import { alterations, locksOfAlterTable, releasedByAlterTable, typeName } from './alterations.ts';
 import { namesOfObject, reachOfObjects } from './cluster-objects.ts';
 import { defining } from './object-kinds.ts';
 import { BUILDS_INDEX, replacing } from './storage-kinds.ts';
@@ -18,12 +18,18 @@ export const RELATION_KINDS = {
   CreateStmt: {
     ...defining('CREATE TABLE'),
     keptIn: ({ relation }) => relation,
-    actions: ({ relation, if_not_exists: ifNotExists = false, partbound, inhRelations }) => [
+    actions: ({ relation, if_not_exists: ifNotExists = false, partbound, inhRelations, tableElts }) => [
       {
         does: 'create table',
         table: nameOf(relation),
         ifNotExists,
         partitionOf: partbound ? (namesOfRanges(inhRelations)[0] ?? null) : null,
+        columns: ifNotExists
+          ? itemsOf<Tree.ColumnDef>(tableElts, 'ColumnDef').map((column) => ({
+              name: column.colname ?? '',
+              type: typeName(column),
+            }))
+          : undefined,
       },
     ],
     locks: locksOfCreateTable,
@@ -61,6 +67,10 @@ export const RELATION_KINDS = {
         concurrently: tree.concurrent ?? false,
         unique: tree.unique ?? false,
         ifNotExists: tree.if_not_exists ?? false,
+        columns: tree.if_not_exists
+          ? itemsOf<Tree.IndexElem>(tree.indexParams, 'IndexElem').map(({ name }) => name ?? null)
+          : undefined,
+        partial: tree.if_not_exists ? tree.whereClause !== undefined : undefined,
         only: tree.relation?.inh !== true,
       },
     ],
