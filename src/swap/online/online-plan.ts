@@ -17,8 +17,15 @@ export interface OnlineTable {
   readonly inClone: string;
   /** The columns to publish. */
   readonly columns: readonly OnlineColumn[];
-  /** The columns of the replica identity, by their names in the target; empty if rows are only inserted. */
+  /** The columns of a key that both have, by their names in the target; empty if it has none. */
   readonly key: readonly string[];
+  /** The publication must list the columns; if false it must not: with REPLICA IDENTITY FULL, UPDATE would fail. */
+  readonly listsColumns: boolean;
+  /**
+   * It has no replica identity. It needs a publication `WITH (publish = 'insert, truncate')`, since UPDATE and DELETE would fail in
+   * any other; the swap is given up if the target's counters of updated and deleted rows move.
+   */
+  readonly insertsOnly: boolean;
 }
 
 /** A table that is not published. The swap is given up if the target's counters of it move. */
@@ -28,7 +35,7 @@ export interface LeftOutTable {
   readonly reason: string;
 }
 
-/** A sequence that both databases have. */
+/** A sequence that both databases have. The OID as a regclass names it also after a change of its name. */
 export interface OnlineSequence {
   readonly oid: number;
   /** Qualified names, quoted. */
@@ -39,17 +46,22 @@ export interface OnlineSequence {
 /** A foreign key that the migration adds: the apply of a subscription does not check it. */
 export interface NewForeignKey {
   readonly name: string;
-  /** SQL for the clone: the number of rows that violate it, in one row and one column `orphans`. */
+  /** SQL for the clone while it follows: the number of rows that violate it, in one row and one column `orphans`. */
   readonly orphans: string;
 }
 
-/** Everything that a clone needs to follow its target by logical replication until it takes the target's place. */
+/**
+ * Everything that a clone needs to follow its target by logical replication until it takes the target's place. Its SQL uses the
+ * names that the clone has from `before` until `after`: those of the target.
+ */
 export interface OnlinePlan {
   readonly tables: readonly OnlineTable[];
   readonly leftOut: readonly LeftOutTable[];
   /** Their values are copied while the target is closed. */
   readonly sequences: readonly OnlineSequence[];
-  /** Materialized views to refresh after the catch-up: qualified names in the clone, quoted. */
+  /** SQL for the clone in the cut-over: sets new sequences above the values of columns that the target has as well. */
+  readonly raise: readonly string[];
+  /** Materialized views to refresh after the catch-up, in this order: qualified names, quoted. */
   readonly refresh: readonly string[];
   readonly newForeignKeys: readonly NewForeignKey[];
   /** SQL for the clone before it catches up: names are put back, temporary defaults set. */
@@ -69,21 +81,18 @@ export interface OnlineObjection {
 }
 
 export type OnlineObjectionKind =
-  | 'always-trigger'
-  | 'command-wrote'
-  | 'computed-default'
+  | 'command wrote'
+  | 'computed default'
   | 'conversion'
-  | 'dropped-column'
-  | 'enum-label'
-  | 'foreign-table'
+  | 'dropped column'
+  | 'enum label'
+  | 'foreign key'
+  | 'generated column'
   | 'key'
-  | 'large-objects'
-  | 'new-table'
-  | 'not-null'
+  | 'new table'
   | 'persistence'
-  | 'row-security'
-  | 'sequence'
-  | 'structure';
+  | 'row security'
+  | 'sequence';
 
 export type OnlineEligibility =
   | { readonly eligible: true; readonly plan: OnlinePlan }

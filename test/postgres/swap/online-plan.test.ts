@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ServerVersion } from '../../../src/local-server/binaries.ts';
+import type { Server } from '../../../src/local-server/embedded.ts';
+import { waitForCounters } from '../../../src/swap/database-state.ts';
+import type { OnlineEligibility, OnlinePlan } from '../../../src/swap/online/online-plan.ts';
+import { planOnlineSwap, readCloneBirth } from '../../../src/swap/online/plan-online-swap.ts';
+import {
+  caughtUp,
+  contentOf,
+  detach,
+  follow,
+  publish,
+  runIn,
+  withSessionIn,
+} from '../../helpers/following.ts';
+import { ONLINE_KINDS, type OnlineKind, SCHEMA, WRITES } from '../../helpers/online-kinds.ts';
+import { ownServer } from '../../helpers/own-server.ts';
+import { shareOf, VERSIONS } from '../../helpers/servers.ts';
+
+const SETTINGS = { wal_level: 'logical', max_replication_slots: '10', max_wal_senders: '10' };
+const ALL: readonly ServerVersion[] = [15, 18];
+
+function kindsOf(version: ServerVersion): readonly OnlineKind[] {
+  const kinds = ALL.includes(version) ? ONLINE_KINDS : shareOf(version, ONLINE_KINDS);
+  return kinds.filter(({ since = 0 }) => version >= since);
+}
+
+describe.each(VERSIONS)('on PostgreSQL %d', (version) => {
+  let server: Server;
+  beforeAll(async () => {
+    server = await ownServer(version, { settings: SETTINGS });
+    await runIn(server, 'postgres', 'CREATE DATABASE base');
+    await runIn(server, 'base', SCHEMA);
+  });
+  afterAll(() => server?.stop());
+
+  /** Clones the target, runs the migration on the clone, and plans. */
+  async function planFor(kind: OnlineKind): Promise<OnlineEligibility> {
+    await runIn(server, 'postgres', 'CREATE DATABASE target TEMPLATE base');
+    if (kind.setup !== undefined) await runIn(server, 'target', kind.setup);
+    await runIn(server, 'postgres', 'CREATE DATABASE clone TEMPLATE target');
+    const inBoth = <T>(use: (...sessions: Parameters<typeof readCloneBirth>) => Promise<T>) =>
+      withSessionIn(server, 'target', (target) =>
+        withSessionIn(server, 'clone', (clone) => use(target, clone)),
+      );
+    await counted();
+    const birth = await inBoth(readCloneBirth);
+    await runIn(server, 'clone', kind.migration);
+    if (kind.meanwhile) await runIn(server, 'target', WRITES);
+    await counted();
+    const { derivesRows = false, convertsByExpression = false } = kind;
+    return inBoth((target, clone) =>
+      planOnlineSwap(target, clone, { birth, derivesRows, convertsByExpression }),
+    );
+  }
+
+  const counted = () => waitForCounters(version * 10_000);
+  const drop = (...names: string[]) =>
+    runIn(
+      server,
+      'postgres',
+      names.map((name) => `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+    );
+
+  /** Follows the target as planned. @returns the content of the clone, and that of a target that is migrated after all writes. */
+  async function outcomes(kind: OnlineKind, plan: OnlinePlan) {
+    await publish(server, 'target', plan);
+    await follow(server, 'target', 'clone', plan);
+    await runIn(server, 'target', kind.writes ?? WRITES);
+    await caughtUp(server, 'clone');
+    await runIn(
+      server,
+      'clone',
+      plan.refresh.map((name) => `REFRESH MATERIALIZED VIEW ${name}`),
+    );
+    const orphans = await Promise.all(
+      plan.newForeignKeys.map((key) => withSessionIn(server, 'clone', (clone) => clone.query(key.orphans))),
+    );
+    await runIn(server, 'clone', plan.raise);
+    await detach(server, 'target', 'clone', plan);
+    await runIn(server, 'postgres', 'CREATE DATABASE stopped TEMPLATE target');
+    await runIn(server, 'stopped', kind.migration);
+    return {
+      clone: await contentOf(server, 'clone'),
+      stopped: await contentOf(server, 'stopped'),
+      orphans: orphans.flat(2),
+    };
+  }
+
+  test.each(kindsOf(version))('$name: $verdict', async (kind) => {
+    try {
+      const verdict = await planFor(kind);
+      const isRefused = kind.verdict !== 'equal' || version <= (kind.refusedUpTo ?? 0);
+      if (isRefused || !verdict.eligible) {
+        const kinds = verdict.eligible ? [] : verdict.objections.map((objection) => objection.kind);
+        const expected = kind.verdict === 'equal' ? 'dropped column' : kind.verdict;
+        expect(verdict.eligible ? 'eligible' : verdict.objections).not.toBe('eligible');
+        expect([...new Set(kinds)]).toEqual(isRefused ? [expected] : []);
+        return;
+      }
+      const { clone, stopped, orphans } = await outcomes(kind, verdict.plan);
+      expect(clone).toEqual(stopped);
+      for (const found of orphans) expect(found).toEqual({ orphans: 0 });
+    } finally {
+      await drop('clone', 'stopped', 'target');
+    }
+  });
+});
