@@ -16,6 +16,7 @@ const PROGRAMS = [
   'cli/demo/migrate.ts',
   'command/sandbox/launcher.ts',
   'report/report-schema.ts',
+  'postgres/sql/parser-thread.ts',
   'schema/worker.ts',
   'swap/reopen-agent-process.ts',
 ];
@@ -45,10 +46,8 @@ if (types.status !== 0) {
 }
 keepReachable(path.join(made, 'index.d.ts'));
 
-const { dependencies, optionalDependencies } = JSON.parse(
-  readFileSync(path.join(root, 'package.json'), 'utf8'),
-);
-const outside = Object.keys({ ...dependencies, ...optionalDependencies });
+const { dependencies } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+const outside = Object.keys(dependencies);
 const { output } = await build({
   platform: 'node',
   external: (id) => !BUNDLED.includes(id) && outside.some((name) => id === name || id.startsWith(`${name}/`)),

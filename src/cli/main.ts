@@ -46,4 +46,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     process.stderr.write(`safemigrate: Standard output could not be written: ${error.message}\n`);
 });
 // Not process.exit(): it would cut off what is still being written to pipes.
-process.exitCode = await main();
+void main().then((exitCode) => {
+  process.exitCode = exitCode;
+});

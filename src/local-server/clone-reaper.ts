@@ -1,18 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { Socket } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { SafemigrateError } from '../errors.ts';
 import { doubtOfFolder, entryFile, type FolderEntry, removeEntry } from '../ownership/folder-records.ts';
-import { shippedFile } from '../package.ts';
+import { shippedText } from '../package.ts';
 
 /**
  * The reaper is a shell program because it stays for hours: 1 MB of memory, Node takes 40. It is read when the program starts, so
  * that an upgrade of the package during a run changes nothing.
  */
-const SCRIPT = readFileSync(shippedFile('local-server/reaper.sh'), 'utf8');
+const SCRIPT = shippedText('local-server/reaper.sh');
 
 /**
  * The folder, without symbolic links, which need not exist yet; its run, by which the record is found that is removed at the end;

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -8,14 +7,14 @@ import * as z from 'zod/mini';
 import { codeOf, messageOf, SafemigrateError } from '../errors.ts';
 import { doubtOfFolder, type FolderEntry, type Owner, type StartOrder } from '../ownership/folder-records.ts';
 import { livenessOf, ourStamp, processStampSchema } from '../ownership/process-stamp.ts';
-import { shippedFile } from '../package.ts';
+import { shippedText } from '../package.ts';
 import { startCloneReaper } from './clone-reaper.ts';
 import { type CopiedServer, startCopied } from './copied.ts';
 
 const execute = promisify(execFile);
 
 /** Passed as a text: the owner of a clone's folder may not be allowed to read the file. */
-const SCRIPT = readFileSync(shippedFile('local-server/first-state.sh'), 'utf8');
+const SCRIPT = shippedText('local-server/first-state.sh');
 
 /** Makes what is in the clone's folder its first state; its server has ended. @throws SafemigrateError `CLONE` */
 export async function saveFirstState(folder: string, { owner, rollback }: StartOrder): Promise<void> {

@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { open, readFile, realpath } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import path from 'node:path';
@@ -15,9 +14,9 @@ import {
 } from '../ownership/folder-records.ts';
 import { ourStamp, stampOf } from '../ownership/process-stamp.ts';
 import { newRunId } from '../ownership/run-id.ts';
-import { shippedFile } from '../package.ts';
+import { shippedText } from '../package.ts';
 
-const SCRIPT = readFileSync(shippedFile('local-server/folder-cleaner.sh'), 'utf8');
+const SCRIPT = shippedText('local-server/folder-cleaner.sh');
 
 /** A small process of its own that outlives us by as long as it takes to clean up. */
 export interface FolderCleaner {

@@ -1,7 +1,7 @@
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { SafemigrateError } from '../errors.ts';
 import type { SchemaChange } from '../model/report.ts';
-import { builtFile } from '../package.ts';
+import { startThread } from '../package.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Comparison } from './compare-schemas.ts';
@@ -19,7 +19,7 @@ export class SchemaWatch {
   #ended: SafemigrateError | undefined;
 
   constructor(audit?: Audit) {
-    this.#worker = new Worker(builtFile('schema/worker.js'), {
+    this.#worker = startThread('schema/worker', {
       name: 'safemigrate schema',
       // Most of what is read stays: with the default of 16 MB the garbage collector copies it again and again.
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },

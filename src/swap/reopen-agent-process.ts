@@ -76,4 +76,4 @@ async function reopen({ settings, database, server, run, ...order }: ReopenOrder
 
 const OPEN = 'SELECT datallowconn AS open FROM pg_database WHERE datname = $1';
 
-await main();
+void main();

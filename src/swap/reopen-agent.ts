@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process';
 import { Socket } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import { SafemigrateError } from '../errors.ts';
-import { builtFile } from '../package.ts';
+import { wordsOfProgram } from '../package.ts';
 import type { ClosedTarget } from './reopen-target.ts';
 
 /** Order that the agent reads from its standard input, as one line of JSON: a password appears in no argument and no file. */
@@ -23,7 +22,8 @@ const READY_MS = 10_000;
  * @throws SafemigrateError `REFUSED` if it cannot be started.
  */
 export async function startReopenAgent(order: ReopenOrder): Promise<() => Promise<void>> {
-  const agent = spawn(process.execPath, [fileURLToPath(builtFile('swap/reopen-agent-process.js'))], {
+  const [program, ...words] = wordsOfProgram('swap/reopen-agent-process');
+  const agent = spawn(program, words, {
     cwd: '/',
     detached: true,
     env: {},

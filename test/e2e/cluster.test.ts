@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CLI, runProgram, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { PROGRAM, runProgram, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
@@ -156,10 +156,9 @@ describe('a target in use, on XFS', async () => {
         await ownFolder(state);
         await runProgram(['chmod', '755', home]);
         const words = ['--clone', 'cluster', '--format', 'json', '--', ...MIGRATION];
-        const { exitCode, stdout, stderr } = await runProgram(
-          [...asUser(SERVER_UID), process.execPath, CLI, ...words],
-          { env: { DATABASE_URL: url, HOME: state, XDG_STATE_HOME: state } },
-        );
+        const { exitCode, stdout, stderr } = await runProgram([...asUser(SERVER_UID), ...PROGRAM, ...words], {
+          env: { DATABASE_URL: url, HOME: state, XDG_STATE_HOME: state },
+        });
         expect(exitCode, stderr).toBe(0);
         const report = readReport(stdout);
         expect(report.clone).toMatchObject({
@@ -178,7 +177,7 @@ describe('a target in use, on XFS', async () => {
     const state = temporaryFolder();
     chownSync(state, 65_533, 65_533);
     const { exitCode, stderr } = await runProgram(
-      [...asUser(65_533), process.execPath, CLI, '--clone', 'cluster', '--', ...MIGRATION],
+      [...asUser(65_533), ...PROGRAM, '--clone', 'cluster', '--', ...MIGRATION],
       { env: { DATABASE_URL: url, HOME: tmpdir(), XDG_STATE_HOME: state } },
     );
     expect(exitCode).toBe(3);

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { METHOD_IDS, type MethodId } from '../../src/clone/clone-settings.ts';
-import { CLI, type CliResult, runProgram, sqlCommand } from '../helpers/cli.ts';
+import { type CliResult, PROGRAM, runProgram, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { withoutClientPrograms } from '../helpers/client-programs.ts';
 import { changedUrl } from '../helpers/cloning.ts';
@@ -90,7 +90,7 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
 
   function run(words: readonly string[], { role = 'postgres', through = [] }: Asking): Promise<CliResult> {
     const state = path.join(home, through === STRANGER ? 'stranger' : 'root');
-    return runProgram([...through, process.execPath, CLI, ...words], {
+    return runProgram([...through, ...PROGRAM, ...words], {
       env: { DATABASE_URL: changedUrl(url, { user: role }), HOME: state, XDG_STATE_HOME: state },
     });
   }
@@ -238,7 +238,7 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
     });
     const before = await look();
     for (const role of ['postgres', 'reader', 'nobody'])
-      await runProgram([process.execPath, CLI, 'doctor'], {
+      await runProgram([...PROGRAM, 'doctor'], {
         env: {
           DATABASE_URL: changedUrl(url, { user: role }),
           TMPDIR: temporary,
@@ -252,7 +252,7 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
   test('also when it is the user of the server who asks', { timeout: 180_000 }, async () => {
     const state = path.join(home, 'server');
     await ownFolder(state);
-    const { exitCode, stdout } = await runProgram([...asUser(SERVER_UID), process.execPath, CLI, 'doctor'], {
+    const { exitCode, stdout } = await runProgram([...asUser(SERVER_UID), ...PROGRAM, 'doctor'], {
       env: { DATABASE_URL: url, HOME: state, XDG_STATE_HOME: state },
     });
     expect(exitCode).toBe(0);

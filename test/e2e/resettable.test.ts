@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { CLI, runProgram, safemigrate } from '../helpers/cli.ts';
+import { PROGRAM, runProgram, safemigrate } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
 import { until } from '../helpers/cutting.ts';
@@ -109,7 +109,7 @@ describe.for<FileSystemKind>(['xfs', 'btrfs'])('clones that stay, on %s', async 
       const [{ url, folder }] = await make();
       for (const moment of ['reset.lock', 'reset', 'reset/old']) {
         let pid = 0;
-        const killed = runProgram([process.execPath, CLI, 'reset', url], {
+        const killed = runProgram([...PROGRAM, 'reset', url], {
           started: (number) => {
             pid = number;
           },
@@ -152,7 +152,7 @@ describe.for<FileSystemKind>(['xfs', 'btrfs'])('clones that stay, on %s', async 
         return names.filter((name) => name.startsWith('safemigrate_'));
       };
       let pid = 0;
-      const killed = runProgram([process.execPath, CLI, 'clone', '--count', '3'], {
+      const killed = runProgram([...PROGRAM, 'clone', '--count', '3'], {
         env,
         started: (number) => {
           pid = number;
@@ -181,7 +181,7 @@ describe.for<FileSystemKind>(['xfs', 'btrfs'])('clones that stay, on %s', async 
         const state = path.join(home.path, 'state');
         await ownFolder(state);
         const asItsUser = (...words: string[]) =>
-          runProgram([...asUser(SERVER_UID), process.execPath, CLI, ...words], {
+          runProgram([...asUser(SERVER_UID), ...PROGRAM, ...words], {
             env: { ...env, HOME: state, XDG_STATE_HOME: state },
           });
         const made = await asItsUser('clone', '--count', '2');

@@ -11,6 +11,7 @@ import {
   CLI,
   inTerminal,
   noTerminal,
+  PROGRAM,
   plainEnvironment,
   runProgram,
   safemigrate,
@@ -289,7 +290,7 @@ describe('the command line itself', () => {
   });
 
   test('a pipe that is closed early is no failure of ours', async () => {
-    const { stderr } = await runProgram(['sh', '-c', '"$0" "$1" --help | head -n 1', process.execPath, CLI]);
+    const { stderr } = await runProgram(['sh', '-c', '"$0" "$@" --help | head -n 1', ...PROGRAM]);
     expect(stderr).toBe('');
   });
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
 import type { ApplySection } from '../../src/model/report.ts';
-import { CLI, type CliOptions, runProgram } from '../helpers/cli.ts';
+import { type CliOptions, PROGRAM, runProgram } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { makeNetwork, type Network, networkObstacle } from '../helpers/network.ts';
 import { ownServer } from '../helpers/own-server.ts';
@@ -76,10 +76,10 @@ describe.skipIf(skipReason(networkObstacle()))('an apply whose network is cut', 
     url.searchParams.set('sslmode', 'disable');
     url.searchParams.set('connect_timeout', '2');
     const words = ['apply', '--yes', '--format', 'json', '--clone', 'template', ...options];
-    const result = await runProgram(
-      [...network.inside, process.execPath, CLI, ...words, '--', ...migration],
-      { env: { DATABASE_URL: url.href }, typed },
-    );
+    const result = await runProgram([...network.inside, ...PROGRAM, ...words, '--', ...migration], {
+      env: { DATABASE_URL: url.href },
+      typed,
+    });
     expect(result.stdout, result.stderr).toMatch(/^\{/);
     const { apply } = readReport(result.stdout);
     if (apply === null) throw new Error(`nothing was applied:\n${result.stderr}`);

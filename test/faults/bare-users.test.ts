@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
-import { CLI, runProgram, temporaryFolder } from '../helpers/cli.ts';
+import { PROGRAM, runProgram, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { asUser } from '../helpers/other-user.ts';
 import { ownServer } from '../helpers/own-server.ts';
@@ -43,13 +43,7 @@ describe.skipIf(skipReason(obstacle))('a user', () => {
       chmodSync(folder, 0o777);
       const bare = [...asUser(id), 'env', '-u', 'HOME', '-u', 'XDG_STATE_HOME', '-u', 'XDG_CACHE_HOME'];
       return runProgram(
-        [
-          ...bare,
-          ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
-          process.execPath,
-          CLI,
-          ...args,
-        ],
+        [...bare, ...Object.entries(env).map(([name, value]) => `${name}=${value}`), ...PROGRAM, ...args],
         {
           env: { DATABASE_URL: url, TMPDIR: folder },
           folder,

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdir, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CLI, plainEnvironment, sqlCommand } from '../helpers/cli.ts';
+import { PROGRAM, plainEnvironment, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
 import { until } from '../helpers/cutting.ts';
@@ -58,7 +58,7 @@ describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('a disk that a 
     const looking = setInterval(() => void freeMb().then((free) => (least = Math.min(least, free))), 10);
     let filler: ChildProcess | undefined;
     try {
-      const tool = spawn(process.execPath, [CLI, '--clone', 'cluster', '--', ...GREEDY], {
+      const tool = spawn(PROGRAM[0], [...PROGRAM.slice(1), '--clone', 'cluster', '--', ...GREEDY], {
         env: { ...plainEnvironment(), DATABASE_URL: url },
         stdio: 'ignore',
       });

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
-import { CLI, plainEnvironment, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { PROGRAM, plainEnvironment, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
 import {
@@ -145,7 +145,7 @@ test.each(['SIGTERM', 'SIGKILL'] as const)(
     const slow = `DO $$ BEGIN IF current_setting('application_name') LIKE '%proposal' THEN PERFORM pg_sleep(60); END IF; END $$`;
     const args = ['--clone', 'template', '--propose', path.join(folder, 'safer.sql'), '--'];
     const command = sqlCommand(`UPDATE filled SET v = v + 1; ${slow}`);
-    const run = execa(process.execPath, [CLI, ...args, ...command], {
+    const run = execa(PROGRAM[0], [...PROGRAM.slice(1), ...args, ...command], {
       env: { ...plainEnvironment(), DATABASE_URL: url },
       extendEnv: false,
       reject: false,

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { access, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CLI, plainEnvironment, safemigrate } from '../helpers/cli.ts';
+import { PROGRAM, plainEnvironment, safemigrate } from '../helpers/cli.ts';
 import { isRunning, until } from '../helpers/cutting.ts';
 import { temporaryDatabase, withClient } from '../helpers/database.ts';
 import { rehearse } from '../helpers/rehearse.ts';
@@ -83,7 +83,7 @@ describe.skipIf(skipReason(await obstacle()))('a cgroup whose memory runs out', 
     const score = 'echo 1000 > /proc/self/oom_score_adj';
     const tool = spawn(
       'sh',
-      ['-c', `${score}; ${limited().at(2)}`, 'sh', 'exec', process.execPath, CLI, '--', ...waiting],
+      ['-c', `${score}; ${limited().at(2)}`, 'sh', 'exec', ...PROGRAM, '--', ...waiting],
       {
         env: { ...plainEnvironment(), SAFEMIGRATE_CLONE: 'template', DATABASE_URL: url },
         stdio: 'ignore',

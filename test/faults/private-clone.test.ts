@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Server } from '../../src/local-server/embedded.ts';
 import { readEntries, registryFolder } from '../../src/ownership/folder-records.ts';
-import { CLI, plainEnvironment, safemigrate, sqlCommand } from '../helpers/cli.ts';
+import { PROGRAM, plainEnvironment, safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
 import { until } from '../helpers/cutting.ts';
@@ -64,7 +64,7 @@ describe.skipIf(skipped)('a clone on a server of its own', () => {
   const SLEEP = sqlCommand(`SELECT pg_sleep(60) ${MARK}`);
 
   function rehearsal(): ChildProcess {
-    return spawn(process.execPath, [CLI, '--clone', 'cluster', '--', ...SLEEP], {
+    return spawn(PROGRAM[0], [...PROGRAM.slice(1), '--clone', 'cluster', '--', ...SLEEP], {
       env: { ...plainEnvironment(), ...env },
       stdio: 'ignore',
     });

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readEntries, registryFolder } from '../../src/ownership/folder-records.ts';
-import { CLI, plainEnvironment, safemigrate, temporaryFolder } from '../helpers/cli.ts';
+import { PROGRAM, plainEnvironment, safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { until } from '../helpers/cutting.ts';
 import { type LoopFileSystem, loopFileSystem } from '../helpers/file-system.ts';
 import { fillForLoad, type Load, pgbenchObstacle, startLoad } from '../helpers/pgbench.ts';
@@ -90,7 +90,7 @@ describe.skipIf(missing)('the rehearsal of an upgrade', { timeout: 2 * PHASE_MS 
 
   function rehearsal(more: readonly string[] = []): ChildProcess {
     const words = ['upgrade', '--to', '18', '--url', server.url, '--new-bin', NEW.programs];
-    return spawn(process.execPath, [CLI, ...words, '--audit', audit, ...more], {
+    return spawn(PROGRAM[0], [...PROGRAM.slice(1), ...words, '--audit', audit, ...more], {
       env: plainEnvironment(),
       stdio: 'ignore',
     });

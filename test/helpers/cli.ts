@@ -10,6 +10,11 @@ import { onTestFinished } from 'vitest';
 /** What `npm run build` made. */
 export const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
+/** The words that start the command line: what was built, or else the single executable that SAFEMIGRATE_BIN names. */
+export const PROGRAM: readonly [string, ...string[]] = process.env.SAFEMIGRATE_BIN
+  ? [path.resolve(process.env.SAFEMIGRATE_BIN)]
+  : [process.execPath, CLI];
+
 const RUN_SQL = fileURLToPath(new URL('commands/run-sql.mjs', import.meta.url));
 
 /** A migration command that runs this SQL, exit code 7 if it fails; it prints the rows of the last statement. */
@@ -50,7 +55,7 @@ export interface CliResult {
  */
 export async function safemigrate(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
   const env = { SAFEMIGRATE_CLONE: 'template', ...options.env };
-  return runProgram([process.execPath, CLI, ...args], { ...options, env });
+  return runProgram([...PROGRAM, ...args], { ...options, env });
 }
 
 export async function runProgram(argv: readonly string[], options: CliOptions = {}): Promise<CliResult> {
@@ -103,7 +108,7 @@ export async function inTerminal(
   args: readonly string[],
   { env, ...options }: CliOptions = {},
 ): Promise<{ output: string; exitCode: number | null }> {
-  const line = [process.execPath, CLI, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
+  const line = [...PROGRAM, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
   const { stdout, exitCode } = await runProgram(
     ['script', '--quiet', '--return', '--command', line, '/dev/null'],
     {
@@ -125,7 +130,7 @@ export function plainEnvironment(): NodeJS.ProcessEnv {
 /** Runs a line of sh in which `safemigrate` is the built command line, as on a machine where it is installed. */
 export async function runLine(line: string, options: CliOptions = {}): Promise<CliResult> {
   const folder = temporaryFolder();
-  symlinkSync(CLI, path.join(folder, 'safemigrate'));
+  symlinkSync(PROGRAM.at(-1) ?? CLI, path.join(folder, 'safemigrate'));
   const { PATH } = { ...plainEnvironment(), ...options.env };
   const env = { ...options.env, PATH: [folder, PATH].join(path.delimiter) };
   // bash takes the socket that is its standard input for a remote shell, and would read the user's start-up file.

@@ -8,7 +8,7 @@ import { expect } from 'vitest';
 import type { InterruptSignal } from '../../src/command/run-command.ts';
 import type { Server } from '../../src/local-server/embedded.ts';
 import { identifier } from '../../src/postgres/sql/quote.ts';
-import { CLI, plainEnvironment, safemigrate, sqlCommand } from './cli.ts';
+import { PROGRAM, plainEnvironment, safemigrate, sqlCommand } from './cli.ts';
 import { withClient } from './client.ts';
 import { changedUrl, withCloning } from './cloning.ts';
 import { startRelay } from './relay.ts';
@@ -41,7 +41,7 @@ export async function rehearseThroughRelay(
   const through = new URL(url);
   through.port = String(relay.port);
   through.searchParams.set('sslmode', 'disable');
-  child = spawn(process.execPath, [CLI, '--', ...command], {
+  child = spawn(PROGRAM[0], [...PROGRAM.slice(1), '--', ...command], {
     cwd: tmpdir(),
     env: { ...plainEnvironment(), SAFEMIGRATE_CLONE: 'template', DATABASE_URL: through.href },
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
 import { identifier } from '../../src/postgres/sql/quote.ts';
-import { CLI, type CliResult, plainEnvironment, safemigrate, sqlCommand } from './cli.ts';
+import { type CliResult, PROGRAM, plainEnvironment, safemigrate, sqlCommand } from './cli.ts';
 import { withClient } from './client.ts';
 import { until } from './cutting.ts';
 import { inDatabase } from './swapping.ts';
@@ -175,7 +175,7 @@ export async function withTool(
   const words = back
     ? ['rollback', '--yes', '--discard-writes', '--audit', audit]
     : ['swap', '--yes', '--disconnect', 'all', '--audit', audit, '--', ...sqlCommand('SELECT 1')];
-  const child = spawn(process.execPath, [CLI, ...words], {
+  const child = spawn(PROGRAM[0], [...PROGRAM.slice(1), ...words], {
     cwd: folder,
     env: { ...plainEnvironment(), SAFEMIGRATE_CLONE: 'template', DATABASE_URL: url, ...env },
     stdio: 'ignore',

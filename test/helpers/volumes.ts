@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import { readEntries } from '../../src/ownership/folder-records.ts';
-import { CLI, runProgram, safemigrate } from './cli.ts';
+import { PROGRAM, runProgram, safemigrate } from './cli.ts';
 import { withClient } from './client.ts';
 import type { CloningOptions } from './cloning.ts';
 import { queryClone, withClusterCloning } from './cluster-cloning.ts';
@@ -169,7 +169,7 @@ export async function expectNothingLeft(
       await end(pid);
       return '';
     };
-    await runProgram([process.execPath, CLI, '--clone', 'cluster', '--', ...AT_WORK], {
+    await runProgram([...PROGRAM, '--clone', 'cluster', '--', ...AT_WORK], {
       env: { DATABASE_URL: url },
       started: (number) => {
         pid = number;

@@ -15,7 +15,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
-import { CLI, runProgram, temporaryFolder } from '../helpers/cli.ts';
+import { PROGRAM, runProgram, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { CONFIGURATIONS, type Configuration } from '../helpers/configurations.ts';
 import { LANGUAGES } from '../helpers/drivers.ts';
@@ -66,7 +66,7 @@ describe.skipIf(skipReason(missing) || process.getuid?.() !== 0)('a command whos
       const run = (words: readonly string[]) => {
         const given = words.map((word) => filled(word, target, project, installed));
         const args = ['--clone', clone, '--url', target, '--', ...given];
-        return runProgram([...user, process.execPath, CLI, ...args], {
+        return runProgram([...user, ...PROGRAM, ...args], {
           folder: path.join(project, row.folder ?? ''),
           env: {
             ...Object.fromEntries(

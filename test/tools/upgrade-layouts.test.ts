@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { upgradeReport } from '../../src/model/upgrade-model.ts';
-import { CLI, runProgram } from '../helpers/cli.ts';
+import { PROGRAM, runProgram } from '../helpers/cli.ts';
 import { loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
 import { asUser } from '../helpers/other-user.ts';
 import { ownFolder, SERVER_UID } from '../helpers/placed-server.ts';
@@ -66,12 +66,9 @@ describe.skipIf(cannotUpgrade || skipReason(SERVER_UID === undefined ? 'another 
         await runProgram(['chmod', '755', home]);
         const programs = await reachable(NEW.programs, path.dirname(old.server.folder));
         const words = ['upgrade', '--to', '18', '--url', old.url, '--new-bin', programs, '--format', 'json'];
-        const { exitCode, stdout, stderr } = await runProgram(
-          [...asUser(SERVER_UID), process.execPath, CLI, ...words],
-          {
-            env: { HOME: state, XDG_STATE_HOME: state },
-          },
-        );
+        const { exitCode, stdout, stderr } = await runProgram([...asUser(SERVER_UID), ...PROGRAM, ...words], {
+          env: { HOME: state, XDG_STATE_HOME: state },
+        });
         expect(exitCode, stderr).toBe(0);
         const report = upgradeReport.parse(JSON.parse(stdout));
         expect(report.clone).toMatchObject({ strategy: 'reflink', containment: 'sandbox' });

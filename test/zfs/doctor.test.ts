@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { CLI, runProgram, safemigrate } from '../helpers/cli.ts';
+import { PROGRAM, runProgram, safemigrate } from '../helpers/cli.ts';
 import { asUser } from '../helpers/other-user.ts';
 import { ownFolder, type PlacedServer, SERVER_UID } from '../helpers/placed-server.ts';
 import { enterableFolder } from '../helpers/private-clone.ts';
@@ -69,7 +69,7 @@ describe.skipIf(skipReason(await zfsObstacle()))('doctor on ZFS', () => {
       const home = await enterableFolder();
       const state = path.join(home.path, 'state');
       await ownFolder(state);
-      const { stdout } = await runProgram([...asUser(SERVER_UID), process.execPath, CLI, 'doctor'], {
+      const { stdout } = await runProgram([...asUser(SERVER_UID), ...PROGRAM, 'doctor'], {
         env: { DATABASE_URL: server.url, SAFEMIGRATE_CLONE: 'cluster', HOME: state, XDG_STATE_HOME: state },
       });
       await home.remove();

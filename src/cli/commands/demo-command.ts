@@ -1,13 +1,12 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { rehearse } from '../../index.ts';
 import { startServer } from '../../local-server/embedded.ts';
 import { makeWorkFolder } from '../../local-server/folder-cleaner.ts';
 import type { Report } from '../../model/report.ts';
-import { builtFile } from '../../package.ts';
+import { wordsOfProgram } from '../../package.ts';
 import { proposalView } from '../../report/sections/proposal-view.ts';
 import { viewText } from '../../report/view/text-view.ts';
 import { Scope } from '../../scope.ts';
@@ -21,7 +20,13 @@ import type { SignalWatch } from '../signals.ts';
 import { styleOf } from '../style.ts';
 
 const SAFER = 'safer.sql';
-const MIGRATE = fileURLToPath(builtFile('cli/demo/migrate.js'));
+
+interface DemoProject {
+  readonly url: string;
+  readonly folder: string;
+  /** Words that start its migration tool. */
+  readonly tool: readonly string[];
+}
 
 /**
  * Starts a private PostgreSQL with a shop of 120,000 rows, and rehearses on it: migrations that pass, one that is stopped, and a safer
@@ -39,11 +44,11 @@ export async function demoCommand(flags: Record<string, unknown>, signals: Signa
     );
     const url = server.url.replace(/\/postgres$/, '/shop');
     await fillShop(server.url, url);
-    const project = makeProject(folder);
+    const project = makeProject(folder, url);
 
     say('\nFirst three migrations that pass, and what is worth knowing before they run on production:');
     say(`\n$ export DATABASE_URL=postgresql://…@${server.host}:${server.port}/shop`);
-    const passed = await rehearsal(['--to', LAST_SAFE], { url, project }, signals);
+    const passed = await rehearsal(['--to', LAST_SAFE], project, signals);
     const out = await writeFiles(passed, options);
     for (const problem of out.problems) say(`safemigrate: ${problem}`);
     await printReport(out.forFormat, {}, process.stderr);
@@ -51,14 +56,14 @@ export async function demoCommand(flags: Record<string, unknown>, signals: Signa
     if (exitCode !== EXIT.passed) return exitCode;
 
     say('\nThen one more, which drops a column that is full of values: it is stopped.\n');
-    const stopped = await rehearsal([], { url, project }, signals);
+    const stopped = await rehearsal([], project, signals);
     await printReport(() => stopped, {}, process.stderr);
     const stoppedWith = exitCodeOfReport(stopped, signals.received);
     if (stoppedWith !== EXIT.failed || stopped.command.exitCode !== 0) return stoppedWith;
     say('\nA pipeline would end here, with exit code 1.');
 
     say('\nLast the first three once more, in a form that blocks others less: a second clone proves it.\n');
-    const safer = await rehearsal(['--to', LAST_SAFE], { url, project }, signals, path.join(folder, SAFER));
+    const safer = await rehearsal(['--to', LAST_SAFE], project, signals, path.join(folder, SAFER));
     for (const lines of viewText(proposalView(safer), style)) say(['', ...lines].join('\n'));
     if (safer.proposal?.outcome !== 'proved') return EXIT.failed;
     say('\nThe shop itself was touched by none of them.');
@@ -76,13 +81,16 @@ async function startDemoServer() {
 }
 
 /** Writes the migrations where a project would have them, with the tool beside them. */
-function makeProject(folder: string): string {
-  const project = path.join(folder, 'project');
-  mkdirSync(path.join(project, 'migrations'), { recursive: true });
+function makeProject(parent: string, url: string): DemoProject {
+  const folder = path.join(parent, 'project');
+  mkdirSync(path.join(folder, 'migrations'), { recursive: true });
   for (const [name, text] of Object.entries(MIGRATIONS))
-    writeFileSync(path.join(project, 'migrations', `${name}.sql`), text);
-  symlinkSync(MIGRATE, path.join(project, path.basename(MIGRATE)));
-  return project;
+    writeFileSync(path.join(folder, 'migrations', `${name}.sql`), text);
+  const [program, ...words] = wordsOfProgram('cli/demo/migrate');
+  const [file = ''] = words;
+  if (!path.isAbsolute(file)) return { url, folder, tool: [program, ...words] };
+  symlinkSync(file, path.join(folder, path.basename(file)));
+  return { url, folder, tool: [program, path.basename(file)] };
 }
 
 function say(text: string): void {
@@ -91,17 +99,18 @@ function say(text: string): void {
 
 async function rehearsal(
   words: readonly string[],
-  { url, project }: { url: string; project: string },
+  { url, folder, tool }: DemoProject,
   signals: SignalWatch,
   propose?: string,
 ): Promise<Report> {
   const asked = propose === undefined ? '' : `--propose ${SAFER} `;
-  say(`$ ${[`safemigrate ${asked}-- node migrate.js`, ...words].join(' ')}\n`);
+  const command = [...tool, ...words];
+  say(`$ safemigrate ${asked}-- ${[path.basename(process.execPath), ...command.slice(1)].join(' ')}\n`);
   const display = progress(process.stderr);
   try {
     return await rehearse({
-      command: [process.execPath, path.basename(MIGRATE), ...words],
-      folder: project,
+      command,
+      folder,
       env: { ...process.env, DATABASE_URL: url },
       emit: display.emit,
       signal: signals.abort,

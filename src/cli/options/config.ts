@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { messageOf, SafemigrateError } from '../../errors.ts';
+import { loadModule } from '../../package.ts';
 import { nameOfSetting, type SettingTree, settingsIn, variableOf } from '../../settings.ts';
 import { valuesOfFlags } from './flags.ts';
 import type { OptionSource } from './read-values.ts';
@@ -67,8 +67,7 @@ const isProgram = (name: string) => name.endsWith('js');
 async function readConfigFile(path: string): Promise<unknown> {
   try {
     if (path.endsWith('.json')) return JSON.parse(readFileSync(path, 'utf8'));
-    const module: { default?: unknown } = await import(pathToFileURL(path).href);
-    return module.default;
+    return (await loadModule(path)).default;
   } catch (error) {
     throw unreadable(path, error);
   }

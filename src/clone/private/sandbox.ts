@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { foldersBeside } from '../../local-server/installation.ts';
 import type { Caveat } from '../../model/report.ts';
 import type { Owner } from '../../ownership/folder-records.ts';
-import { shippedFile } from '../../package.ts';
+import { shippedText } from '../../package.ts';
 
 const run = promisify(execFile);
 
@@ -41,7 +41,7 @@ export interface View {
   readonly hidden: readonly string[];
 }
 
-const SCRIPT = readFileSync(shippedFile('clone/private/sandbox.sh'), 'utf8');
+const SCRIPT = shippedText('clone/private/sandbox.sh');
 
 /** Programs, libraries and configuration of the machine. Debian keeps dictionaries in the last one. */
 const SYSTEM = [

@@ -41,55 +41,59 @@ export type LauncherMessage =
 // The command gets these signals itself, as a member of the same process group.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {});
 
-const [plan] = (await once(process, 'message')) as [InsidePlan];
-
 const send = (message: LauncherMessage, socket?: ReturnType<typeof createServer>) =>
   new Promise<void>((resolve) => process.send?.(message, socket, {}, () => resolve()));
 
-for (const [program = '', ...args] of plan.preparing) {
-  try {
-    execFileSync(program, args, { stdio: 'ignore' });
-  } catch {
-    // Only root may: connections to these addresses fail then, and are not recorded.
+async function launch(): Promise<void> {
+  const [plan] = (await once(process, 'message')) as [InsidePlan];
+
+  for (const [program = '', ...args] of plan.preparing) {
+    try {
+      execFileSync(program, args, { stdio: 'ignore' });
+    } catch {
+      // Only root may: connections to these addresses fail then, and are not recorded.
+    }
   }
+
+  const servers = plan.addresses.map(({ host, port }, index) => {
+    const server = createServer();
+    server.once('error', ({ message }) => void send({ type: 'failed', message }));
+    // One that was closed before it listened would keep us alive.
+    server.listen({ host, port }, () => {
+      if (process.connected) void send({ type: 'listening', index }, server);
+      else server.close();
+    });
+    return server;
+  });
+
+  const places = new RefusedPlaces({ ...plan, record: (message) => void send(message) });
+  const recording = Promise.all([
+    serveNames((question) => places.answer(question)),
+    ...plan.refused.map((place) => places.refuse(place)),
+  ]);
+
+  const closeServers = () => {
+    for (const server of servers) server.close();
+  };
+  process.once('disconnect', closeServers);
+
+  process.once('message', async ({ argv: [program = '', ...args], env, folder }: LaunchOrder) => {
+    // The other ends are with safemigrate now.
+    closeServers();
+    places.listenAlso(portsNamedIn([...args, ...Object.values(env)]));
+    await recording;
+    if (!process.connected) return;
+    const command = spawn(program, args, { cwd: folder, env, stdio: 'inherit' });
+    // Without the channel nothing keeps us alive once the command has ended. The sandbox ends with us, and everything in it: we are
+    // its first process, or the only child of the one that is.
+    process.once('disconnect', () => command.kill('SIGKILL'));
+    command.once('spawn', () => void send({ type: 'started' }));
+    command.once('error', ({ message }) => void send({ type: 'failed', message }).then(leave));
+    command.once('exit', (exitCode, signal) => void send({ type: 'ended', exitCode, signal }).then(leave));
+  });
 }
 
-const servers = plan.addresses.map(({ host, port }, index) => {
-  const server = createServer();
-  server.once('error', ({ message }) => void send({ type: 'failed', message }));
-  // One that was closed before it listened would keep us alive.
-  server.listen({ host, port }, () => {
-    if (process.connected) void send({ type: 'listening', index }, server);
-    else server.close();
-  });
-  return server;
-});
-
-const places = new RefusedPlaces({ ...plan, record: (message) => void send(message) });
-const recording = Promise.all([
-  serveNames((question) => places.answer(question)),
-  ...plan.refused.map((place) => places.refuse(place)),
-]);
-
-const closeServers = () => {
-  for (const server of servers) server.close();
-};
-process.once('disconnect', closeServers);
-
-process.once('message', async ({ argv: [program = '', ...args], env, folder }: LaunchOrder) => {
-  // The other ends are with safemigrate now.
-  closeServers();
-  places.listenAlso(portsNamedIn([...args, ...Object.values(env)]));
-  await recording;
-  if (!process.connected) return;
-  const command = spawn(program, args, { cwd: folder, env, stdio: 'inherit' });
-  // Without the channel nothing keeps us alive once the command has ended. The sandbox ends with us, and everything in it: we are
-  // its first process, or the only child of the one that is.
-  process.once('disconnect', () => command.kill('SIGKILL'));
-  command.once('spawn', () => void send({ type: 'started' }));
-  command.once('error', ({ message }) => void send({ type: 'failed', message }).then(leave));
-  command.once('exit', (exitCode, signal) => void send({ type: 'ended', exitCode, signal }).then(leave));
-});
+void launch();
 
 /** Ports in words of the command and in its variables: `redis://cache:6390/0`, or a number alone. */
 function portsNamedIn(texts: readonly string[]): number[] {

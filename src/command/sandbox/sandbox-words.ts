@@ -1,7 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { shippedFile } from '../../package.ts';
+import { shippedText } from '../../package.ts';
 import { isExecutable } from '../resolve.ts';
 import { NAME_SERVER } from './name-server.ts';
 
@@ -198,10 +197,10 @@ export function landlockWords(ports: readonly number[]): string[] | string {
     return `it is not tried on ${process.platform}/${process.arch}`;
   const [perl, python] = [systemProgram('perl'), systemProgram('python3')];
   const given = [String(prctl), ports.join(',')];
-  const script = (name: string) => fileURLToPath(shippedFile(`command/sandbox/landlock.${name}`));
-  if (perl) return [perl, script('pl'), ...given];
+  const script = (name: string) => shippedText(`command/sandbox/landlock.${name}`);
+  if (perl) return [perl, '-e', script('pl'), ...given];
   // It follows no variables, and loads nothing of the working folder.
-  if (python) return [python, '-I', '-S', script('py'), ...given];
+  if (python) return [python, '-I', '-S', '-c', script('py'), ...given];
   return 'it needs perl or python3';
 }
 

@@ -3,9 +3,8 @@ import { once } from 'node:events';
 import { lstatSync, rmSync } from 'node:fs';
 import { isIP, type Server } from 'node:net';
 import { hostname } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { SafemigrateError } from '../../errors.ts';
-import { builtFile } from '../../package.ts';
+import { wordsOfProgram } from '../../package.ts';
 import type { ConnectionSettings, HostAndPort } from '../../postgres/connection/connection-settings.ts';
 import type { Scope } from '../../scope.ts';
 import { listSockets } from '../process-sockets.ts';
@@ -90,8 +89,7 @@ function launch(
   words: readonly string[],
   { stdout, terminal }: { readonly stdout: 'inherit' | 'stderr'; readonly terminal: boolean },
 ): ChildProcess {
-  const program = fileURLToPath(builtFile('command/sandbox/launcher.js'));
-  const [first = '', ...rest] = [...words, process.execPath, program];
+  const [first = '', ...rest] = [...words, ...wordsOfProgram('command/sandbox/launcher')];
   return spawn(first, rest, {
     cwd: '/',
     env: {},

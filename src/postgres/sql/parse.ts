@@ -1,8 +1,9 @@
 import { isUtf8 } from 'node:buffer';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
+import { startThread } from '../../package.ts';
 import { LARGEST_TEXT_BYTES } from '../protocol/frames.ts';
 import { isDml, meansTheSameInBlock, roleOf } from './classify-statement.ts';
-import { loadParser, parserPath } from './load-parser.ts';
+import { loadParser } from './load-parser.ts';
 import { lockKindOf } from './lock-kind.ts';
 import { inOlderGrammar, type OlderText } from './newer-grammar.ts';
 import type { Role } from './statement-properties.ts';
@@ -117,14 +118,6 @@ async function parseHere(sql: string): Promise<readonly RawStatement[] | null> {
   }
 }
 
-const WORKER = `
-const { parentPort, workerData } = require('node:worker_threads');
-const { parse } = require(workerData);
-parentPort.on('message', async ({ id, sql }) => {
-  const stmts = await parse(sql).then((tree) => tree.stmts ?? [], () => null);
-  parentPort.postMessage({ id, stmts });
-});`;
-
 let worker: Worker | undefined;
 let lastId = 0;
 const waiting = new Map<number, (stmts: readonly RawStatement[] | null) => void>();
@@ -138,7 +131,7 @@ function parseInWorker(sql: string): Promise<readonly RawStatement[] | null> {
 }
 
 function startWorker(): Worker {
-  const started = new Worker(WORKER, { eval: true, workerData: parserPath() });
+  const started = startThread('postgres/sql/parser-thread', { name: 'safemigrate parser' });
   started.on('message', ({ id, stmts }: { id: number; stmts: readonly RawStatement[] | null }) => {
     waiting.get(id)?.(stmts);
     waiting.delete(id);
