@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import type { Hazard } from '../../src/model/report.ts';
+import { recordFigures } from '../bench/figures.ts';
 import { temporaryFolder } from '../helpers/cli.ts';
 import { temporaryDatabase, withClient } from '../helpers/database.ts';
 import { psqlCommand, rehearse } from '../helpers/rehearse.ts';
@@ -23,6 +24,17 @@ test('examples that the rules were not written for are told, each in a rehearsal
   await database.drop();
   const missed = dangerous.filter(({ isTold }) => !isTold).map(wordsOf);
   const warned = safe.filter(({ isTold }) => isTold).map(wordsOf);
+  recordFigures(
+    'Examples that the rules were not written for',
+    [rowOf('dangerous', dangerous), rowOf('safe', safe)],
+    [
+      'Each example is rehearsed by itself on PostgreSQL 18; tables have up to 100,000 rows.',
+      'First run, before any rule was changed for them: 33 of 101 dangerous and 2 of 49 safe ones were a warning, an error or a failure.',
+      'Since then rules were written for what was missed, so that the later figures say what is covered, not what is found in other migrations.',
+      `Dangerous without a warning: ${missed.map(nameIn).join(', ') || 'none'}.`,
+      `Safe with a warning: ${warned.map(nameIn).join(', ') || 'none'}.`,
+    ],
+  );
   console.log(
     [`missed, of ${dangerous.length}:`, ...missed, `warned of, of ${safe.length}:`, ...warned].join('\n  '),
   );
@@ -49,6 +61,17 @@ async function judged(url: string, examples: readonly UnseenExample[]): Promise<
   }
   return found;
 }
+
+function rowOf(examples: string, judged: readonly Judged[]) {
+  return {
+    examples,
+    of: judged.length,
+    'warning, error or failure': judged.filter(({ isTold }) => isTold).length,
+    'any hazard': judged.filter(({ isTold, hazards }) => isTold || hazards.length > 0).length,
+  };
+}
+
+const nameIn = (words: string) => words.split(':')[0] ?? '';
 
 function wordsOf({ example, hazards }: Judged): string {
   return `${example.name}: ${hazards.map(({ severity, code }) => `${severity} ${code}`).join(', ') || 'nothing'}`;

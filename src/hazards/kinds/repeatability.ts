@@ -1,5 +1,7 @@
 import type { AlreadyThere } from '../../model/hazard-facts.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
+import type { StatementSection } from '../../model/report.ts';
+import type { Name } from '../../model/statement-actions.ts';
 import { beginsAsData, beginsAsIncidental } from '../../postgres/sql/classify-statement.ts';
 import { normalizeSql, plainOf } from '../../postgres/sql/normalize.ts';
 import { displayName, nameParts } from '../../postgres/sql/quote.ts';
@@ -58,11 +60,15 @@ function existedBefore(context: HazardContext, { kind, relation, name }: Already
     kind === 'index'
       ? displayName(...nameParts(relation).slice(0, -1), name)
       : `${relation}.${displayName(name)}`;
+  const isOf = (table: Name | null, statement: StatementSection) =>
+    table !== null && context.resolve(table, statement) === relation;
   const isDropped = context
     .actionsOf('drop column')
-    .some(({ action }) => kind === 'column' && action.column === name);
-  const isRenamed = context.actionsOf('rename').some(({ action }) => action.column === name);
-  return !context.changed('create', object) && !isDropped && !isRenamed;
+    .some(({ action, statement }) => action.column === name && isOf(action.table, statement));
+  const isRenamed = context
+    .actionsOf('rename')
+    .some(({ action, statement }) => action.column === name && isOf(action.table, statement));
+  return !context.changed('create', object) && (kind === 'index' || !(isDropped || isRenamed));
 }
 
 const SAYS = {
