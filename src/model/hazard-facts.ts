@@ -189,6 +189,17 @@ export interface EffectFacts {
   readonly violated: readonly ViolatedConstraint[];
   readonly probes: readonly ProbeDifference[];
   readonly alreadyThere: readonly AlreadyThere[];
+  readonly filteredWrites: readonly FilteredWrite[];
+}
+
+/** An UPDATE or DELETE of the command that row security kept from rows. */
+export interface FilteredWrite {
+  /** Index of the statement. */
+  readonly statement: number;
+  readonly relation: string;
+  readonly role: string;
+  /** Rows that it would find without row security, and does not find. */
+  readonly missed: number;
 }
 
 /** A column or an index that IF NOT EXISTS asks for, and that is another one afterwards. */
@@ -250,6 +261,7 @@ export const NO_EFFECTS: EffectFacts = {
   violated: [],
   probes: [],
   alreadyThere: [],
+  filteredWrites: [],
 };
 
 /** Least number of other relations in a schema, and share of them that a role may use, for it to be expected to use a new one. */

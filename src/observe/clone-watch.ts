@@ -6,6 +6,7 @@ import { measured } from '../measured.ts';
 import {
   type ActingObject,
   type AlreadyThere,
+  type FilteredWrite,
   NO_DEFINITIONS,
   NO_EFFECTS,
   type OrphanFacts,
@@ -27,10 +28,13 @@ import {
 import { type CloneObservations, NOT_OBSERVED } from './clone-observations.ts';
 import { type ParsedStatements, readAlreadyThere } from './effects/already-there.ts';
 import { type Definitions, readDefinitions } from './effects/changed-definitions.ts';
+import { readFilteredWrites, type SentStatements } from './effects/filtered-writes.ts';
 import { endPrepared, rolledBackCaveats } from './effects/left-prepared.ts';
 import { readEffects } from './effects/read-effects.ts';
 import { readProcedures } from './locks-in-bodies.ts';
 import { readOrphans } from './orphans.ts';
+import type { ReadDoubt } from './probes/probe-watch.ts';
+import { keepingSequences } from './probes/try-probes.ts';
 import { allRelations, givenRelations, newAmong, type RelationTree } from './relation-names.ts';
 import { compareRelations, type RelationsData, readRelations, rowsGone } from './relations.ts';
 
@@ -139,6 +143,18 @@ export class CloneWatch {
   /** Compares what IF NOT EXISTS asked for with what there is. */
   alreadyThere(asked: ParsedStatements, searchPath: readonly string[]): Promise<AlreadyThere[]> {
     return this.#inClone((session) => readAlreadyThere(session, asked, searchPath));
+  }
+
+  /** Counts the rows that row security kept from the writes of the command. */
+  filteredWrites(sent: SentStatements, readDoubt: ReadDoubt): Promise<FilteredWrite[]> {
+    return this.#inClone(
+      async (session) => {
+        const doubt = await readDoubt(session);
+        const isDoubtful = (relation: string) => doubt(relation, 'use') !== undefined;
+        return keepingSequences(session, () => readFilteredWrites(session, sent, isDoubtful));
+      },
+      { readOnly: false },
+    );
   }
 
   async #compare(before: DataBefore, wanted: Iterable<number>, asked: Asked): Promise<CloneObservations> {

@@ -65,7 +65,8 @@ export function readAfter(
     const options = { ...context, ...questions };
     const checked = await runChecksAfter(clone, options, before.checks, observed.schema, interrupt);
     const there = await withAlreadyThere(observed, before.watch, seen, interrupt);
-    const counted = await withOrphans(there, before.watch, seen, interrupt);
+    const written = await withFilteredWrites(setup, there, before.watch, seen);
+    const counted = await withOrphans(written, before.watch, seen, interrupt);
     const probed = interrupt.aborted ? counted : await withTrials(setup, counted, before, result.durationMs);
     return { observed: probed, seen, checked };
   });
@@ -89,6 +90,30 @@ async function withAlreadyThere(
   return {
     ...observed,
     catalogue: { ...catalogue, effects: { ...catalogue.effects, alreadyThere } },
+    caveats: [...caveats, ...own],
+  };
+}
+
+/** Adds the writes that row security kept from rows. */
+async function withFilteredWrites(
+  { clone, plan: { signal: interrupt } }: CloneSetup,
+  observed: CloneObservations,
+  watch: CloneWatch,
+  seen: SeenStatements,
+): Promise<CloneObservations> {
+  const writes = [...seen.parsed.values()].some(({ actions }) =>
+    actions.some(({ does }) => does === 'update' || does === 'delete'),
+  );
+  if (!writes || interrupt.aborted) return observed;
+  const { catalogue, caveats } = observed;
+  const own: Caveat[] = [];
+  const filteredWrites =
+    (await measured(own, 'hazards', () =>
+      watch.filteredWrites(seen, (session) => readDoubt(clone, session)),
+    )) ?? [];
+  return {
+    ...observed,
+    catalogue: { ...catalogue, effects: { ...catalogue.effects, filteredWrites } },
     caveats: [...caveats, ...own],
   };
 }

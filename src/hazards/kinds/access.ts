@@ -1,8 +1,8 @@
-import { listed } from '../../format.ts';
-import { bare, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { formatCount, listed } from '../../format.ts';
+import { bare, displayName, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import { changeFinding, type Finding, type HazardRecord } from '../hazard-definition.ts';
+import { changeFinding, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage } from '../severity.ts';
 import { ofKind } from './redefined.ts';
 
@@ -18,6 +18,28 @@ export const ACCESS: readonly HazardRecord[] = [
     safer:
       'Create the policies first and ENABLE ROW LEVEL SECURITY last, in one transaction; check the result with the role of the application.',
     find: (context) => [...policies(context), ...rowSecurity(context)],
+  },
+  {
+    code: 'ROW_SECURITY_FILTERS_WRITE',
+    title: 'row-level security keeps a write of the migration from rows',
+    condition:
+      'After an UPDATE or DELETE of the command, a table has rows that match its WHERE and that its role does not see because of row-level security. They are counted on the clone, as the role and with the settings of the session, and again without row security. Statements with parameters or WITH are not compared.',
+    effect:
+      'The statement succeeds and changes too few rows, or none: the migration counts as done, and code finds rows that were never changed.',
+    safer:
+      'Run the migration as a role with BYPASSRLS. The owner of a table with FORCE ROW LEVEL SECURITY can use NO FORCE within the transaction.',
+    find: (context) =>
+      context.facts.catalogue.effects.filteredWrites.map(({ statement, relation, role, missed }) => ({
+        statement,
+        relation,
+        severity: 'warning',
+        message: `row-level security keeps ${formatCount(missed)} ${missed === 1 ? 'row' : 'rows'} of ${relation} from the statement, which succeeds without them`,
+        evidence: `counted on the clone as ${displayName(role)}, and again without row security`,
+        advice: sqlAdvice(
+          'With a role that may do so, before the migration:',
+          `ALTER ROLE ${displayName(role)} BYPASSRLS`,
+        ),
+      })),
   },
   {
     code: 'PRIVILEGES_REVOKED',

@@ -1,0 +1,145 @@
+import { sqlstateOf } from '../../errors.ts';
+import type { FilteredWrite } from '../../model/hazard-facts.ts';
+import type { StatementSection } from '../../model/report.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { displayName, identifier } from '../../postgres/sql/quote.ts';
+import { isWord, slice, type Token, tokensOf } from '../../postgres/sql/tokens.ts';
+import type { ParsedStatements } from './already-there.ts';
+
+/** Statements of the command, and the roles that its sessions began with. */
+export interface SentStatements extends ParsedStatements {
+  readonly sessions: ReadonlyMap<number, { readonly user: string }>;
+}
+
+/** Tells if reading a relation may run code that must not run because of us. */
+type IsDoubtful = (relation: string) => boolean;
+
+interface Counted {
+  readonly rows: number;
+  readonly role: string;
+}
+
+const BEGIN = [
+  'BEGIN READ WRITE',
+  "SET LOCAL statement_timeout = '5s'",
+  "SET LOCAL lock_timeout = '100ms'",
+  'SET LOCAL row_security = on',
+];
+
+/** Number of statements that are compared at most. */
+const MOST = 20;
+
+const SECURED = `
+select n.nspname as schema, c.relname as name
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.relrowsecurity and c.relkind in ('r', 'p')`;
+
+/**
+ * Compares the rows that an UPDATE or DELETE finds with those that it would find without row security. Both are counted on the clone
+ * after the command, with the role and the settings that its session had, in transactions that are rolled back. Statements with
+ * parameters or CTEs are left out.
+ */
+export async function readFilteredWrites(
+  session: Session,
+  sent: SentStatements,
+  isDoubtful: IsDoubtful,
+): Promise<FilteredWrite[]> {
+  const secured = await session.query<{ schema: string; name: string }>(SECURED);
+  if (secured.length === 0) return [];
+  const found: FilteredWrite[] = [];
+  let compared = 0;
+  for (const statement of sent.statements.filter(({ error }) => error === null)) {
+    const table = writtenBy(sent, statement);
+    const relation = secured.find(
+      ({ schema, name }) => table?.name === name && (table.schema === null || table.schema === schema),
+    );
+    const count = relation && (await countOf(statement.sql));
+    if (!relation || !count || compared++ >= MOST) continue;
+    const name = displayName(relation.schema, relation.name);
+    if (isDoubtful(name)) continue;
+    const settings = settingsBefore(sent, statement);
+    const off = `ALTER TABLE ${identifier(relation.schema)}.${identifier(relation.name)} DISABLE ROW LEVEL SECURITY`;
+    const seen = await counted(session, [...settings, count]);
+    const all = seen && (await counted(session, [off, ...settings, count]));
+    if (!all || all.rows <= seen.rows) continue;
+    found.push({
+      statement: statement.index,
+      relation: name,
+      role: seen.role,
+      missed: all.rows - seen.rows,
+    });
+  }
+  return found;
+}
+
+function writtenBy({ parsed }: SentStatements, { index }: StatementSection) {
+  const [action] = parsed.get(index)?.actions ?? [];
+  return action?.does === 'update' || action?.does === 'delete' ? action.table : undefined;
+}
+
+/**
+ * Writes the query that counts the rows of `UPDATE t SET … FROM u WHERE …` or `DELETE FROM t USING u WHERE …`; null for statements
+ * with another form.
+ */
+export async function countOf(sql: string): Promise<string | null> {
+  const tokens = await tokensOf(sql);
+  const [verb, second] = tokens;
+  const isUpdate = verb !== undefined && isWord(verb, 'UPDATE');
+  const isDelete = verb !== undefined && isWord(verb, 'DELETE');
+  if (!(isUpdate || isDelete) || !second || tokens.some(({ text }) => /^\$\d/.test(text))) return null;
+  const at = (word: string, from = 0) =>
+    tokens.findIndex((token, place) => place > from && isWord(token, word));
+  const partOf = (from: number, ...ends: number[]) => {
+    const end = Math.min(...ends.filter((place) => place > from), tokens.length);
+    return from < 0 ? '' : between(sql, tokens, from + 1, end);
+  };
+  const [where, returning] = [at('WHERE'), at('RETURNING')];
+  const sets = at('SET');
+  const more = isUpdate ? at('FROM', sets) : at('USING');
+  const end = tokens.findIndex(({ text }) => text === ';');
+  if (where >= 0 && tokens[where + 1] && isWord(tokens[where + 1] as Token, 'CURRENT')) return null;
+  const target = partOf(isUpdate ? 0 : 1, isUpdate ? sets : more, where, returning, end);
+  const others = partOf(more, where, returning, end);
+  const condition = partOf(where, returning, end);
+  return `SELECT pg_catalog.count(*)::pg_catalog.int8 AS rows, current_user AS role FROM ${target}${others && `, ${others}`}${condition && ` WHERE ${condition}`}`;
+}
+
+function between(sql: string, tokens: readonly Token[], from: number, to: number): string {
+  return slice(sql, tokens[from]?.from ?? 0, tokens[to]?.from);
+}
+
+const SETS = /^(?:SET|RESET)$/;
+const IS_LOCAL = /^\s*SET\s+LOCAL\b/i;
+
+/** Statements that give a session the role and the settings that it had before a statement. */
+function settingsBefore(
+  { statements, sessions }: SentStatements,
+  { session, index, transaction }: StatementSection,
+): string[] {
+  const user = sessions.get(session)?.user;
+  const own = statements
+    .filter((each) => each.session === session && each.index < index && each.error === null)
+    .filter(({ tag, sql }) => SETS.test(tag ?? '') || /^\s*SELECT\s+(?:pg_catalog\.)?set_config\(/i.test(sql))
+    // What one transaction sets for itself ends with it.
+    .filter((each) => !IS_LOCAL.test(each.sql) || each.transaction === transaction)
+    .filter(({ sql }) => !/\b(?:statement_timeout|lock_timeout|transaction)\b/i.test(sql))
+    .map(({ sql }) => sql);
+  return [...(user === undefined ? [] : [`SET LOCAL SESSION AUTHORIZATION ${identifier(user)}`]), ...own];
+}
+
+/** null: it could not be counted in time, or the role of the session may not do it. */
+async function counted(session: Session, statements: readonly string[]): Promise<Counted | null> {
+  try {
+    const results = await session.queryAll<{ rows: string | number; role: string }>([
+      ...BEGIN,
+      ...statements,
+    ]);
+    const [row] = results.at(-1) ?? [];
+    return row ? { rows: Number(row.rows), role: row.role } : null;
+  } catch (error) {
+    if (sqlstateOf(error) === undefined) throw error;
+    return null;
+  } finally {
+    await session.query('ROLLBACK');
+  }
+}
