@@ -32,8 +32,8 @@ const TIMEOUTS = ["SET statement_timeout = '1s'", "SET lock_timeout = '100ms'"];
 const DEFAULTS = ['RESET statement_timeout', 'RESET lock_timeout'];
 // The rollback of the probe before saves a round trip for each.
 const BEGIN = [ROLLBACK, 'BEGIN READ WRITE', 'SET CONSTRAINTS ALL IMMEDIATE'];
-/** The timeouts, deadlocks, and failures for lack of memory or room. */
-const NOT_TRIED = /^(?:57014|55P03|53...|40...)$/;
+/** Timeouts, deadlocks, failures for lack of memory or room, and the ends of sessions and servers. */
+const NOT_TRIED = /^(?:08...|40...|53...|55P03|57...|58...)$/;
 
 /** Roles other than the first only read: privileges to write differ less. */
 export function probesOf(relation: ProbedRelation): Probe[] {
