@@ -8,7 +8,10 @@ const COUNT = 'SELECT pg_catalog.count(*)::pg_catalog.int8 AS rows, current_user
 
 test.each([
   ['UPDATE t SET a = 1', 't'],
-  ['UPDATE ONLY app.t AS x SET a = (SELECT b FROM u WHERE c) WHERE x.b > 1;', 'ONLY app.t AS x WHERE x.b > 1'],
+  [
+    'UPDATE ONLY app.t AS x SET a = (SELECT b FROM u WHERE c) WHERE x.b > 1;',
+    'ONLY app.t AS x WHERE x.b > 1',
+  ],
   ['update t set a = u.a from u where u.id = t.id returning t.id', 't, u WHERE u.id = t.id'],
   ['DELETE FROM t', 't'],
   ['DELETE FROM t x USING u, v WHERE x.id = u.id RETURNING *', 't x, u, v WHERE x.id = u.id'],
