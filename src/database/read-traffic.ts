@@ -6,7 +6,14 @@ import {
 } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName } from '../postgres/sql/quote.ts';
-import type { Holder, RelationCounters, Situation, Standby, TrafficReading } from './traffic.ts';
+import {
+  type Holder,
+  LOCKING_SETTINGS,
+  type RelationCounters,
+  type Situation,
+  type Standby,
+  type TrafficReading,
+} from './traffic.ts';
 
 const OURS = "coalesce(a.application_name, '') LIKE 'safemigrate %' OR a.pid = pg_backend_pid()";
 
@@ -51,7 +58,7 @@ SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs",
   ARRAY(SELECT s.slot_name::text FROM pg_replication_slots s
          WHERE s.database = current_database() AND NOT s.temporary ORDER BY s.slot_name) AS "logicalSlots",
   json_build_object('capacity', current_setting('max_locks_per_transaction')::int
-      * (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int),
+      * (SELECT sum(setting::int) FROM pg_settings WHERE name IN (${LOCKING_SETTINGS.map((each) => `'${each}'`).join(', ')})),
     'held', (SELECT count(*) FROM pg_locks k
               WHERE NOT k.fastpath AND k.pid IS DISTINCT FROM pg_backend_pid())) AS "lockTable"`;
 

@@ -1,5 +1,17 @@
 /** Daily work of a target, by its own statistics. Pure: read-traffic.ts does the reading. */
 
+/**
+ * Settings that multiply max_locks_per_transaction to the locks that the server has room for. From version 19 on that is the exact
+ * size (two of its own processes aside); earlier versions take more while shared memory is left, up to twice as many.
+ */
+export const LOCKING_SETTINGS = [
+  'max_connections',
+  'max_prepared_transactions',
+  'max_wal_senders',
+  'max_worker_processes',
+  'autovacuum_worker_slots',
+] as const;
+
 /** Somebody whose transaction is open; what the role may not see is null. */
 export interface OpenTransaction {
   readonly ageMs: number;

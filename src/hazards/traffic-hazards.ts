@@ -44,7 +44,7 @@ export const TRAFFIC_HAZARDS: readonly HazardRecord[] = [
   {
     code: 'LOCK_TABLE_FULL',
     title: 'one transaction takes a large part of the lock table',
-    condition: `A transaction locks more relations than ${FILLED.warning * 100} % of what the target's lock table holds (max_locks_per_transaction × (max_connections + max_prepared_transactions)), with the locks that others held there; an error from ${FILLED.error * 100} % on.`,
+    condition: `A transaction locks more relations than ${FILLED.warning * 100} % of what the target's lock table holds (max_locks_per_transaction × (max_connections + max_prepared_transactions + the server's own processes)), with the locks that others held there; an error from ${FILLED.error * 100} % on.`,
     effect:
       'When the table is full, any session of the whole server that needs a lock fails with "out of shared memory" (SQLSTATE 53200), not only the migration.',
     safer:

@@ -1,4 +1,4 @@
-import type { RelationRates, TargetTraffic } from '../../database/traffic.ts';
+import { LOCKING_SETTINGS, type RelationRates, type TargetTraffic } from '../../database/traffic.ts';
 import { formatTime, listed } from '../../format.ts';
 import {
   type EffectFacts,
@@ -151,10 +151,8 @@ function trafficOf(
 
 /** How many locks the server has room for; those that others held when the profile was taken are not known. */
 function lockTableOf(settings: Profile['settings']): Pick<TargetTraffic, 'lockTable'> {
-  const [perTransaction = 0, connections = 0] = ['max_locks_per_transaction', 'max_connections'].map((name) =>
-    Number(settings[name]),
-  );
-  const capacity = perTransaction * (connections + Number(settings.max_prepared_transactions ?? 0));
+  const backends = LOCKING_SETTINGS.reduce((sum, name) => sum + Number(settings[name] ?? 0), 0);
+  const capacity = Number(settings.max_locks_per_transaction ?? 0) * backends;
   return capacity > 0 ? { lockTable: { capacity, held: null } } : {};
 }
 

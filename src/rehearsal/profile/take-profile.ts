@@ -3,7 +3,7 @@ import { visitTarget } from '../../database/inspect.ts';
 import type { Located } from '../../database/locate.ts';
 import { readAccess, readPlannerStatistics, readRelationSizes } from '../../database/read-for-profile.ts';
 import { readTraffic } from '../../database/read-traffic.ts';
-import { type TargetTraffic, trafficBetween } from '../../database/traffic.ts';
+import { LOCKING_SETTINGS, type TargetTraffic, trafficBetween } from '../../database/traffic.ts';
 import { plural } from '../../format.ts';
 import { profileRates } from '../../hazards/rates.ts';
 import { recordShapes, shapesForProfile } from '../../load/record-shapes.ts';
@@ -28,8 +28,8 @@ const LOCK_TIMEOUT_MS = 500;
 const SETTINGS = [
   ...['autovacuum', 'block_size', 'checkpoint_timeout', 'deadlock_timeout', 'default_statistics_target'],
   ...['default_toast_compression', 'full_page_writes', 'hot_standby_feedback'],
-  ...['idle_in_transaction_session_timeout', 'lock_timeout', 'maintenance_work_mem', 'max_connections'],
-  ...['max_locks_per_transaction', 'max_parallel_maintenance_workers', 'max_prepared_transactions'],
+  ...['idle_in_transaction_session_timeout', 'lock_timeout', 'maintenance_work_mem'],
+  ...['max_locks_per_transaction', 'max_parallel_maintenance_workers', ...LOCKING_SETTINGS],
   ...[
     'max_standby_streaming_delay',
     'max_wal_size',

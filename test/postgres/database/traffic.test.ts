@@ -143,3 +143,25 @@ describe('on a server of its own', () => {
     });
   });
 });
+
+test('the lock table of PostgreSQL 19 has room for as many locks as is said', {
+  timeout: 180_000,
+}, async () => {
+  const settings = { max_locks_per_transaction: '10', max_connections: '20' };
+  const server = await ownServer(19, { settings });
+  try {
+    const { lockTable } = await readingOf(server.url);
+    const capacity = lockTable?.capacity ?? 0;
+    const take = (count: number) =>
+      withClient(server.url, (client) =>
+        client.query(`SELECT count(pg_advisory_lock(n)) FROM generate_series(1, ${count}) n`),
+      );
+    await take(capacity);
+    // The server's two own processes, which the settings do not show.
+    await expect(take(capacity + 2 * Number(settings.max_locks_per_transaction) + 1)).rejects.toThrow(
+      'out of shared memory',
+    );
+  } finally {
+    await server.stop();
+  }
+});
