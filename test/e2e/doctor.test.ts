@@ -4,14 +4,16 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { METHOD_IDS, type MethodId } from '../../src/clone/clone-settings.ts';
-import { type CliResult, PROGRAM, runProgram, sqlCommand } from '../helpers/cli.ts';
+import { type CliResult, PROGRAM, runProgram, safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { withoutClientPrograms } from '../helpers/client-programs.ts';
 import { changedUrl } from '../helpers/cloning.ts';
+import { temporaryDatabase } from '../helpers/database.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
 import { asUser } from '../helpers/other-user.ts';
 import { ownFolder, type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { VERSIONS } from '../helpers/servers.ts';
 import { digestOf } from '../helpers/target-state.ts';
 
 const MB = 2 ** 20;
@@ -53,6 +55,14 @@ interface Asking {
   readonly role?: string;
   readonly through?: readonly string[];
 }
+
+test.each(VERSIONS)('doctor says of PostgreSQL %i whether it still gets fixes', async (version) => {
+  const { url } = await temporaryDatabase(version);
+  const { stdout } = await safemigrate(['doctor'], { env: { DATABASE_URL: url } });
+  expect(stdout).toContain(`PostgreSQL ${version}`);
+  const ended = 'PostgreSQL 14 has had no fixes since 2026-11-12: safemigrate upgrade --to 18';
+  expect(stdout.replaceAll(/\s+/g, ' ').includes(ended)).toBe(version === 14);
+});
 
 /** What doctor says is held against what happens: each method is then forced. */
 describe.skipIf(skipped)('doctor tells the truth', () => {

@@ -5,6 +5,7 @@ import type { Privilege } from '../../database/privileges.ts';
 import type { RoleFacts } from '../../database/target.ts';
 import { type Diagnosis, diagnose, printedDiagnosis } from '../../doctor/examine.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
+import { endOfLife } from '../../postgres/end-of-life.ts';
 import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
 import { restrictionText } from '../../report/isolation-phrases.ts';
 import { flow, type Span, type TextStyle, tone } from '../../report/text-layout.ts';
@@ -51,6 +52,7 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
       tone('strong', database.name),
       ` on ${nameServer(target)}: PostgreSQL ${server.version}, ${formatBytes(database.sizeBytes)}, as ${role.name}`,
     ]),
+    ...endOfLifeLines(style, server.version),
     '',
     ...heading(style, 'Ways to clone it'),
     ...methods.flatMap(({ id, assessment }) => methodLines(style, id, assessment, id === taken, role)),
@@ -101,6 +103,13 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
   }
   lines.push('', ...conclusion(style, taken));
   return `${lines.join('\n')}\n`;
+}
+
+function endOfLifeLines(style: TextStyle, version: string): string[] {
+  const ended = endOfLife(version, new Date());
+  return ended === undefined
+    ? []
+    : flow(style, [tone('warning', ended), ': safemigrate upgrade --to 18 rehearses the way out'], 4, ['  ']);
 }
 
 /** The hosted service that the target belongs to, and the two commands of a rehearsal there. */

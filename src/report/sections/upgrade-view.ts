@@ -6,6 +6,7 @@ import type {
   UpgradePhase,
   UpgradeReport,
 } from '../../model/upgrade-model.ts';
+import { endOfLife } from '../../postgres/end-of-life.ts';
 import { tone } from '../text-layout.ts';
 import {
   ADVICE,
@@ -77,10 +78,13 @@ function gravest({ obstacles }: UpgradeReport): string[] {
   return obstacles.filter(({ severity }) => severity === 'error').map(({ code }) => code);
 }
 
-function factsOf({ from, to, target, clone, command, application }: UpgradeReport): [string, Phrase][] {
+function factsOf(report: UpgradeReport): [string, Phrase][] {
+  const { from, to, target, clone, command, application } = report;
+  const ended = endOfLife(from.version, new Date(report.run.startedAt));
   const copied = `${plural(target.databases, 'database')}, ${formatBytes(target.sizeBytes)}`;
   return [
     ['Upgrade', [`PostgreSQL ${from.version} `, ARROW, ` ${to.version}, ${target.host}:${target.port}`]],
+    ...(ended === undefined ? [] : [['Why', ended] satisfies [string, Phrase]]),
     [
       'Copy',
       `${copied}, by ${clone.strategy}, recovered and shut down in ${formatDuration(clone.durationMs)}; the target went on working`,

@@ -4,6 +4,7 @@ import {
   refuseUntried,
   untriedVersion,
 } from '../../../src/postgres/connection/supported-versions.ts';
+import { endOfLife } from '../../../src/postgres/end-of-life.ts';
 import { rehearsalScreen } from '../../../src/report/sections/screen-view.ts';
 import { sampleReport } from '../../helpers/reports.ts';
 
@@ -29,4 +30,13 @@ test('the first lines of a report say it', () => {
   const caveats = [{ path: 'target.serverVersion', kind: 'estimate', reason } as const];
   const [headline] = rehearsalScreen(sampleReport({ caveats }));
   expect(JSON.stringify(headline)).toContain('Not tried with PostgreSQL 20');
+});
+
+test('a version is past its end from the day after its last release', () => {
+  expect(endOfLife('14.24', new Date('2026-11-12T23:00:00Z'))).toBeUndefined();
+  expect(endOfLife('14.24', new Date('2026-11-13T00:00:00Z'))).toBe(
+    'PostgreSQL 14 has had no fixes since 2026-11-12',
+  );
+  expect(endOfLife('18.6', new Date('2026-11-26'))).toBeUndefined();
+  expect(endOfLife('19.1', new Date('2040-01-01'))).toBeUndefined();
 });
