@@ -123,8 +123,8 @@ async function bundle(input, chunks) {
 
 /** Replaces what looks for files: a package that is loaded when it is first needed, and the parser's WebAssembly. */
 function inside(code, id) {
-  if (id.startsWith(path.join(root, 'src')) && code.includes('= require('))
-    return code.replace('const require = createRequire(import.meta.url);', '');
+  const require = 'const require = createRequire(import.meta.url);\n';
+  if (id.startsWith(path.join(root, 'src')) && code.includes(require)) return code.replace(require, '');
   if (!id.endsWith('libpg-query.js')) return undefined;
   const start = 'async function getWasmBinary(binaryFile){';
   if (!code.includes(start)) throw new Error('libpg-query loads its WebAssembly in another way');

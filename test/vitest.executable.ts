@@ -10,6 +10,6 @@ process.env.SAFEMIGRATE_BIN ??= fileURLToPath(new URL(`../release/${name}`, impo
 export default defineConfig({
   test: {
     maxWorkers: 2,
-    projects: [withServers('executable', ['test/e2e/{cluster,apply}.test.ts', 'test/faults/kill.test.ts'])],
+    projects: [withServers('executable', ['test/e2e/cluster.test.ts', 'test/faults/private-clone.test.ts'])],
   },
 });

@@ -1,0 +1,96 @@
+// node packaging/linux-packages.mjs: release/*.deb and *.rpm of the executable that `npm run package` has made, by nfpm (in PATH).
+// They have the executable, its completions, a man page and licences. Nothing is started, and no script runs at installation.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { gzipSync } from 'node:zlib';
+
+const root = path.join(import.meta.dirname, '..');
+const release = path.join(root, 'release');
+const made = path.join(root, 'node_modules', '.cache', 'linux-packages');
+const { version, description, license } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+const file = path.join(release, `safemigrate-${version}-linux-${process.arch}`);
+const says = (...words) =>
+  execFileSync(file, words, { encoding: 'utf8', env: { ...process.env, NO_COLOR: '1' } });
+
+const { MAINTAINER: maintainer } = process.env;
+if (!maintainer) throw new Error('MAINTAINER names who answers for the packages: Name <address>');
+
+/** The commit's time, so that two builds of one commit are the same. */
+const seconds = Number(execFileSync('git', ['log', '-1', '--format=%ct'], { cwd: root, encoding: 'utf8' }));
+const time = new Date(seconds * 1000);
+
+/** Help as a page of the manual: it is made from the declarations of the options. */
+function manPage() {
+  const literal = (text) =>
+    text
+      .replaceAll('\\', '\\e')
+      .replaceAll('-', '\\-')
+      .replace(/^([.'])/gm, '\\&$1');
+  const day = time.toISOString().slice(0, 10);
+  return [
+    `.TH SAFEMIGRATE 1 "${day}" "safemigrate ${version}" "User Commands"`,
+    `.SH NAME\nsafemigrate \\- ${literal(description[0].toLowerCase() + description.slice(1))}`,
+    `.SH OPTIONS\n.nf\n${literal(says('--help', 'all').trim())}\n.fi`,
+    '',
+  ].join('\n');
+}
+
+const write = (name, content) => {
+  writeFileSync(path.join(made, name), content);
+  return path.join(made, name);
+};
+
+mkdirSync(made, { recursive: true });
+const documents = '/usr/share/doc/safemigrate';
+const log = `safemigrate (${version}) stable; urgency=medium\n\n  * See docs/ and CHANGELOG.md.\n\n -- ${maintainer}  ${time.toUTCString().replace('GMT', '+0000')}\n`;
+const own = readFileSync(path.join(root, 'LICENSE'), 'utf8');
+const others = readFileSync(path.join(release, 'THIRD-PARTY-LICENSES'));
+/** Both are properties of Node's official build, which the executable is made of. */
+const overrides = ['embedded-library', 'hardening-no-pie'].map((tag) => `safemigrate: ${tag} *\n`).join('');
+const contents = [
+  [file, '/usr/bin/safemigrate', 0o755],
+  [write('safemigrate.1.gz', gzipSync(manPage(), { level: 9 })), '/usr/share/man/man1/safemigrate.1.gz'],
+  [write('bash', says('completion', 'bash')), '/usr/share/bash-completion/completions/safemigrate'],
+  [write('zsh', says('completion', 'zsh')), '/usr/share/zsh/vendor-completions/_safemigrate'],
+  [write('fish', says('completion', 'fish')), '/usr/share/fish/vendor_completions.d/safemigrate.fish'],
+  [
+    write(
+      'copyright',
+      `${own}\nThe licences of Node.js and of the packages in it: ${documents}/THIRD-PARTY-LICENSES.gz\n`,
+    ),
+    `${documents}/copyright`,
+  ],
+  [write('licences.gz', gzipSync(others, { level: 9 })), `${documents}/THIRD-PARTY-LICENSES.gz`],
+  [write('overrides', overrides), '/usr/share/lintian/overrides/safemigrate'],
+  [write('changelog.gz', gzipSync(log, { level: 9 })), `${documents}/changelog.gz`],
+];
+const config = {
+  name: 'safemigrate',
+  arch: process.arch === 'x64' ? 'amd64' : process.arch,
+  platform: 'linux',
+  version,
+  section: 'database',
+  priority: 'optional',
+  maintainer,
+  description: `rehearse PostgreSQL migrations on a full-size clone\n${description.replace(': ', ':\n')}.`,
+  license,
+  mtime: time.toISOString(),
+  recommends: ['bubblewrap'],
+  overrides: {
+    deb: { depends: ['libc6 (>= 2.28)', 'libstdc++6', 'libgcc-s1'] },
+    rpm: { depends: ['glibc', 'libstdc++', 'libgcc'] },
+  },
+  contents: contents.map(([src, dst, mode = 0o644]) => ({
+    src,
+    dst,
+    file_info: { mode, mtime: time.toISOString() },
+  })),
+};
+const settings = write('nfpm.json', JSON.stringify(config, null, 2));
+for (const packager of ['deb', 'rpm']) {
+  execFileSync('nfpm', ['package', '--config', settings, '--packager', packager, '--target', release], {
+    stdio: 'inherit',
+    env: { ...process.env, SOURCE_DATE_EPOCH: String(seconds) },
+  });
+}
