@@ -508,7 +508,7 @@ const REFUSED: readonly Row[] = [
     [
       'CREATE TABLE name (id int PRIMARY KEY, name text)',
       'INSERT INTO name SELECT id, name FROM customer',
-      'ALTER TABLE customer DROP COLUMN name',
+      'ALTER TABLE customer RENAME COLUMN name TO former_name',
     ],
     { derivesRows: true, verdict: 'new table' },
   ],
