@@ -6,6 +6,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { withSession } from '../postgres/session-helpers.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
+import { dropOwnedPublications, dropOwnedSlot, ownedSlots } from './owned-replication.ts';
 import { reopenTargets } from './reopen.ts';
 import type { RunId } from './run-id.ts';
 import { startOf } from './run-id.ts';
@@ -162,23 +163,35 @@ export interface CleanOptions {
   /** Also drops originals of swaps: those older than this, or, without an age, those whose own time is over. */
   readonly originals?: { readonly olderThanMs?: number };
   readonly enter: DropOrder['enter'];
+  /** The database that the user named. */
+  readonly target: string;
   /** After it fires, nothing more is dropped. */
   readonly signal?: AbortSignal;
 }
 
 /**
  * Reopens targets that a dead run left closed, and drops what has no living owner: clones and probes of dead runs, marked or
- * unmarked. Kept clones (`--keep`) and originals stay unless the options say otherwise.
+ * unmarked, and their replication slots and publications. Kept clones (`--keep`) and originals stay unless the options say otherwise.
  * @returns also the targets that were reopened.
  */
 export async function clean(
   session: Session,
   options: CleanOptions,
 ): Promise<Cleaning & { readonly reopened: OwnedDatabase[] }> {
-  const { enter } = options;
   const reopened = await reopenTargets(session);
-  const cleaning = await cleanEach(
-    await ownedDatabases(session, { sizes: false }),
+  const databases = await ownedDatabases(session, { sizes: false });
+  const cleaning = await cleanDatabases(session, databases, options);
+  return { ...joined(cleaning, await cleanReplication(session, options)), reopened };
+}
+
+function cleanDatabases(
+  session: Session,
+  databases: readonly OwnedDatabase[],
+  options: CleanOptions,
+): Promise<Cleaning> {
+  const { enter } = options;
+  return cleanEach(
+    databases,
     ({ name }) => name,
     (database) => reasonToLeave(database, options),
     async ({ name, run, role, oid }) =>
@@ -186,7 +199,63 @@ export async function clean(
       role !== null &&
       dropOwnedDatabase(session, { name, run, role, oid, ownRun: false, enter }),
   );
-  return { ...cleaning, reopened };
+}
+
+function joined(one: Cleaning, other: Cleaning): Cleaning {
+  return {
+    removed: [...one.removed, ...other.removed],
+    left: [...one.left, ...other.left],
+    failed: [...one.failed, ...other.failed],
+  };
+}
+
+/** Drops what one dead run left on the server, but no original: its clone, its replication slot, its publications. */
+export async function cleanRun(
+  session: Session,
+  run: RunId,
+  { target, enter }: Pick<CleanOptions, 'target' | 'enter'>,
+): Promise<Cleaning> {
+  const clones = (await ownedDatabases(session, { sizes: false })).filter(
+    (database) => database.run === run && (database.role === 'clone' || database.role === 'made'),
+  );
+  const options = { kept: false, target, enter };
+  const cleaned = await cleanDatabases(session, clones, options);
+  const replication = await cleanReplication(session, options, run);
+  return joined(cleaned, replication);
+}
+
+/** Drops slots and publications of dead runs. Their subscriptions went with their clones. */
+async function cleanReplication(session: Session, options: CleanOptions, only?: RunId): Promise<Cleaning> {
+  const slots = (await ownedSlots(session)).filter(({ run }) => only === undefined || run === only);
+  const cleaned = await cleanEach(
+    slots,
+    ({ name }) => `replication slot ${name}`,
+    ({ owning }) =>
+      options.signal?.aborted
+        ? 'cleaning was interrupted'
+        : owning === 'alive'
+          ? 'its run is still alive'
+          : null,
+    ({ run }) => dropOwnedSlot(session, { run, ownRun: false }),
+  );
+  for (const database of new Set([options.target, ...slots.map((slot) => slot.database)])) {
+    const dropped = await publicationsDropped(database, options);
+    cleaned.removed.push(...dropped.map((name) => `publication ${name} in ${database}`));
+  }
+  return cleaned;
+}
+
+/** A database that is closed keeps its publications, which do no harm. */
+async function publicationsDropped(
+  database: string,
+  { enter }: Pick<CleanOptions, 'enter'>,
+): Promise<string[]> {
+  try {
+    return await withSession(enter(database), (inside) => dropOwnedPublications(inside, null));
+  } catch (error) {
+    if (error instanceof SafemigrateError || sqlstateOf(error) !== undefined) return [];
+    throw error;
+  }
 }
 
 function reasonToLeave(database: OwnedDatabase, options: CleanOptions): string | null {

@@ -27,6 +27,7 @@ export interface Fence {
  * @param mark for COMMENT ON DATABASE while the database is fenced, so that its owner can be found. Null if the database has a
  * mark of ours already.
  * @param timeoutMs limit for the lock on the database's row, and for its sessions to end.
+ * @param spared sessions that may stay.
  * @throws SafemigrateError `SESSIONS` if sessions stay, `PRIVILEGE`, `STALL` if the lock was not granted in time.
  */
 export async function closeDatabase(
@@ -35,17 +36,26 @@ export async function closeDatabase(
   mark: string | null,
   signal: AbortSignal,
   timeoutMs: number = LOCK_TIMEOUT_MS,
+  spared: Spared = NOBODY,
 ): Promise<Fence> {
   const statements = [
     ...(mark === null ? [] : [`COMMENT ON DATABASE ${identifier(database)} IS ${literal(mark)}`]),
     `ALTER DATABASE ${identifier(database)} ALLOW_CONNECTIONS false`,
   ];
   await inTransaction(session, statements, undefined, timeoutMs);
-  const ended = await terminateSessions(session, { database, oid }, timeoutMs, signal);
+  const ended = await terminateSessions(session, { database, oid }, signal, timeoutMs, spared);
   const row = await readRow(session, oid);
   if (!row || row.open || row.name !== database) throw reopened(database);
   return { database, oid, xmin: row.xmin, ended };
 }
+
+/** Sessions in a fenced database that write nothing there: our own, and the one that sends a slot's changes. */
+export interface Spared {
+  readonly pids: readonly number[];
+  readonly slot: string | null;
+}
+
+const NOBODY: Spared = { pids: [], slot: null };
 
 /** Says whether the fence is intact. Ask over a session other than the one that has changed the database's row itself. */
 export async function stillClosed(session: Session, { oid, xmin, database }: Fence): Promise<boolean> {
@@ -79,7 +89,9 @@ SELECT p.pid, a.usesysid IS NOT NULL AS "loggedIn"
         SELECT pid FROM pg_locks
          WHERE locktype = 'object' AND classid = 1262 AND objid = $1::oid AND mode = 'RowExclusiveLock') p
   LEFT JOIN pg_stat_activity a ON a.pid = p.pid
- WHERE p.pid <> pg_backend_pid() AND NOT coalesce(a.datid = $1::oid AND a.usesysid IS NULL, false)`;
+ WHERE p.pid <> pg_backend_pid() AND NOT coalesce(a.datid = $1::oid AND a.usesysid IS NULL, false)
+   AND p.pid <> ALL ($2::int[])
+   AND NOT EXISTS (SELECT FROM pg_replication_slots s WHERE s.slot_name = $3 AND s.active_pid = p.pid)`;
 const TERMINATE = 'SELECT pg_terminate_backend($1)';
 /** Within a transaction, or a function, the statistics views keep their first snapshot. */
 const CLEAR_SNAPSHOT = 'SELECT pg_stat_clear_snapshot()';
@@ -87,18 +99,19 @@ const INSUFFICIENT_PRIVILEGE = '42501';
 const POLL_MS = 10;
 
 /** The barrier. @returns the number of sessions that were terminated. */
-async function terminateSessions(
+export async function terminateSessions(
   session: Session,
   { database, oid }: Pick<Fence, 'database' | 'oid'>,
-  timeoutMs: number,
   signal: AbortSignal,
+  timeoutMs: number = LOCK_TIMEOUT_MS,
+  { pids, slot }: Spared = NOBODY,
 ): Promise<number> {
   const deadline = performance.now() + timeoutMs;
   const ended = new Set<number>();
   for (;;) {
     signal.throwIfAborted();
     await session.query(CLEAR_SNAPSHOT);
-    const present = await session.query<{ pid: number; loggedIn: boolean }>(PRESENT, [oid]);
+    const present = await session.query<{ pid: number; loggedIn: boolean }>(PRESENT, [oid, pids, slot]);
     if (present.length === 0) return ended.size;
     if (performance.now() > deadline)
       throw new SafemigrateError(

@@ -10,7 +10,7 @@ import type { Environment } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';
 import type { DatabaseWrites } from './database-state.ts';
 import { propertyDigests, readClusterProperties } from './database-state.ts';
-import { closeDatabase, type Fence } from './fence.ts';
+import { closeDatabase, type Fence, type Spared } from './fence.ts';
 import { nameConsole, pausePooler } from './pgbouncer.ts';
 import { commitRename, type SwapSubject } from './rename.ts';
 import { startReopenAgent } from './reopen-agent.ts';
@@ -49,6 +49,22 @@ export async function openWindow(
   plan: WindowPlan,
   environment: Environment,
 ): Promise<MaintenanceWindow> {
+  const window = await prepareWindow(subject, scope, plan, environment);
+  await window.holdClients();
+  return window;
+}
+
+/**
+ * Starts the agent, so that the target can be closed later, once or several times.
+ * @param online the run will have a replication slot.
+ */
+export async function prepareWindow(
+  subject: SwapSubject,
+  scope: Scope,
+  plan: WindowPlan,
+  environment: Environment,
+  online = false,
+): Promise<MaintenanceWindow> {
   const { control, target, settings, run, audit, emit } = subject;
   const { name, oid } = target.database;
   const consoles = plan.pgbouncer.map((url) => parseSettings(url, environment));
@@ -61,10 +77,7 @@ export async function openWindow(
     message: `if this process dies, \`safemigrate clean\` reopens ${name}, or: ${byHand(closed)}`,
   });
   const window = new MaintenanceWindow(subject, scope, plan, closed);
-  await window.startAgent();
-  // Done before clients are held, so its duration does not matter.
-  if (target.role.mayCheckpoint) await window.step('checkpoint', () => control.query('CHECKPOINT'));
-  await window.pausePoolers();
+  await window.startAgent(online);
   return window;
 }
 
@@ -85,6 +98,8 @@ export class MaintenanceWindow {
   #dismissAgent: (() => Promise<void>) | undefined;
   #state: 'open' | 'closed' | 'swapped' = 'open';
   #closedAt = 0;
+  /** The longest time for which the target was closed; null: it was not. */
+  #stallMs: number | null = null;
   #timeLimit: NodeJS.Timeout | undefined;
   #sessionsEnded = 0;
   /** Advice for a person after a failover. */
@@ -110,16 +125,24 @@ export class MaintenanceWindow {
     return result;
   }
 
-  async startAgent(): Promise<void> {
+  async startAgent(online: boolean): Promise<void> {
     const { lockDatabaseOid } = this.#subject;
     const { settings, database, server, run, consoles } = this.#closed;
     const order = { settings, database: database.name, server, run, consoles, lockDatabaseOid };
     this.#dismissAgent = await this.#scope.own(
       'reopen agent',
-      () => startReopenAgent({ ...order, port: this.#port }),
+      () => startReopenAgent({ ...order, port: this.#port, online }),
       // If the target is still closed, the agent outlives us and keeps trying to reopen it.
       async (dismiss) => (this.#state === 'closed' ? undefined : dismiss?.()),
     );
+  }
+
+  /** Writes a checkpoint, so that closing takes less time, and pauses the PgBouncers. */
+  async holdClients(): Promise<void> {
+    const { control, target } = this.#subject;
+    // Done before clients are held, so its duration does not matter.
+    if (target.role.mayCheckpoint) await this.step('checkpoint', () => control.query('CHECKPOINT'));
+    await this.pausePoolers();
   }
 
   async pausePoolers(): Promise<void> {
@@ -130,8 +153,8 @@ export class MaintenanceWindow {
     }
   }
 
-  /** Closes the target and ends its sessions. */
-  async close(): Promise<Fence> {
+  /** Closes the target and ends its sessions, but for those that are spared. */
+  async close(spared?: Spared): Promise<Fence> {
     const { control, signal, fail } = this.#subject;
     const { consoles, database } = this.#closed;
     const { name, oid } = database;
@@ -147,12 +170,22 @@ export class MaintenanceWindow {
       `fence of ${name}`,
       () => {
         this.#state = 'closed';
-        return this.step('close', () => closeDatabase(control, { database: name, oid }, mark, signal));
+        return this.step('close', () =>
+          closeDatabase(control, { database: name, oid }, mark, signal, undefined, spared),
+        );
       },
       () => this.#reopen(),
     );
-    this.#sessionsEnded = original.ended;
+    this.#sessionsEnded += original.ended;
     return original;
+  }
+
+  /** Opens the target again, as it was. @returns for how long it was closed at most, in milliseconds. */
+  async reopen(): Promise<number> {
+    clearTimeout(this.#timeLimit);
+    await this.#reopen();
+    await this.#resumePoolers();
+    return this.#stallMs ?? 0;
   }
 
   /** Gives the successor the target's name, and lets the clients in. There is nothing to undo after its COMMIT. */
@@ -212,9 +245,8 @@ export class MaintenanceWindow {
       error instanceof SafemigrateError && ['TARGET_CHANGED', 'INTERRUPTED'].includes(error.code);
     const isExpected = error instanceof SafemigrateError || sqlstateOf(error) !== undefined;
     if (endsRun || !isExpected) throw error;
-    const stallMs = performance.now() - this.#closedAt;
     const reasons = [messageOf(error), ...(this.#failover === undefined ? [] : [this.#failover])];
-    return { ...this.#facts(stallMs), outcome: 'undone', reasons, original: null, keepUntil: null };
+    return { ...this.#facts(this.#stallMs), outcome: 'undone', reasons, original: null, keepUntil: null };
   }
 
   get #port(): number {
@@ -225,6 +257,7 @@ export class MaintenanceWindow {
     if (this.#state !== 'closed') return;
     this.#failover = await reopenTarget(this.#closed);
     this.#state = 'open';
+    this.#stallMs = Math.max(this.#stallMs ?? 0, performance.now() - this.#closedAt);
   }
 
   /** All at once. What fails here is tried again, and reported, when the scope is released. */
@@ -232,7 +265,7 @@ export class MaintenanceWindow {
     await Promise.allSettled(this.#resuming.map((resume) => resume()));
   }
 
-  #facts(stallMs: number): Pick<SwapSection, 'stallMs' | 'sessionsEnded' | 'steps'> {
+  #facts(stallMs: number | null): Pick<SwapSection, 'stallMs' | 'sessionsEnded' | 'steps'> {
     return { stallMs, sessionsEnded: this.#sessionsEnded, steps: this.#steps };
   }
 

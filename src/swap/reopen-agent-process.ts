@@ -1,8 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isAnotherSystem, onPrimary, readServerIdentity } from '../database/server-identity.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
+import { cleanRun } from '../ownership/drop.ts';
 import { runIsAlive } from '../ownership/owned.ts';
 import { reopenTargets } from '../ownership/reopen.ts';
+import { openSession } from '../postgres/connection/connect.ts';
 import { withSession } from '../postgres/session-helpers.ts';
 import { resumePooler } from './pgbouncer.ts';
 import type { ReopenOrder } from './reopen-agent.ts';
@@ -11,7 +13,8 @@ import type { ReopenOrder } from './reopen-agent.ts';
  * Waits for the end of its standard input. If the last line is `done`, there is nothing to do. Otherwise its starter has died:
  * it reopens the targets that the starter has closed, as soon as the starter's advisory lock is gone and the server can be
  * reached. After a failover that is the new primary: of all hosts, the one that accepts writes. It leaves a server of another
- * database system alone, and waits for the right one.
+ * database system alone, and waits for the right one. After an online swap it also drops the clone, the replication slot and the
+ * publications.
  */
 const FIRST_DELAY_MS = 50;
 /** The server notices within 500 ms that we have died (noticeOurEnd()), so that a target is reopened after about a second. */
@@ -66,7 +69,10 @@ async function reopen({ settings, database, server, run, ...order }: ReopenOrder
       const [row] = await session.query<{ open: boolean }>(OPEN, [database]);
       if (row?.open === false) return false;
       for (const console of order.consoles) await resumePooler(console, { database, port: order.port });
-      return true;
+      if (!order.online) return true;
+      const enter = (name: string) => openSession(place.settings, { database: name, purpose: 'guard' });
+      const { failed } = await cleanRun(session, run, { target: database, enter });
+      return failed.length === 0;
     });
   } catch {
     // Whatever failed, the server may be restarting: the caller tries again.

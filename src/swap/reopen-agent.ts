@@ -10,6 +10,8 @@ export interface ReopenOrder extends Pick<ClosedTarget, 'settings' | 'server' | 
   readonly lockDatabaseOid: number;
   /** The server's port in the configuration of the PgBouncers. */
   readonly port: number;
+  /** The run may have a replication slot, which fills the disk of production if it is left. */
+  readonly online: boolean;
 }
 
 const DISMISSED = 'done\n';

@@ -11,6 +11,7 @@ import { watchCommand } from '../observe/command-watch.ts';
 import { dropOwnedDatabase } from '../ownership/drop.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import { formatUrl } from '../postgres/connection/connection-url.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { parseText } from '../postgres/sql/parse.ts';
 import { runWatched } from '../proof/contact.ts';
 import { openGate } from '../rehearsal/open-gate.ts';
@@ -157,31 +158,49 @@ function rejected(why: string): SafemigrateError {
 }
 
 /**
- * Makes the migrated clone ready for the target's name: drops the databases that the command created beside it, closes it, and
- * checks that the target's own properties were not changed in the meantime.
+ * Checks that the migrated clone can be closed, and drops the databases that the command created beside it.
+ * @throws SafemigrateError `REFUSED` if the command left prepared transactions.
  */
-export async function sealClone(
-  { context }: RehearsalContext,
-  clone: Clone,
-  targetBefore: ClusterProperties,
-): Promise<Pick<Successor, 'fence' | 'written'>> {
-  const { control, target, signal, run, audit } = context;
-  const { database, oid } = clone;
-  const prepared = await preparedTransactions(control, database);
+export async function requireSealable({ context }: RehearsalContext, clone: Clone): Promise<void> {
+  const { control, target, run, audit } = context;
+  const prepared = await preparedTransactions(control, clone.database);
   if (prepared.length > 0)
     throw swapFailure(
       `the command leaves ${plural(prepared.length, 'prepared transaction')} (${prepared.map(({ gid }) => gid).join(', ')}), whose locks and rows would have no owner; let it COMMIT PREPARED or ROLLBACK PREPARED`,
     );
-  const ofAnalyze = await inClone({ clone, context }, rowsOfAnalyze, { purpose: 'counters' });
   const enter = (name: string) =>
     openSession(target.settings, { database: name, run, audit, purpose: 'cleanup' });
   for (const name of clone.made.names)
     await dropOwnedDatabase(control, { name, run, oid: undefined, role: 'made', ownRun: true, enter });
+}
+
+/**
+ * Makes the migrated clone ready for the target's name: closes it, and checks that the target's own properties were not changed in
+ * the meantime.
+ */
+export async function sealClone(
+  prepared: RehearsalContext,
+  clone: Clone,
+  targetBefore: ClusterProperties,
+): Promise<Pick<Successor, 'fence' | 'written'>> {
+  const { context } = prepared;
+  const { control, target, signal } = context;
+  const { database, oid } = clone;
+  await requireSealable(prepared, clone);
+  const ofAnalyze = await inClone({ clone, context }, rowsOfAnalyze, { purpose: 'counters' });
   const fence = await closeDatabase(control, { database, oid }, null, signal);
-  const targetNow = await readClusterProperties(control, target.database.oid);
-  const changed = differingProperties(targetBefore, targetNow);
-  if (changed.length > 0)
-    throw swapFailure(`somebody changed the target in the meantime: ${changed.join(', ')}`);
+  await requireSameTarget(control, target.database.oid, targetBefore);
   await waitForCounters(target.server.versionNum);
   return { fence, written: await rowsWritten(control, oid, ofAnalyze) };
+}
+
+/** @throws SafemigrateError `REFUSED` if the target's own properties were changed. */
+export async function requireSameTarget(
+  control: Session,
+  oid: number,
+  before: ClusterProperties,
+): Promise<void> {
+  const changed = differingProperties(before, await readClusterProperties(control, oid));
+  if (changed.length > 0)
+    throw swapFailure(`somebody changed the target in the meantime: ${changed.join(', ')}`);
 }

@@ -87,7 +87,11 @@ async function serverCleaned(
   const session = await openMaintenanceSession(place, { purpose: 'clean', signal });
   try {
     const enter = (database: string) => openSession(place.settings, { database, purpose: 'clean', signal });
-    const databases = await databasesCleaned(session, { ...wanted, enter, signal }, poolers.length > 0);
+    const databases = await databasesCleaned(
+      session,
+      { ...wanted, enter, signal, target: place.database.name },
+      poolers.length > 0,
+    );
     return [...databases, ...(await poolersResumed(session, target, poolers))];
   } finally {
     await session.close();

@@ -5,6 +5,7 @@ import { folderBytes, type RecordedFolder, recordedFolders } from '../../local-s
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import { type ExternalClone, externalClones } from '../../ownership/external-clones.ts';
 import { type OwnedDatabase, ownedDatabases } from '../../ownership/owned.ts';
+import { type OwnedSlot, ownedSlots } from '../../ownership/owned-replication.ts';
 import { whoMayWait } from '../../ownership/reopen.ts';
 import { type RunId, startOf } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
@@ -36,11 +37,16 @@ export async function listCommand(flags: Record<string, unknown>, signal: AbortS
       asJson(
         onServer?.databases ?? [],
         folders,
-        [...elsewhereRows(externals), ...serviceRows(services, atService)],
+        [
+          ...elsewhereRows(externals),
+          ...serviceRows(services, atService),
+          ...slotRows(onServer?.slots ?? []),
+        ],
         applies,
       ),
     );
-  else if (onServer) process.stdout.write(databasesAsText(onServer.databases, onServer.server));
+  else if (onServer)
+    process.stdout.write(databasesAsText(onServer.databases, onServer.server) + slotsAsText(onServer.slots));
   else if ([folders, externals, services, atService, applies].every(({ length }) => length === 0))
     process.stdout.write(NOTHING_HERE);
   return 0;
@@ -60,12 +66,13 @@ function withBytes(found: (RecordedFolder | UnreadableFile)[]): Promise<Listed[]
 async function databasesOf(
   options: Parameters<typeof findNamedPlace>[0],
   signal: AbortSignal,
-): Promise<{ databases: OwnedDatabase[]; server: string } | undefined> {
+): Promise<{ databases: OwnedDatabase[]; slots: OwnedSlot[]; server: string } | undefined> {
   const target = findNamedPlace(options);
   if (!target) return undefined;
   const session = await openMaintenanceSession(target, { purpose: 'list', signal });
   try {
-    return { databases: await ownedDatabases(session), server: nameServer(target) };
+    const slots = await ownedSlots(session);
+    return { databases: await ownedDatabases(session), slots, server: nameServer(target) };
   } finally {
     await session.close();
   }
@@ -120,6 +127,25 @@ function elsewhereRows(externals: (ExternalClone | UnreadableFile)[]): object[] 
     const startedAt = new Date(startOf(run)).toISOString();
     return { external: url, run, role: 'clone', owning: each.state, kept, target, startedAt };
   });
+}
+
+function slotRows(slots: readonly OwnedSlot[]): object[] {
+  return slots.map((slot) => ({
+    ...slot,
+    role: 'slot',
+    startedAt: new Date(startOf(slot.run)).toISOString(),
+  }));
+}
+
+function slotsAsText(slots: readonly OwnedSlot[]): string {
+  if (slots.length === 0) return '';
+  const rows = slots.map(({ name, database, owning, run, keptBytes }) => [
+    name,
+    `slot of ${database}, of a run that is ${owning}`,
+    startedAgo(run),
+    keptBytes === null ? 'lost' : formatBytes(keptBytes),
+  ]);
+  return `Replication slots:\n${textTable(['SLOT', 'RUN', 'STARTED', 'KEEPS WAL'], rows)}`;
 }
 
 function foldersAsText(folders: Listed[]): string {
