@@ -34,6 +34,8 @@ export type Phase =
   | 'check'
   /** One mode of pg_upgrade, on a copy. */
   | 'upgrade'
+  /** The clone of an online swap applies the writes of the meantime. */
+  | 'catch-up'
   | 'compare'
   | 'clean';
 

@@ -40,6 +40,7 @@ const WORDS: Record<Phase, { doing: string; done: string }> = {
   initdb: { doing: 'Making a cluster of the new version', done: 'Made a cluster of the new version' },
   check: { doing: 'Checking with pg_upgrade', done: 'Checked with pg_upgrade' },
   upgrade: { doing: 'Upgrading a copy', done: 'Upgraded a copy' },
+  'catch-up': { doing: 'Catching up with the target', done: 'Caught up with the target' },
   compare: { doing: 'Comparing', done: 'Compared' },
   clean: { doing: 'Cleaning up', done: 'Cleaned up' },
 };

@@ -4,12 +4,13 @@ import type { Report } from '../model/report.ts';
 import { accountedFor, untouched } from '../proof/lost-connection.ts';
 import { makeClone } from './clone-again.ts';
 import { readAfter, readBefore } from './clone-steps.ts';
+import type { FirstRun } from './extra-run.ts';
 import { runFurther } from './further-runs.ts';
 import { assembleReport, judgeRehearsal, type RehearsalSections, redactIfAsked } from './judge-rehearsal.ts';
 import type { RehearsalPlan } from './plan.ts';
 import { prepare } from './prepare.ts';
 import { keepReceipt } from './receipts/receipt.ts';
-import { type OpenGuarded, runMigration } from './run-on-clone.ts';
+import { type CloneSetup, type OpenGuarded, runMigration } from './run-on-clone.ts';
 import { withSizesCaveat } from './sizes-caveat.ts';
 import { compareWithTarget, measureLoss, uninterrupted } from './target-steps.ts';
 import { type Lifetime, openSchemaReader, withScope } from './with-scope.ts';
@@ -38,17 +39,22 @@ export async function performRehearsal(plan: RehearsalPlan): Promise<Report> {
   return redactIfAsked(report, plan);
 }
 
+/** Reads the clone before the command, and returns a function that reads it again right after the command. */
+export type ReadClone = (setup: CloneSetup) => Promise<(first: FirstRun) => Promise<void>>;
+
 /**
  * Rehearses as performRehearsal() does, and returns also what an apply or a swap needs to know of the rehearsal before it.
  * @param openGuarded for a second run under load, guarded as the apply will be; null: no apply is to follow.
+ * @param readClone for what a swap needs to know of the clone.
  */
 export async function rehearseAndRemember(
   plan: RehearsalPlan,
   openGuarded: OpenGuarded | null = null,
+  readClone?: ReadClone,
 ): Promise<ReturnType<typeof assembleReport>> {
   const startedAt = steadyDate();
   const { result, cleanup } = await withScope(plan, (scope, stop) =>
-    rehearseWithin({ scope, stop }, plan, openGuarded),
+    rehearseWithin({ scope, stop }, plan, openGuarded, readClone),
   );
   return assembleReport(result, cleanup, startedAt);
 }
@@ -57,6 +63,7 @@ async function rehearseWithin(
   life: Lifetime,
   plan: RehearsalPlan,
   openGuarded: OpenGuarded | null,
+  readClone?: ReadClone,
 ): Promise<RehearsalSections> {
   const { scope, stop } = life;
   const schema = await openSchemaReader(scope, plan);
@@ -66,12 +73,14 @@ async function rehearseWithin(
     inPhase(plan.emit, 'clone', () => makeClone(context, prepared, scope, plan.proxy)),
   );
   const setup = { life, plan, context, clone, schema, sandbox: prepared.sandbox };
+  const readAgain = await untouched(stop, async () => readClone?.(setup));
   const before = await untouched(stop, () => readBefore(setup, prepared));
   return accountedFor(stop, uninterrupted(context), stateBefore, async () => {
     const ran = await runMigration(setup, prepared.command, before.open);
     stop.throwIfLost();
     const after = await readAfter(setup, prepared, before, ran);
     const first = { setup, prepared, before, ran, after, openGuarded };
+    await readAgain?.(first);
     const further = await runFurther(first);
     stop.throwIfLost();
     const target = await compareWithTarget(first, further);

@@ -201,6 +201,5 @@ export async function requireSameTarget(
   before: ClusterProperties,
 ): Promise<void> {
   const changed = differingProperties(before, await readClusterProperties(control, oid));
-  if (changed.length > 0)
-    throw swapFailure(`somebody changed the target in the meantime: ${changed.join(', ')}`);
+  if (changed.length > 0) throw swapFailure(`the target was changed in the meantime: ${changed.join(', ')}`);
 }

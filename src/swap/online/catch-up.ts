@@ -1,0 +1,53 @@
+import type { Session } from '../../postgres/connection/session.ts';
+import { swapFailure } from '../swap-section.ts';
+import { compareRows } from './compare-rows.ts';
+import { type OnlineRun, requireNoOrphans } from './cut-over.ts';
+import { drain } from './follower.ts';
+import { requireUnchanged } from './fork.ts';
+import type { OnlinePlan } from './online-plan.ts';
+
+/** The catch-up takes as long as it needs: it ends early by the limit of kept WAL, or by an error of the worker. */
+const NO_LIMIT_MS = Number.POSITIVE_INFINITY;
+
+/**
+ * Waits until the clone has applied all writes since it was made, and proves that it has the same rows, while both are
+ * written.
+ * @throws SafemigrateError `REFUSED`, naming the rows that differ.
+ */
+export async function catchUp(
+  run: Omit<OnlineRun, 'window'>,
+): Promise<{ catchUpMs: number; rowsCompared: number; rowsUnsettled: number; compareMs: number }> {
+  const { subject, fork, follower, plan } = run;
+  const { control, signal, emit } = subject;
+  const onBehind = (bytes: number) =>
+    emit({ type: 'progress', phase: 'catch-up', done: Math.max(0, Math.round(bytes)), unit: 'bytes' });
+  const catchUpMs = await drain(control, follower, { timeoutMs: NO_LIMIT_MS, signal, onBehind });
+  for (const table of await rewritten(fork.inside, follower.inside, plan))
+    await follower.inside.query(`ANALYZE ${table}`);
+  for (const view of plan.refresh) await follower.inside.query(`REFRESH MATERIALIZED VIEW ${view}`);
+  await requireUnchanged(fork, plan);
+  await requireNoOrphans(run);
+  const startedAt = performance.now();
+  const compared = await compareRows(fork.inside, follower.inside, plan, { signal });
+  if (compared.differences.length > 0)
+    throw swapFailure(`the clone differs from the target: ${compared.differences.join('; ')}`);
+  return {
+    catchUpMs: catchUpMs ?? 0,
+    rowsCompared: compared.rows,
+    rowsUnsettled: compared.unsettled,
+    compareMs: performance.now() - startedAt,
+  };
+}
+
+const FILES = 'SELECT oid::int8 AS oid, relfilenode::text AS file FROM pg_class WHERE oid = ANY ($1::oid[])';
+
+/** Names the tables that the command has rewritten: their statistics may be of other values. */
+async function rewritten(target: Session, clone: Session, { tables }: OnlinePlan): Promise<string[]> {
+  const filesOf = async (session: Session) => {
+    const rows = await session.query<{ oid: string; file: string }>(FILES, [tables.map(({ oid }) => oid)]);
+    return new Map(rows.map(({ oid, file }) => [Number(oid), file]));
+  };
+  const [before, after] = [await filesOf(target), await filesOf(clone)];
+  // While it follows, the clone's tables have the names of the target's.
+  return tables.filter(({ oid }) => before.get(oid) !== after.get(oid)).map(({ inTarget }) => inTarget);
+}

@@ -1,0 +1,186 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { SafemigrateError, sqlstateOf } from '../../errors.ts';
+import { formatDuration, plural } from '../../format.ts';
+import { dropOwnedPublications, replicationName } from '../../ownership/owned-replication.ts';
+import { inTransaction } from '../../ownership/reopen.ts';
+import { rowsOfAnalyze, rowsWritten } from '../database-state.ts';
+import { closeDatabase, type Fence, terminateSessions } from '../fence.ts';
+import type { MaintenanceWindow, Successor } from '../maintenance-window.ts';
+import type { SwapSubject } from '../rename.ts';
+import { requireSameTarget } from '../successor.ts';
+import { swapFailure } from '../swap-section.ts';
+import { waitForUnfollowed } from './counters.ts';
+import { drain, endingStatements, type Follower } from './follower.ts';
+import { type Fork, requireUnchanged } from './fork.ts';
+import type { OnlinePlan } from './online-plan.ts';
+
+/** Facts and limits of a cut-over. */
+export interface OnlineRun {
+  readonly subject: SwapSubject;
+  readonly window: MaintenanceWindow;
+  readonly fork: Fork;
+  readonly plan: OnlinePlan;
+  readonly follower: Follower;
+  /** For how long the target may be closed before the clone is about to take its place. */
+  readonly maxCutOverMs: number;
+}
+
+/** Both databases, closed: nothing but the exchange of their names is left. */
+export interface BothClosed {
+  readonly original: Fence;
+  readonly successor: Omit<Successor, 'comment'>;
+  readonly attempts: number;
+}
+
+const MOST_ATTEMPTS = 10;
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 30_000;
+/** Share of the time that a drain may take right before the cut-over, while clients still write. */
+const DRAINED_IN = 0.5;
+const SETTLE_FOR_MS = 600_000;
+const SETTLE_POLL_MS = 500;
+
+/**
+ * Closes the target, and continues only if the clone has applied everything within the time; otherwise the target is opened again and
+ * it is tried later. A worker that ends in the meantime cannot come back while the target is closed.
+ * @throws SafemigrateError `REFUSED` if it never happens in time, or the clone differs for another reason.
+ */
+export async function closeBoth(run: OnlineRun): Promise<BothClosed> {
+  const { emit, signal } = run.subject;
+  for (let attempts = 1; ; attempts++) {
+    await settle(run);
+    try {
+      return { ...(await tryToClose(run)), attempts };
+    } catch (error) {
+      if (!(error instanceof Postponed)) throw error;
+      await run.window.reopen();
+      if (attempts === MOST_ATTEMPTS)
+        throw swapFailure(`${error.message}; that was the last of ${MOST_ATTEMPTS} attempts`);
+      emit({ type: 'notice', message: `${error.message}; the target is open, and it is tried again` });
+    }
+    await delay(Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS), undefined, { signal });
+  }
+}
+
+/** The cut-over did not end in time; the target can be opened, and the clone follows it as before. */
+class Postponed extends Error {}
+
+/** Waits for a moment in which the clone follows closely, and no transaction writes for long, which would be lost. */
+async function settle({ subject, follower, fork, maxCutOverMs }: OnlineRun): Promise<void> {
+  const { control, signal } = subject;
+  const deadline = performance.now() + SETTLE_FOR_MS;
+  for (;;) {
+    const spentMs = await drain(control, follower, { timeoutMs: SETTLE_FOR_MS, signal });
+    const [longest] = await fork.inside.query<{ who: string }>(LONG_TRANSACTIONS);
+    if (spentMs !== undefined && spentMs <= maxCutOverMs * DRAINED_IN && !longest) return;
+    if (performance.now() > deadline) {
+      const why = longest ? `a transaction writes for long: ${longest.who}` : 'the clone is always behind';
+      throw swapFailure(`there was no moment for the cut-over in ${formatDuration(SETTLE_FOR_MS)}: ${why}`);
+    }
+    await delay(SETTLE_POLL_MS, undefined, { signal });
+  }
+}
+
+const LONG_TRANSACTIONS = `
+SELECT format('process %s of %s, since %s', pid, usename, xact_start) AS who FROM pg_stat_activity
+ WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < now() - interval '2 seconds'
+ ORDER BY xact_start LIMIT 1`;
+
+async function tryToClose(run: OnlineRun): Promise<Omit<BothClosed, 'attempts'>> {
+  const { subject, window, fork, plan, follower, maxCutOverMs } = run;
+  const { control, signal, target } = subject;
+  await window.pausePoolers().catch((error: unknown) => {
+    throw error instanceof SafemigrateError && error.code === 'REFUSED'
+      ? new Postponed(error.message)
+      : error;
+  });
+  const closedAt = performance.now();
+  const leftMs = () => maxCutOverMs - (performance.now() - closedAt);
+  const late = () =>
+    new Postponed(`the cut-over would have taken longer than ${formatDuration(maxCutOverMs)}`);
+  const original = await window.close({ pids: [fork.inside.pid], slot: replicationName(subject.run) });
+  const drained = await window.step('drain', () => drain(control, follower, { timeoutMs: leftMs(), signal }));
+  if (drained === undefined) throw late();
+  await waitForUnfollowed(fork.counters, plan, target.server.versionNum);
+  await requireUnchanged(fork, plan);
+  await requireSameTarget(control, target.database.oid, fork.properties);
+  await window.step('hand over', () => handOver(run, leftMs, late));
+  return { original, successor: await window.step('close both', () => seal(run)) };
+}
+
+/** Copies the values of sequences to the clone, checks new foreign keys, and ends its subscription, in one transaction. */
+async function handOver(run: OnlineRun, leftMs: () => number, late: () => Postponed): Promise<void> {
+  const { fork, follower, plan, subject } = run;
+  const sequences = await sequenceStatements(fork, plan);
+  const timeoutMs = Math.floor(leftMs());
+  if (timeoutMs <= 0) throw late();
+  const limited = [`SET LOCAL statement_timeout = ${timeoutMs}`, ...sequences, ...plan.raise];
+  try {
+    await inTransaction(
+      follower.inside,
+      limited,
+      async () => {
+        await requireNoOrphans(run);
+        for (const statement of plan.after) await follower.inside.query(statement);
+        await follower.inside.query('SET LOCAL statement_timeout = 0');
+        if (leftMs() <= 0) throw late();
+        for (const statement of endingStatements(subject.run)) await follower.inside.query(statement);
+      },
+      timeoutMs,
+    );
+  } catch (error) {
+    const outOfTime =
+      sqlstateOf(error) === QUERY_CANCELED || (error instanceof SafemigrateError && error.code === 'STALL');
+    subject.signal.throwIfAborted();
+    throw outOfTime ? late() : error;
+  }
+}
+
+const QUERY_CANCELED = '57014';
+
+/** Statements that give the clone's sequences the values of the target's. */
+async function sequenceStatements({ inside }: Fork, { sequences }: OnlinePlan): Promise<string[]> {
+  if (sequences.length === 0) return [];
+  const values = await inside.query<{ at: number; value: string; called: boolean }>(
+    sequences
+      .map(
+        ({ inTarget }, at) =>
+          `SELECT ${at} AS at, last_value::text AS value, is_called AS called FROM ${inTarget}`,
+      )
+      .join(' UNION ALL '),
+  );
+  // By its OID: its name may be another one in the clone.
+  const set = values.map(
+    ({ at, value, called }) => `setval(${sequences[at]?.oid}::regclass, ${value}, ${called})`,
+  );
+  return [`SELECT ${set.join(', ')}`];
+}
+
+/** @throws SafemigrateError `REFUSED` if production wrote rows that a new foreign key forbids: the subscription does not check it. */
+export async function requireNoOrphans({
+  plan,
+  follower,
+}: Pick<OnlineRun, 'plan' | 'follower'>): Promise<void> {
+  for (const { name, orphans } of plan.newForeignKeys) {
+    const [row] = await follower.inside.query<{ orphans: string }>(orphans);
+    const count = Number(row?.orphans);
+    if (count > 0) throw swapFailure(`${plural(count, 'row')} that production wrote violate the new ${name}`);
+  }
+}
+
+/** Ends the last sessions in both databases, and closes the clone. */
+async function seal({ subject, fork, follower }: OnlineRun): Promise<Omit<Successor, 'comment'>> {
+  const { control, target, signal, run } = subject;
+  const { database, oid } = fork.clone;
+  const counts = target.server.versionNum >= COUNTS_AT_ONCE_SINCE;
+  const ofAnalyze = await rowsOfAnalyze(follower.inside);
+  await dropOwnedPublications(fork.inside, run);
+  await Promise.all([fork.inside.close(), follower.inside.close()]);
+  const fence = await closeDatabase(control, { database, oid }, null, signal);
+  await terminateSessions(control, { database: target.database.name, oid: target.database.oid }, signal);
+  const written = await rowsWritten(control, oid, ofAnalyze);
+  return { fence, written: { ...written, counted: written.counted && counts } };
+}
+
+/** Version 14 counts half a second late, for which no client waits here: a rollback then does not know the number of writes. */
+const COUNTS_AT_ONCE_SINCE = 150000;

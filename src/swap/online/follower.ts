@@ -1,0 +1,135 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { openInClone } from '../../clone/own-sessions.ts';
+import { replicationName } from '../../ownership/owned-replication.ts';
+import { inTransaction } from '../../ownership/reopen.ts';
+import type { RunId } from '../../ownership/run-id.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { identifier } from '../../postgres/sql/quote.ts';
+import type { Scope } from '../../scope.ts';
+import type { SwapSubject } from '../rename.ts';
+import { swapFailure } from '../swap-section.ts';
+import type { Fork } from './fork.ts';
+import type { OnlinePlan } from './online-plan.ts';
+import { createSubscription, type OwnConnection, withoutLogin } from './own-connection.ts';
+
+const DISABLE_ON_ERROR_SINCE = 150000;
+
+/** The progress of the apply is in the same WAL as its rows, so that an asynchronous commit loses nothing. */
+const OPTIONS =
+  'create_slot = false, copy_data = false, enabled = false, synchronous_commit = off, streaming = off';
+
+/** The migrated clone, which applies all writes in the target. */
+export interface Follower {
+  /** In the clone. */
+  readonly inside: Session;
+  readonly run: RunId;
+  readonly versionNum: number;
+}
+
+/**
+ * Lets the migrated clone follow the target from the fork on, by a subscription of the server's own. If the clone is dropped, the
+ * subscription goes with it.
+ */
+export async function startFollowing(
+  subject: SwapSubject,
+  scope: Scope,
+  fork: Fork,
+  plan: OnlinePlan,
+  way: OwnConnection,
+): Promise<Follower> {
+  const { run, target } = subject;
+  const { versionNum } = target.server;
+  const { superuser } = target.role;
+  const context = { ...subject, audit: withoutLogin(subject.audit) };
+  const inside = await scope.own(
+    'session in the clone',
+    () => openInClone({ clone: fork.clone, context }, { readOnly: false, statementTimeoutMs: 0 }),
+    async (session) => session?.close(),
+  );
+  await inTransaction(inside, plan.before);
+  const options = `${OPTIONS}${versionNum >= DISABLE_ON_ERROR_SINCE ? ', disable_on_error = true' : ''}`;
+  await createSubscription(inside, { run, way, options, superuser });
+  // The clone has all commits before the fork.
+  await fork.inside.query('SELECT pg_replication_slot_advance($1, $2::pg_lsn)', [
+    replicationName(run),
+    fork.lsn,
+  ]);
+  await inside.query(`ALTER SUBSCRIPTION ${identifier(replicationName(run))} ENABLE`);
+  return { inside, run, versionNum };
+}
+
+/** Statements with which the clone stops following. The slot stays. */
+export function endingStatements(run: RunId): string[] {
+  const name = identifier(replicationName(run));
+  return [
+    `ALTER SUBSCRIPTION ${name} DISABLE`,
+    `ALTER SUBSCRIPTION ${name} SET (slot_name = NONE)`,
+    `DROP SUBSCRIPTION ${name}`,
+  ];
+}
+
+/** Writes a record to the WAL and flushes it: a commit without one, and a transaction without writes, are flushed later. */
+const EMIT = `
+SELECT set_config('synchronous_commit', 'local', true), pg_logical_emit_message(true, 'safemigrate', '')::text AS lsn`;
+
+/** `latest_end_lsn` is set once all that was sent before it is applied; `received_lsn` would be too early. */
+const STATE = `
+SELECT s.subenabled AS enabled, t.pid, t.latest_end_lsn::text AS lsn,
+       coalesce(t.latest_end_lsn >= $2::pg_lsn, false) AS applied,
+       pg_wal_lsn_diff($2::pg_lsn, t.latest_end_lsn)::float8 AS "behindBytes"
+  FROM pg_subscription s LEFT JOIN pg_stat_subscription t ON t.subid = s.oid AND t.relid IS NULL
+ WHERE s.subname = $1`;
+
+interface ApplyState {
+  readonly enabled: boolean;
+  readonly pid: number | null;
+  readonly lsn: string | null;
+  readonly applied: boolean;
+  readonly behindBytes: number | null;
+}
+
+/** Attempts of a worker that makes no progress, on PostgreSQL 14, which tries again for ever. */
+const MOST_RESTARTS = 5;
+const POLL_MS = 3;
+const SLOW_POLL_MS = 100;
+
+/**
+ * Waits until the clone has applied all that was committed in the target so far.
+ * @param session in another database of the server.
+ * @returns the time that it took in milliseconds; undefined if it did not within the time.
+ * @throws SafemigrateError `REFUSED` if the clone cannot apply it.
+ */
+export async function drain(
+  session: Session,
+  { run }: Pick<Follower, 'run'>,
+  {
+    timeoutMs,
+    signal,
+    onBehind,
+  }: { timeoutMs: number; signal: AbortSignal; onBehind?: (bytes: number) => void },
+): Promise<number | undefined> {
+  const startedAt = performance.now();
+  const [message] = await session.query<{ lsn: string }>(EMIT);
+  const workers = new Set<number>();
+  let reached: string | null = null;
+  for (;;) {
+    signal.throwIfAborted();
+    const [state] = await session.query<ApplyState>(STATE, [replicationName(run), message?.lsn]);
+    if (state?.applied) return performance.now() - startedAt;
+    if (!state?.enabled) throw cannotApply();
+    if (state.lsn !== reached) workers.clear();
+    reached = state.lsn;
+    if (state.pid !== null) workers.add(state.pid);
+    if (workers.size > MOST_RESTARTS) throw cannotApply();
+    const spentMs = performance.now() - startedAt;
+    if (spentMs > timeoutMs) return undefined;
+    if (state.behindBytes !== null) onBehind?.(state.behindBytes);
+    await delay(spentMs < 1_000 ? POLL_MS : SLOW_POLL_MS);
+  }
+}
+
+function cannotApply(): Error {
+  return swapFailure(
+    "the clone could not apply what production wrote, e.g. rows that a new constraint forbids; the server's log has the error of the logical replication worker",
+  );
+}

@@ -1,0 +1,89 @@
+import type { Clone } from '../../clone/method.ts';
+import { inClone } from '../../clone/own-sessions.ts';
+import { dropOwnedPublications } from '../../ownership/owned-replication.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { type CatalogueDigest, catalogueDigest, compareDigests } from '../../proof/catalogue-digest.ts';
+import type { RehearsalContext } from '../../rehearsal/prepare.ts';
+import type { Scope } from '../../scope.ts';
+import { type ClusterProperties, readClusterProperties } from '../database-state.ts';
+import type { MaintenanceWindow } from '../maintenance-window.ts';
+import type { SwapSubject } from '../rename.ts';
+import { cloneTarget, requireSame } from '../successor.ts';
+import { swapFailure } from '../swap-section.ts';
+import { readWriteCounters, type WriteCounters, writtenUnfollowed } from './counters.ts';
+import type { OnlinePlan } from './online-plan.ts';
+import { type CloneBirth, readCloneBirth } from './plan-online-swap.ts';
+import { openInTarget } from './source.ts';
+
+/** The moment at which the clone was made: what happened in the target before it, the clone has; the rest is sent to it. */
+export interface Fork {
+  readonly clone: Clone;
+  /** The position in the WAL: no transaction of the target was running. */
+  readonly lsn: string;
+  readonly digest: CatalogueDigest;
+  readonly properties: ClusterProperties;
+  /** Catalogues of both databases before the command. */
+  readonly birth: CloneBirth;
+  readonly counters: WriteCounters;
+  /** A session of ours in the target, which may stay there until the target is closed for good. */
+  readonly inside: Session;
+  /** For how long the target was closed, in milliseconds. */
+  readonly closedMs: number;
+}
+
+const INSERT_LSN = 'SELECT pg_current_wal_insert_lsn()::text AS lsn';
+
+/**
+ * Closes the target, clones it, and opens it again. In between no session and no transaction of it is left, so each of its commits
+ * comes before the position in the WAL that is read there, or after it.
+ * @param before the counters of the target, read while it was open: those of tables that are not replicated must not move from then on.
+ */
+export async function forkTarget(
+  prepared: RehearsalContext,
+  { subject, scope, window }: { subject: SwapSubject; scope: Scope; window: MaintenanceWindow },
+  plan: OnlinePlan,
+  before: WriteCounters,
+): Promise<Fork> {
+  const { control, target } = subject;
+  await window.holdClients();
+  await window.close();
+  const properties = await readClusterProperties(control, target.database.oid);
+  const [position] = await control.query<{ lsn: string }>(INSERT_LSN);
+  if (!position) throw new Error('no position in the WAL');
+  const clone = await window.step('clone', () => cloneTarget(prepared, scope));
+  const closedMs = await window.reopen();
+  requireSame(properties, await readClusterProperties(control, clone.oid), clone);
+  const inside = await scope.own(
+    'session in the target',
+    () => openInTarget(subject, 'online'),
+    async (session) => session?.close(),
+  );
+  // The rows of the clone's catalogues are copies, transaction ids included.
+  const reads = { clone, context: prepared.context };
+  const digest = await inClone(reads, catalogueDigest);
+  await requireUnchanged({ digest, counters: before, inside }, plan);
+  await inClone(reads, (session) => dropOwnedPublications(session, subject.run), { readOnly: false });
+  const birth = await inClone(reads, (session) => readCloneBirth(inside, session));
+  return { clone, lsn: position.lsn, digest, properties, birth, counters: before, inside, closedMs };
+}
+
+/**
+ * Checks that nothing happened in the target since the fork that is not replicated: changes of its catalogues, writes to tables that
+ * the clone does not follow.
+ * @throws SafemigrateError `REFUSED`
+ */
+export async function requireUnchanged(
+  { digest, counters, inside }: Pick<Fork, 'digest' | 'counters' | 'inside'>,
+  plan: OnlinePlan,
+): Promise<void> {
+  const changed = compareDigests(digest, await catalogueDigest(inside));
+  if (changed.length > 0)
+    throw swapFailure(
+      `the target's catalogues were written while production went on (rows of ${changed.join(', ')}), which is not replicated: DDL, TRUNCATE or REFRESH; swap again without them`,
+    );
+  const written = writtenUnfollowed(counters, await readWriteCounters(inside), plan);
+  if (written.length > 0)
+    throw swapFailure(
+      `production wrote to ${written.join(', ')}, which the clone does not follow; swap again without such writes, or without --online`,
+    );
+}

@@ -1,0 +1,184 @@
+import { inClone } from '../../clone/own-sessions.ts';
+import type { Report, SwapSection } from '../../model/report.ts';
+import type { ChangeLock } from '../../ownership/change-lock.ts';
+import { readEnvironment } from '../../postgres/connection/environment.ts';
+import { withSession } from '../../postgres/session-helpers.ts';
+import type { TargetState } from '../../proof/target-state.ts';
+import { redactIfAsked } from '../../rehearsal/judge-rehearsal.ts';
+import { prepare, type RehearsalContext } from '../../rehearsal/prepare.ts';
+import { rehearseAndRemember } from '../../rehearsal/rehearse.ts';
+import { inTurn, type Lifetime, withScope } from '../../rehearsal/with-scope.ts';
+import { waitForCounters } from '../database-state.ts';
+import { prepareWindow } from '../maintenance-window.ts';
+import { swapObjections } from '../preflight.ts';
+import type { SwapSubject } from '../rename.ts';
+import { FOR_SUCCESSOR, migrateClone, requireSealable, verifyClone } from '../successor.ts';
+import type { SwapPlan } from '../swap-plan.ts';
+import { refusedSwap, swapFailure, withSwap } from '../swap-section.ts';
+import { catchUp } from './catch-up.ts';
+import { readWriteCounters } from './counters.ts';
+import { closeBoth } from './cut-over.ts';
+import { startFollowing } from './follower.ts';
+import { type Fork, forkTarget } from './fork.ts';
+import type { OnlinePlan } from './online-plan.ts';
+import { type OnlineRehearsal, objectionsText, planInRehearsal } from './online-rehearsal.ts';
+import { findOwnConnection, type OwnConnection } from './own-connection.ts';
+import { planOnlineSwap } from './plan-online-swap.ts';
+import { onlineObstacles } from './preconditions.ts';
+import { openInTarget, openSource, watchSlot } from './source.ts';
+
+/** Limits of an online swap. */
+export interface OnlineLimits {
+  /** For how long the target may be closed before the clone is about to take its place; then it is opened, and tried again. */
+  readonly maxCutOverMs: number;
+  /** How much WAL the server may keep for the clone; beyond it everything is undone. */
+  readonly maxKeptWalBytes: number;
+}
+
+/** Costs of an online swap for production, and the extent of its proof. */
+export interface OnlineFacts {
+  /** Time for which the target was closed while it was cloned. */
+  readonly cloneClosedMs: number;
+  readonly catchUpMs: number;
+  /** Rows that were compared on both sides, while both were written; and those that changed at each look. */
+  readonly rowsCompared: number;
+  readonly rowsUnsettled: number;
+  readonly compareMs: number;
+  /** Number of times that the target was closed for the cut-over; all but the last were given up in time. */
+  readonly attempts: number;
+}
+
+export interface OnlineSwapReport {
+  readonly report: Report;
+  /** null: it was not swapped. */
+  readonly online: OnlineFacts | null;
+}
+
+/**
+ * Swaps the target for a migrated clone of it, while production writes on: the clone catches up by the server's own logical
+ * replication. Until the COMMIT of the renames every failure is undone: the target is open, and has all that was written.
+ *
+ * | step | leftovers if the process dies right after it, and who repairs that |
+ * |---|---|
+ * | take the change lock, rehearse, plan, confirm | what a swap leaves (perform-swap.ts) |
+ * | prepare, check | nothing: the server ends our sessions |
+ * | reopen agent | a process that ends with our input |
+ * | publication, slot | both, and the slot keeps WAL: the agent and `clean` drop them |
+ * | close the target, clone it | the target closed, with our mark: the agent, `clean`, and every later run reopen it; the clone |
+ * | open it; migrate and verify the clone | clone, slot, publication: the agent and `clean` drop them |
+ * | follow, catch up, compare | the same, and the subscription in the clone, which still applies: it is dropped with the clone |
+ * | close the target for the cut-over | the target closed, as before |
+ * | hand over, close both | the same |
+ * | rename | the clone as the target, open; the original under its new name, closed and marked; the slot, as before |
+ *
+ * @throws SafemigrateError `TARGET_CHANGED` if the target could not be reopened.
+ */
+export function performOnlineSwap(plan: SwapPlan, limits: OnlineLimits): Promise<OnlineSwapReport> {
+  return inTurn(plan, 'swap', async (lock) => {
+    const { readClone, found } = planInRehearsal();
+    const { report, before } = await rehearseAndRemember(plan, null, readClone);
+    const rehearsed = found();
+    const reasons =
+      rehearsed && 'objections' in rehearsed ? rehearsed.objections : await objections(report, plan);
+    if (reasons.length > 0 || !rehearsed || !('plan' in rehearsed)) {
+      const refused = refusedSwap(reasons.length > 0 ? reasons : [NOT_PLANNED]);
+      return { report: withSwap(report, refused, { done: [], failed: [] }), online: null };
+    }
+    const { result, cleanup } = await withScope(plan, (scope, stop) =>
+      exchangeOnline({ scope, stop }, { before, rehearsed }, { plan, limits, lock }),
+    );
+    const swapped = await redactIfAsked(withSwap(report, result.section, cleanup), plan);
+    return { report: swapped, online: result.online };
+  });
+}
+
+const NOT_PLANNED = 'the rehearsal did not show how a clone could follow the target';
+
+async function objections(report: Report, { confirm }: SwapPlan): Promise<string[]> {
+  if (!report.verdict.pass) return ['the rehearsal did not pass'];
+  return (await confirm(report)) ? [] : ['it was not confirmed'];
+}
+
+async function exchangeOnline(
+  { scope, stop }: Lifetime,
+  { before, rehearsed }: { readonly before: TargetState; readonly rehearsed: OnlineRehearsal },
+  { plan, limits, lock }: { plan: SwapPlan; limits: OnlineLimits; lock: ChangeLock },
+): Promise<{ section: SwapSection; online: OnlineFacts | null }> {
+  const prepared = await prepare(scope, stop, { ...plan, clone: { ...plan.clone, ...FOR_SUCCESSOR } });
+  const subject = { ...prepared.context, settings: prepared.settings };
+  const ready = await checkBeforehand(prepared, subject, before, plan);
+  if ('objections' in ready) return { section: refusedSwap(ready.objections), online: null };
+  lock.requireHeld();
+  const { env, folder } = plan.command;
+  const window = await prepareWindow(subject, scope, plan.window, readEnvironment(env, folder), true);
+  try {
+    const counters = await withSession(openInTarget(subject, 'publish'), async (inside) => {
+      await window.step('slot', () => openSource(subject, scope, inside, rehearsed.plan));
+      return readWriteCounters(inside);
+    });
+    await watchSlot(subject, scope, limits.maxKeptWalBytes);
+    const fork = await forkTarget(prepared, { subject, scope, window }, rehearsed.plan, counters);
+    const { clone } = fork;
+    await window.step('migrate', () => migrateClone(prepared, clone, { scope, stop }, plan));
+    const { verify, command } = plan;
+    if (verify !== null) await window.step('verify', () => verifyClone(prepared, clone, verify, command));
+    await requireSealable(prepared, clone);
+    const now = await planAgain(prepared, fork, rehearsed);
+    const follower = await startFollowing(subject, scope, fork, now, ready.way);
+    const run = { subject, window, fork, plan: now, follower, maxCutOverMs: limits.maxCutOverMs };
+    const caughtUp = await window.step('catch up', () => catchUp(run));
+    const { original, successor, attempts } = await closeBoth(run);
+    const section = await window.rename(original, { ...successor, comment: window.comment });
+    return { section, online: { cloneClosedMs: fork.closedMs, ...caughtUp, attempts } };
+  } catch (error) {
+    return { section: await window.undo(error), online: null };
+  }
+}
+
+/** Everything that is checked before anything is made. @returns how the server connects to itself, or why not to swap. */
+async function checkBeforehand(
+  prepared: RehearsalContext,
+  subject: SwapSubject,
+  before: TargetState,
+  plan: SwapPlan,
+): Promise<{ readonly way: OwnConnection } | { readonly objections: string[] }> {
+  const { control, target, run } = subject;
+  const obstacles = await onlineObstacles(control, target);
+  const objections = [
+    ...(await swapObjections(prepared, before, plan)),
+    ...obstacles.map(({ reason, wayOut }) => `${reason}: ${wayOut}`),
+  ];
+  if (objections.length > 0) return { objections };
+  return withSession(openInTarget(subject, 'check'), async (inside) => {
+    if ((await readWriteCounters(inside)).largeObjects)
+      return {
+        objections: ['the target has large objects, which are not replicated: swap without --online'],
+      };
+    const { superuser } = target.role;
+    const way = await findOwnConnection(inside, { settings: target.settings, run, superuser });
+    if (typeof way === 'string') return { way };
+    return { objections: [`the server cannot log in to itself as ${target.role.name}: ${way.failure}`] };
+  });
+}
+
+/** @throws SafemigrateError `REFUSED` if the migrated clone needs another plan than the rehearsal's clone. */
+async function planAgain(
+  { context }: RehearsalContext,
+  { clone, inside, birth }: Fork,
+  rehearsed: OnlineRehearsal,
+): Promise<OnlinePlan> {
+  await waitForCounters(context.target.server.versionNum);
+  const found = await inClone({ clone, context }, (session) =>
+    planOnlineSwap(inside, session, { ...rehearsed.statements, birth }),
+  );
+  if (!found.eligible) throw swapFailure(objectionsText(found).join('; '));
+  if (essence(found.plan) !== essence(rehearsed.plan))
+    throw swapFailure('the command did something else to the clone than in the rehearsal');
+  return found.plan;
+}
+
+/** The parts of a plan that must be the same as in the rehearsal. Temporary defaults may hold the time of the command. */
+function essence({ tables, leftOut, sequences, refresh, newForeignKeys }: OnlinePlan): string {
+  const out = leftOut.map(({ oid }) => oid);
+  return JSON.stringify([tables, out, sequences, refresh, newForeignKeys.map(({ name }) => name)]);
+}

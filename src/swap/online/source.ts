@@ -1,0 +1,144 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf, sqlstateOf } from '../../errors.ts';
+import { formatBytes } from '../../format.ts';
+import { openMaintenanceSession, openMaintenanceSessionPatiently } from '../../ownership/control-session.ts';
+import {
+  dropOwnedPublications,
+  dropOwnedSlot,
+  insertsName,
+  ownedSlots,
+  replicationName,
+} from '../../ownership/owned-replication.ts';
+import { inTransaction } from '../../ownership/reopen.ts';
+import type { RunId } from '../../ownership/run-id.ts';
+import { openSession } from '../../postgres/connection/connect.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { withSession } from '../../postgres/session-helpers.ts';
+import { identifier } from '../../postgres/sql/quote.ts';
+import type { Scope } from '../../scope.ts';
+import type { SwapSubject } from '../rename.ts';
+import { swapFailure } from '../swap-section.ts';
+import type { OnlinePlan } from './online-plan.ts';
+
+const RESTART_MS = 5_000;
+const QUERY_CANCELED = '57014';
+
+/** Opens a session of the run in the target. */
+export function openInTarget({ target, run, audit, signal }: SwapSubject, purpose: string): Promise<Session> {
+  return openSession(target.settings, { run, audit, signal, purpose });
+}
+
+/**
+ * Publishes the tables that the clone will follow, and makes the slot that keeps the changes from now on. The publication comes
+ * first, since decoding reads it as it was at the time of each change.
+ * @param inside a session in the target.
+ * @throws SafemigrateError `REFUSED` if transactions on the server do not end, for which the slot waits.
+ */
+export async function openSource(
+  subject: SwapSubject,
+  scope: Scope,
+  inside: Session,
+  plan: OnlinePlan,
+): Promise<void> {
+  const { run, target } = subject;
+  const name = replicationName(run);
+  await scope.own(
+    `publication ${name}`,
+    () => inTransaction(inside, publishing(run, plan)),
+    async () => {
+      const { audit } = subject;
+      const opening = openSession(target.settings, { run, audit, purpose: 'cleanup' });
+      await withSession(opening, (session) => dropOwnedPublications(session, run));
+    },
+  );
+  await scope.own(
+    `replication slot ${name}`,
+    () => makeSlot(inside, name),
+    async () => {
+      const { audit } = subject;
+      const opening = openMaintenanceSessionPatiently(target, { run, audit, purpose: 'cleanup' }, RESTART_MS);
+      await withSession(opening, (session) => dropOwnedSlot(session, { run, ownRun: true }));
+    },
+  );
+}
+
+/** Statements that publish the tables. A table without a replica identity could not be updated if its updates were published. */
+function publishing(run: RunId, { tables }: OnlinePlan): string[] {
+  const listed = (insertsOnly: boolean) =>
+    tables
+      .filter((table) => table.insertsOnly === insertsOnly)
+      .map(({ inTarget, columns, listsColumns }) => {
+        const list = columns.map((column) => identifier(column.inTarget)).join(', ');
+        return `ONLY ${inTarget}${listsColumns ? ` (${list})` : ''}`;
+      });
+  const publish = (name: string, list: string[], options: string) =>
+    `CREATE PUBLICATION ${identifier(name)}${list.length > 0 ? ` FOR TABLE ${list.join(', ')}` : ''}${options}`;
+  return [
+    publish(replicationName(run), listed(false), ''),
+    publish(insertsName(run), listed(true), " WITH (publish = 'insert, truncate')"),
+  ];
+}
+
+async function makeSlot(inside: Session, name: string): Promise<void> {
+  try {
+    await inside.query("SELECT pg_create_logical_replication_slot($1, 'pgoutput')", [name]);
+  } catch (error) {
+    if (sqlstateOf(error) !== QUERY_CANCELED) throw error;
+    const blockers = await inside.query<{ who: string }>(BLOCKERS);
+    const who = blockers.map((each) => each.who).join(', ') || 'they have ended by now';
+    throw swapFailure(`a replication slot waits for all transactions on the server that write: ${who}`);
+  }
+}
+
+const BLOCKERS = `
+SELECT format('process %s of %s in %s, since %s', pid, usename, datname, xact_start) AS who
+  FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
+ UNION ALL
+SELECT format('prepared transaction %s in %s, since %s', gid, database, prepared) FROM pg_prepared_xacts
+ LIMIT 5`;
+
+const WATCH_EVERY_MS = 1_000;
+
+/**
+ * Ends the run once the server keeps more WAL for the slot than that, or has lost some of it: a slot fills the disk of production
+ * if it is not read.
+ */
+export async function watchSlot(subject: SwapSubject, scope: Scope, maxKeptBytes: number): Promise<void> {
+  const { target, run, audit, fail } = subject;
+  const ended = new AbortController();
+  let watching: Promise<void> | undefined;
+  await scope.own(
+    'watch of the replication slot',
+    async () => {
+      const session = await openMaintenanceSession(target, { run, audit, purpose: 'slot watch' });
+      watching = reasonToEnd(session, subject, maxKeptBytes, ended.signal)
+        .catch((error: unknown) => `the watch of its replication slot has ended: ${messageOf(error)}`)
+        .then((reason) => {
+          if (reason !== null && !ended.signal.aborted) fail(swapFailure(reason));
+        })
+        .finally(() => session.close());
+    },
+    async () => {
+      ended.abort();
+      await watching;
+    },
+  );
+}
+
+async function reasonToEnd(
+  session: Session,
+  { run }: SwapSubject,
+  maxKeptBytes: number,
+  signal: AbortSignal,
+): Promise<string | null> {
+  while (!signal.aborted) {
+    const slot = (await ownedSlots(session)).find((each) => each.run === run);
+    if (!slot) return 'its replication slot was dropped';
+    if (slot.keptBytes === null)
+      return 'the server has removed WAL that its replication slot needs (max_slot_wal_keep_size)';
+    if (slot.keptBytes > maxKeptBytes)
+      return `the server keeps ${formatBytes(slot.keptBytes)} of WAL for its replication slot, which is more than --limit kept-wal allows`;
+    await delay(WATCH_EVERY_MS, undefined, { signal }).catch(() => {});
+  }
+  return null;
+}
