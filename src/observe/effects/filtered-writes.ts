@@ -24,6 +24,8 @@ const BEGIN = [
   "SET LOCAL statement_timeout = '5s'",
   "SET LOCAL lock_timeout = '100ms'",
   'SET LOCAL row_security = on',
+  // Sessions of ours find nothing by a name without a schema.
+  'RESET search_path',
 ];
 
 /** Number of statements that are compared at most. */
