@@ -35,21 +35,25 @@ const SETUP = `
   CREATE PROCEDURE fill_all() LANGUAGE plpgsql AS 'BEGIN UPDATE orders SET status = ''x''; END';
   CREATE PROCEDURE fill_parts() LANGUAGE plpgsql AS '
     BEGIN FOR part IN 0..9 LOOP UPDATE orders SET status = ''x'' WHERE id / 201 = part; COMMIT; END LOOP; END';
+  CREATE TABLE items (id int PRIMARY KEY, customer int CONSTRAINT items_customer REFERENCES customers DEFERRABLE INITIALLY DEFERRED);
+  CREATE INDEX items_of_customer ON items (customer); INSERT INTO items SELECT n, 1 + n % 2000 FROM generate_series(1, 12000) n;
   CREATE TABLE tool_lock (is_locked int); INSERT INTO tool_lock VALUES (0);
-  ANALYZE customers, orders;`;
+  ANALYZE customers, orders, items;`;
 
 interface Example {
   readonly what: string;
   readonly sql: string;
   /** Codes that are told. */
   readonly told?: readonly string[];
+  /** The told codes are warnings or errors. */
+  readonly grave?: true;
   /** Codes that are not; of warnings and errors. */
   readonly silent?: readonly string[];
   /** Codes that are not told at all. */
   readonly never?: readonly string[];
   /** The relation of the first told code, without its schema. */
   readonly relation?: string;
-  /** What the statement of the first told code begins with. */
+  /** What the statement of the first told code begins with; missing: none is known to be the cause. */
   readonly statement?: string;
   /** What its message says. */
   readonly says?: RegExp;
@@ -71,6 +75,63 @@ const BY_CODE: readonly (readonly [what: string, sql: string, begin?: string])[]
     "BEGIN; DO $$ BEGIN PERFORM 1 FROM orders FOR UPDATE; END $$; DO $$ BEGIN UPDATE orders SET status = 'x'; END $$; COMMIT",
     'DO $$ BEGIN UPDATE',
   ],
+];
+
+/** Changes after which code fails, or rows are wrong, although every statement succeeds. */
+const WEAKENED: readonly Example[] = [
+  {
+    what: 'a foreign key that is no longer deferrable',
+    sql: 'ALTER TABLE items ALTER CONSTRAINT items_customer NOT DEFERRABLE',
+    told: ['CONSTRAINT_CHANGED'],
+  },
+  {
+    what: 'a foreign key that is no longer enforced',
+    sql: 'ALTER TABLE items ALTER CONSTRAINT items_customer NOT ENFORCED',
+    told: ['CONSTRAINT_CHANGED'],
+  },
+  {
+    what: 'a rule that swallows rows',
+    sql: 'CREATE RULE none AS ON INSERT TO orders DO INSTEAD NOTHING',
+    told: ['RULE_ADDED'],
+  },
+  {
+    what: 'a CHECK NOT VALID that rows violate',
+    sql: 'ALTER TABLE orders ADD CONSTRAINT later CHECK (id > 1000) NOT VALID',
+    told: ['CONSTRAINT_LEFT_NOT_VALID'],
+    says: /rows violate it/,
+    statement: 'ALTER TABLE',
+  },
+  {
+    what: 'a foreign key NOT VALID that rows violate',
+    sql: 'ALTER TABLE items ADD CONSTRAINT to_order FOREIGN KEY (id) REFERENCES orders NOT VALID',
+    told: ['CONSTRAINT_LEFT_NOT_VALID'],
+    says: /rows violate it/,
+    statement: 'ALTER TABLE',
+  },
+  {
+    what: 'the only index of a foreign key',
+    sql: 'DROP INDEX items_of_customer',
+    told: ['FOREIGN_KEY_WITHOUT_INDEX'],
+    statement: 'DROP INDEX',
+  },
+  {
+    what: 'IF NOT EXISTS over an index of another column',
+    sql: 'CREATE INDEX IF NOT EXISTS orders_customer ON orders (status)',
+    told: ['IF_NOT_EXISTS_DIFFERS'],
+    statement: 'CREATE INDEX',
+  },
+  {
+    what: 'IF NOT EXISTS over a table of other columns',
+    sql: 'CREATE TABLE IF NOT EXISTS orders (id uuid PRIMARY KEY)',
+    told: ['IF_NOT_EXISTS_DIFFERS'],
+    statement: 'CREATE TABLE',
+  },
+  {
+    what: 'row security without a policy',
+    sql: 'ALTER TABLE orders ENABLE ROW LEVEL SECURITY',
+    told: ['POLICY_CHANGED'],
+    statement: 'ALTER TABLE',
+  },
 ];
 
 const EXAMPLES: readonly Example[] = [
@@ -271,6 +332,17 @@ const EXAMPLES: readonly Example[] = [
     relation: 'orders',
     says: /^2,000 rows of known_\d+\.orders are/,
   },
+  ...WEAKENED.map((each) => ({ ...each, grave: true as const })),
+  {
+    what: 'an index of a foreign key beside another one of its columns may be dropped',
+    sql: 'CREATE INDEX items_more ON items (customer, id); DROP INDEX items_of_customer',
+    never: ['FOREIGN_KEY_WITHOUT_INDEX'],
+  },
+  {
+    what: 'IF NOT EXISTS of what is there with the same definition',
+    sql: 'CREATE TABLE IF NOT EXISTS orders (id int PRIMARY KEY, status text); CREATE INDEX IF NOT EXISTS orders_customer ON orders (customer); ALTER TABLE orders ADD COLUMN IF NOT EXISTS customer int',
+    never: ['IF_NOT_EXISTS_DIFFERS'],
+  },
 ];
 
 const schemaOf = (index: number) => `known_${index}`;
@@ -308,17 +380,19 @@ beforeAll(async () => {
 describe('what was told wrongly or not at all', () => {
   test.each(EXAMPLES.map((example, index) => ({ ...example, index })))(
     '$what',
-    ({ index, told = [], silent = [], never = [], relation, statement, says }) => {
+    ({ index, told = [], silent = [], never = [], relation, statement, says, grave: isGrave }) => {
       const hazards = hazardsOf(index);
       expect(failuresOf(index)).toEqual([]);
       expect(hazards.map(({ code }) => code)).toEqual(expect.arrayContaining([...told]));
       const grave = hazards.filter(({ severity }) => severity !== 'notice').map(({ code }) => code);
       expect(grave.filter((code) => silent.includes(code))).toEqual([]);
       expect(hazards.map(({ code }) => code).filter((code) => never.includes(code))).toEqual([]);
+      if (isGrave) expect(grave).toEqual(expect.arrayContaining([...told]));
       const [code] = told;
       const own = hazards.filter((each) => each.code === code && (says?.test(each.message) ?? true));
-      if (code)
-        expect(own.map((each) => textOf(each)?.slice(0, statement?.length))).toContain(statement ?? '');
+      if (code) expect(own).not.toEqual([]);
+      if (code && statement)
+        expect(own.map((each) => textOf(each)?.slice(0, statement.length))).toContain(statement);
       if (relation) expect(own.map((each) => each.relation)).toEqual([`${schemaOf(index)}.${relation}`]);
     },
   );
