@@ -77,7 +77,9 @@ for (const project of PROJECTS) {
         expect(report.verdict.reasons[0]).toBe(
           `the command failed with exit code ${project.failureExitCode}`,
         );
-        expect(report.hazards.map(({ code }) => code)).toContain('HALF_APPLIED');
+        // Drizzle's migrations share one transaction: it leaves nothing but the schema and the empty table of its own.
+        const codes = report.hazards.map(({ code }) => code);
+        expect(codes.includes('HALF_APPLIED')).toBe(project.id !== 'drizzle');
         expect(stdout + stderr).toMatch(/unique|duplicate/i);
         expect(stderr).toMatch(/FAILED|DID NOT PASS/);
         expect(await digestOf(target.url)).toEqual(before);
