@@ -112,10 +112,11 @@ ${indented([...rehearsal(migration).slice(0, -1), `  -- ${migration.command} || 
 
 /** Returns a script for any other CI service. */
 export function shellJob(migration: Migration): string {
-  return `#!/bin/sh -e
+  return `#!/bin/sh
 # Rehearses the migrations on a clone, for any CI service with Node.js 20.19 or newer, after the project's packages are installed.
 ${VARIABLES}
 # The reports are in reports/: keep them as artefacts; safemigrate.xml is JUnit.
+set -e
 ${INSTALL.join('\n')}
 # ${DUMP} For a copy of production, set DATABASE_URL instead.
 if [ -z "$DATABASE_URL" ]; then export SAFEMIGRATE_DUMP="\${SAFEMIGRATE_DUMP:-test/dump.sql}"; fi

@@ -1,4 +1,4 @@
-import { formatDuration, plural } from '../../format.ts';
+import { formatDuration, formatTime, plural } from '../../format.ts';
 import type { DuringSection } from '../../model/report.ts';
 import { type Phrase, type Section, sql } from '../view/section.ts';
 
@@ -84,7 +84,7 @@ function blockerPhrase({
   blocked,
   ended,
 }: DuringSection['blockers'][number]): Phrase {
-  const known = [user, application, state, since && `since ${since}`]
+  const known = [user, application, state, since && `since ${formatTime(new Date(since).toISOString())}`]
     .filter((each) => each !== null && each !== '')
     .join(', ');
   const process = `process ${pid}${known === '' ? '' : ` (${known})`}${ended ? ', which was terminated,' : ''}`;

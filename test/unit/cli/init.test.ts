@@ -406,6 +406,8 @@ describe('what is written', () => {
     const { files, notes } = planInit(tool(), filesOf({}));
     expect(files.map(({ file }) => file)).toEqual([CONFIG, 'safemigrate-ci.sh']);
     expect(files[1]?.text).toMatch(/^ {2}-- goose -dir migrations up$/m);
+    // Also where a job says `sh safemigrate-ci.sh`, nothing is installed whose checksum is wrong.
+    expect(files[1]?.text).toMatch(/^set -e$[\s\S]*sha256sum --check/m);
     expect(notes).toEqual(['The repository has no remote. Run safemigrate-ci.sh in its CI.']);
     const elsewhere = { '.git/config': '\turl = https://git.example.org/a.git' };
     expect(planInit(tool(), filesOf(elsewhere)).notes).toEqual([
