@@ -16,9 +16,9 @@ export const VERSIONS = TESTED.filter((version) => version in servers);
 /** For behaviour that differs between versions only if it differs between these two. */
 export const OLDEST_AND_NEWEST = VERSIONS.filter((version) => version === 14 || version === 19);
 
-/** Of a long list the newest version gets everything, and the others a quarter each, together all of it. */
-export function shareOf<T>(version: ServerVersion, list: readonly T[]): T[] {
-  return version === 18 ? [...list] : list.filter((_, index) => index % 4 === version % 4);
+/** Of a long list one version gets everything, and the others a part each: a quarter, unless another number of parts is given. */
+export function shareOf<T>(version: ServerVersion, list: readonly T[], parts = 4): T[] {
+  return version === 18 ? [...list] : list.filter((_, index) => index % parts === version % parts);
 }
 
 /** A superuser's URL of the database `postgres` of the server that the whole test run shares. */

@@ -18,11 +18,9 @@ import { ownServer } from '../../helpers/own-server.ts';
 import { shareOf, VERSIONS } from '../../helpers/servers.ts';
 
 const SETTINGS = { wal_level: 'logical', max_replication_slots: '10', max_wal_senders: '10' };
-const ALL: readonly ServerVersion[] = [15, 18];
-
+/** Each takes seconds: it is replicated, and done once more by stopping the world. */
 function kindsOf(version: ServerVersion): readonly OnlineKind[] {
-  const kinds = ALL.includes(version) ? ONLINE_KINDS : shareOf(version, ONLINE_KINDS);
-  return kinds.filter(({ since = 0 }) => version >= since);
+  return shareOf(version, ONLINE_KINDS, 8).filter(({ since = 0 }) => version >= since);
 }
 
 describe.each(VERSIONS)('on PostgreSQL %d', (version) => {
