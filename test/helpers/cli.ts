@@ -72,7 +72,13 @@ export async function runProgram(argv: readonly string[], options: CliOptions = 
   const waiting = [...(options.typed ?? [])];
   let output = '';
   let seen = 0;
+  const failures: unknown[] = [];
   const done: Promise<void>[] = [];
+  // The program would wait for its answer, and the error would fail the whole suite, for which no second attempt makes up.
+  const giveUp = (error: unknown) => {
+    failures.push(error);
+    child.kill();
+  };
   const collect = (chunk: Buffer) => {
     output += chunk;
     const [next] = waiting;
@@ -81,7 +87,7 @@ export async function runProgram(argv: readonly string[], options: CliOptions = 
     seen = output.length;
     const [, what] = next;
     if (typeof what === 'string') child.stdin.write(what);
-    else done.push(what(output).then((text) => void child.stdin.write(text)));
+    else done.push(what(output).then((text) => void child.stdin.write(text), giveUp));
   };
   child.stdout.on('data', collect);
   child.stderr.on('data', collect);
@@ -91,6 +97,7 @@ export async function runProgram(argv: readonly string[], options: CliOptions = 
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
   await closed;
   await Promise.all(done);
+  if (failures.length > 0) throw failures[0];
   if (!options.commandTellsPasswords) {
     for (const password of passwordsIn([...args, ...Object.values(env)]))
       if (output.includes(password)) throw new Error(`a password was printed:\n${output}`);
