@@ -33,7 +33,6 @@ import { endPrepared, rolledBackCaveats } from './effects/left-prepared.ts';
 import { readEffects } from './effects/read-effects.ts';
 import { readProcedures } from './locks-in-bodies.ts';
 import { readOrphans } from './orphans.ts';
-import type { ReadDoubt } from './probes/probe-watch.ts';
 import { keepingSequences } from './probes/try-probes.ts';
 import { allRelations, givenRelations, newAmong, type RelationTree } from './relation-names.ts';
 import { compareRelations, type RelationsData, readRelations, rowsGone } from './relations.ts';
@@ -145,16 +144,11 @@ export class CloneWatch {
     return this.#inClone((session) => readAlreadyThere(session, asked, searchPath));
   }
 
-  /** Counts the rows that row security kept from the writes of the command. */
-  filteredWrites(sent: SentStatements, readDoubt: ReadDoubt): Promise<FilteredWrite[]> {
-    return this.#inClone(
-      async (session) => {
-        const doubt = await readDoubt(session);
-        const isDoubtful = (relation: string) => doubt(relation, 'use') !== undefined;
-        return keepingSequences(session, () => readFilteredWrites(session, sent, isDoubtful));
-      },
-      { readOnly: false },
-    );
+  /** Counts the rows that row security kept from the writes of the command, for which its statements are run again. */
+  filteredWrites(sent: SentStatements): Promise<FilteredWrite[]> {
+    return this.#inClone((session) => keepingSequences(session, () => readFilteredWrites(session, sent)), {
+      readOnly: false,
+    });
   }
 
   async #compare(before: DataBefore, wanted: Iterable<number>, asked: Asked): Promise<CloneObservations> {
