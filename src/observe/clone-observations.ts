@@ -1,4 +1,5 @@
-import { type CatalogueFacts, NO_DEFINITIONS, NO_EFFECTS } from '../model/hazard-facts.ts';
+import { NO_EFFECTS } from '../model/effect-facts.ts';
+import { type CatalogueFacts, NO_DEFINITIONS } from '../model/hazard-facts.ts';
 import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
 import type { Retyped } from '../schema/type-changes.ts';
 import type { RelationTree } from './relation-names.ts';

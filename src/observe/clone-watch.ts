@@ -3,14 +3,8 @@ import { forOwnSessions, inClone } from '../clone/own-sessions.ts';
 import type { Target } from '../database/target.ts';
 import { formatBytes } from '../format.ts';
 import { measured } from '../measured.ts';
-import {
-  type ActingObject,
-  type AlreadyThere,
-  type FilteredWrite,
-  NO_DEFINITIONS,
-  NO_EFFECTS,
-  type OrphanFacts,
-} from '../model/hazard-facts.ts';
+import { type AlreadyThere, type FilteredWrite, NO_EFFECTS } from '../model/effect-facts.ts';
+import { type ActingObject, NO_DEFINITIONS, type OrphanFacts } from '../model/hazard-facts.ts';
 import type { Caveat, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import { FIRST_USER_OID } from '../postgres/catalogue/user-objects.ts';

@@ -1,9 +1,5 @@
-import {
-  type HazardFacts,
-  NO_DEFINITIONS,
-  NO_EFFECTS,
-  type RelationFacts,
-} from '../../src/model/hazard-facts.ts';
+import { NO_EFFECTS } from '../../src/model/effect-facts.ts';
+import { type HazardFacts, NO_DEFINITIONS, type RelationFacts } from '../../src/model/hazard-facts.ts';
 import type { StatementSection } from '../../src/model/report.ts';
 import type { Action } from '../../src/model/statement-actions.ts';
 import { blocks, type LockMode } from '../../src/postgres/lock-modes.ts';

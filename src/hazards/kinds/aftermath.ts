@@ -1,5 +1,5 @@
 import { formatCount, listed } from '../../format.ts';
-import type { Unanalyzed } from '../../model/hazard-facts.ts';
+import type { Unanalyzed } from '../../model/effect-facts.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { StatementSection } from '../../model/report.ts';
 import type { Name } from '../../model/statement-actions.ts';

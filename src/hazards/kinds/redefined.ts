@@ -1,4 +1,4 @@
-import type { ChangedDefinition } from '../../model/hazard-facts.ts';
+import type { ChangedDefinition } from '../../model/effect-facts.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';

@@ -1,4 +1,4 @@
-import type { AlreadyThere } from '../../model/hazard-facts.ts';
+import type { AlreadyThere } from '../../model/effect-facts.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { StatementSection } from '../../model/report.ts';
 import type { Name } from '../../model/statement-actions.ts';

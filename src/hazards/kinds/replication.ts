@@ -1,5 +1,5 @@
 import { listed } from '../../format.ts';
-import type { PublishedChange } from '../../model/hazard-facts.ts';
+import type { PublishedChange } from '../../model/effect-facts.ts';
 import { bare, displayName, lastPart } from '../../postgres/sql/quote.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import type { Finding, HazardRecord } from '../hazard-definition.ts';

@@ -1,5 +1,5 @@
 import { listed } from '../../format.ts';
-import type { ChangedDefinition } from '../../model/hazard-facts.ts';
+import type { ChangedDefinition } from '../../model/effect-facts.ts';
 import type { ProbeDifference } from '../../model/probe-difference.ts';
 import type { Hazard } from '../../model/report.ts';
 import { bare, displayName, identifier, lastPart, nameParts } from '../../postgres/sql/quote.ts';

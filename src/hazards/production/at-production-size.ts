@@ -3,10 +3,10 @@ import { formatTime, listed } from '../../format.ts';
 import {
   type EffectFacts,
   EXPECTED_GRANTS,
-  type HazardFacts,
   type MissingGrant,
   type NewRelation,
-} from '../../model/hazard-facts.ts';
+} from '../../model/effect-facts.ts';
+import type { HazardFacts } from '../../model/hazard-facts.ts';
 import type { Profile, ProfiledAccess } from '../../model/profile-model.ts';
 import type { Caveat, CommandSection, DataSection, StatementSection } from '../../model/report.ts';
 import { withoutLastPart } from '../../postgres/sql/quote.ts';

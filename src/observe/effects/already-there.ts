@@ -1,4 +1,4 @@
-import type { AlreadyThere } from '../../model/hazard-facts.ts';
+import type { AlreadyThere } from '../../model/effect-facts.ts';
 import type { StatementSection } from '../../model/report.ts';
 import { SearchPaths } from '../../model/search-paths.ts';
 import type { ActionOf, Name, StatementFacts } from '../../model/statement-actions.ts';

@@ -1,5 +1,5 @@
 import { messageOf, sqlstateOf } from '../../errors.ts';
-import type { BrokenFunction } from '../../model/hazard-facts.ts';
+import type { BrokenFunction } from '../../model/effect-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import { ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';

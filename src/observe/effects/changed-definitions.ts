@@ -1,4 +1,4 @@
-import type { ChangedDefinition } from '../../model/hazard-facts.ts';
+import type { ChangedDefinition } from '../../model/effect-facts.ts';
 import { ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName } from '../../postgres/sql/quote.ts';

@@ -1,5 +1,5 @@
 import { sqlstateOf } from '../../errors.ts';
-import type { FilteredWrite } from '../../model/hazard-facts.ts';
+import type { FilteredWrite } from '../../model/effect-facts.ts';
 import type { StatementSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, identifier } from '../../postgres/sql/quote.ts';

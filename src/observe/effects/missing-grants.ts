@@ -1,4 +1,4 @@
-import { EXPECTED_GRANTS, type MissingGrant, type NewRelation } from '../../model/hazard-facts.ts';
+import { EXPECTED_GRANTS, type MissingGrant, type NewRelation } from '../../model/effect-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import {
   IS_QUERIED,

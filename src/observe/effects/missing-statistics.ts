@@ -1,4 +1,4 @@
-import type { Unanalyzed } from '../../model/hazard-facts.ts';
+import type { Unanalyzed } from '../../model/effect-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import { HAS_FILES } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';

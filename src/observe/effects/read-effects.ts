@@ -1,4 +1,4 @@
-import type { EffectFacts, PublishedChange } from '../../model/hazard-facts.ts';
+import type { EffectFacts, PublishedChange } from '../../model/effect-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, lastPart, nameParts, withoutLastPart } from '../../postgres/sql/quote.ts';

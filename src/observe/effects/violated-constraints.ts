@@ -1,5 +1,5 @@
 import { sqlstateOf } from '../../errors.ts';
-import type { ViolatedConstraint } from '../../model/hazard-facts.ts';
+import type { ViolatedConstraint } from '../../model/effect-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { identifier, nameParts } from '../../postgres/sql/quote.ts';

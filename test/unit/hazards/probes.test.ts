@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { findHazards } from '../../../src/hazards/catalogue.ts';
-import { NO_DEFINITIONS, NO_EFFECTS } from '../../../src/model/hazard-facts.ts';
+import { NO_EFFECTS } from '../../../src/model/effect-facts.ts';
+import { NO_DEFINITIONS } from '../../../src/model/hazard-facts.ts';
 import type { ProbeDifference } from '../../../src/model/probe-difference.ts';
 import { facts, relation } from '../../helpers/facts.ts';
 

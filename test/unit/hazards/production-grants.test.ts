@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { productionGrants } from '../../../src/hazards/production/at-production-size.ts';
-import { NO_EFFECTS } from '../../../src/model/hazard-facts.ts';
+import { NO_EFFECTS } from '../../../src/model/effect-facts.ts';
 import type { ProfiledAccess } from '../../../src/model/profile-model.ts';
 
 const ACCESS: ProfiledAccess = {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { HazardContext } from '../../../src/hazards/hazard-context.ts';
 import { QUERIES } from '../../../src/hazards/kinds/queries.ts';
-import { type HazardFacts, NO_DEFINITIONS, NO_EFFECTS } from '../../../src/model/hazard-facts.ts';
+import { NO_EFFECTS } from '../../../src/model/effect-facts.ts';
+import { type HazardFacts, NO_DEFINITIONS } from '../../../src/model/hazard-facts.ts';
 import type { QueriesSection } from '../../../src/model/report.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 

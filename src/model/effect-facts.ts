@@ -1,0 +1,143 @@
+import type { ProbeDifference } from './probe-difference.ts';
+
+/** Effects of the changes on others, as the clone shows them after the command. */
+export interface EffectFacts {
+  readonly unanalyzed: readonly Unanalyzed[];
+  readonly brokenFunctions: readonly BrokenFunction[];
+  readonly missingGrants: readonly MissingGrant[];
+  readonly newRelations: readonly NewRelation[];
+  readonly published: readonly PublishedChange[];
+  readonly redefined: readonly ChangedDefinition[];
+  readonly violated: readonly ViolatedConstraint[];
+  readonly probes: readonly ProbeDifference[];
+  readonly alreadyThere: readonly AlreadyThere[];
+  readonly filteredWrites: readonly FilteredWrite[];
+}
+
+/** An UPDATE or DELETE of the command that row security kept from rows. */
+export interface FilteredWrite {
+  /** Index of the statement. */
+  readonly statement: number;
+  readonly relation: string;
+  readonly role: string;
+  /** Rows that it would find without row security, and does not find. */
+  readonly missed: number;
+}
+
+/** A column or an index that IF NOT EXISTS asks for, and that is another one afterwards. */
+export interface AlreadyThere {
+  readonly kind: 'column' | 'index';
+  /** Index of the statement. */
+  readonly statement: number;
+  readonly relation: string;
+  /** Name of the column or index, without quotes. */
+  readonly name: string;
+  /** Its type or definition; null: the table has no such column. */
+  readonly is: string | null;
+  /** The type, or the columns of the index. */
+  readonly asked: string;
+}
+
+/** A definition that changed under its name, or a new one where its presence is the change. */
+export interface ChangedDefinition {
+  readonly kind:
+    | 'constraint'
+    | 'trigger'
+    | 'rule'
+    | 'attribute'
+    | 'rights'
+    | 'setting'
+    /** Roles of applications that may call a function. */
+    | 'callers'
+    | 'default partition'
+    /** A kind of change that a publication sends. */
+    | 'sent'
+    /** The filter of a table's rows in a publication. */
+    | 'filter'
+    /** A foreign key whose action sets a NOT NULL column to NULL. */
+    | 'null action';
+  /** The table, view, type, function or publication; for a setting the role. */
+  readonly relation: string;
+  /** Its own name, without quotes; the types of a function's arguments. */
+  readonly name: string;
+  /** null: there was none. */
+  readonly before: string | null;
+  /** null: there is none any more. */
+  readonly after: string | null;
+}
+
+/** A constraint that the command left NOT VALID, and that rows violate. */
+export interface ViolatedConstraint {
+  readonly constraint: string;
+  /** Message of the server. */
+  readonly error: string;
+}
+
+export const NO_EFFECTS: EffectFacts = {
+  unanalyzed: [],
+  brokenFunctions: [],
+  missingGrants: [],
+  newRelations: [],
+  published: [],
+  redefined: [],
+  violated: [],
+  probes: [],
+  alreadyThere: [],
+  filteredWrites: [],
+};
+
+/** Least number of other relations in a schema, and share of them that a role may use, for it to be expected to use a new one. */
+export const EXPECTED_GRANTS = { relations: 3, share: 0.9 } as const;
+
+/** A role that may use the other relations of the schema, and not a new one. */
+export interface MissingGrant {
+  readonly relation: string;
+  readonly role: string;
+  /** Privileges that it has on the others: `SELECT`. */
+  readonly privileges: readonly string[];
+  /** Number of the others. */
+  readonly siblings: number;
+  readonly owner: string;
+  /** Other roles whose new tables would give it privileges (ALTER DEFAULT PRIVILEGES). */
+  readonly defaultsOf: readonly string[];
+  /** It lacks them in production, by a profile; absent: on the clone. */
+  readonly byProfile?: true;
+}
+
+/** A table or view that the command made. */
+export interface NewRelation {
+  readonly relation: string;
+  /** Without quotes. */
+  readonly schema: string;
+  /** Privileges of others than its owner; `PUBLIC` is a role here. */
+  readonly grants: readonly { readonly role: string; readonly privileges: readonly string[] }[];
+}
+
+/** A change of a published table that a subscriber has to make too. */
+export interface PublishedChange {
+  readonly what: 'column added' | 'column renamed' | 'column retyped' | 'table renamed';
+  readonly relation: string;
+  readonly column: string | null;
+  readonly publications?: readonly string[];
+}
+
+/** A column, or an index on an expression, of which the planner knows nothing; one of the two is null. */
+export interface Unanalyzed {
+  readonly relation: string;
+  readonly column: string | null;
+  readonly index: string | null;
+}
+
+/** A function whose body names something that is gone. */
+export interface BrokenFunction {
+  /** `public.f(integer)` */
+  readonly function: string;
+  /** The last part of the name that is gone. */
+  readonly names: string;
+  /** The schema of what had the name; of a column, its table. */
+  readonly within: string;
+  /** Message of the server about the use. */
+  readonly error: string;
+  /** Tables with a trigger that runs it. */
+  readonly triggersOn: readonly string[];
+}
