@@ -1,5 +1,6 @@
 import { inPhase } from '../events.ts';
 import { measured } from '../measured.ts';
+import type { EffectFacts } from '../model/effect-facts.ts';
 import type { Caveat } from '../model/report.ts';
 import { runChecksAfter, runChecksBefore } from '../observe/checks/check-watch.ts';
 import type { CloneObservations } from '../observe/clone-observations.ts';
@@ -83,15 +84,10 @@ async function withAlreadyThere(
     actions.some((action) => 'ifNotExists' in action && action.ifNotExists),
   );
   if (!isAsked || interrupt.aborted) return observed;
-  const { catalogue, caveats } = observed;
-  const own: Caveat[] = [];
-  const alreadyThere =
-    (await measured(own, 'hazards', () => watch.alreadyThere(seen, catalogue.searchPath))) ?? [];
-  return {
-    ...observed,
-    catalogue: { ...catalogue, effects: { ...catalogue.effects, alreadyThere } },
-    caveats: [...caveats, ...own],
-  };
+  const { searchPath } = observed.catalogue;
+  const caveats: Caveat[] = [];
+  const alreadyThere = (await measured(caveats, 'hazards', () => watch.alreadyThere(seen, searchPath))) ?? [];
+  return withEffects(observed, { alreadyThere }, caveats);
 }
 
 /** Adds the writes that row security kept from rows, unless counting these would run unknown code of the command once more. */
@@ -107,13 +103,21 @@ async function withFilteredWrites(
   const isHarmless =
     clone.containment === 'sandbox' || (gate.judge !== undefined && gate.judge.notKnown === undefined);
   if (!writes || !isHarmless || interrupt.aborted) return observed;
-  const { catalogue, caveats } = observed;
-  const own: Caveat[] = [];
-  const filteredWrites = (await measured(own, 'hazards', () => watch.filteredWrites(seen))) ?? [];
+  const caveats: Caveat[] = [];
+  const filteredWrites = (await measured(caveats, 'hazards', () => watch.filteredWrites(seen))) ?? [];
+  return withEffects(observed, { filteredWrites }, caveats);
+}
+
+function withEffects(
+  observed: CloneObservations,
+  found: Partial<EffectFacts>,
+  caveats: readonly Caveat[],
+): CloneObservations {
+  const { catalogue } = observed;
   return {
     ...observed,
-    catalogue: { ...catalogue, effects: { ...catalogue.effects, filteredWrites } },
-    caveats: [...caveats, ...own],
+    catalogue: { ...catalogue, effects: { ...catalogue.effects, ...found } },
+    caveats: [...observed.caveats, ...caveats],
   };
 }
 
@@ -142,13 +146,9 @@ async function withTrials(
   { probes: before }: BeforeCommand,
   commandMs: number,
 ): Promise<CloneObservations> {
-  const { schema, data, catalogue, caveats } = observed;
+  const { schema, data } = observed;
   if (!schema) return observed;
   const options = { commandMs, readDoubt: (session: Session) => readDoubt(clone, session) };
-  const tried = await probeAfter({ clone, context }, before, { schema, data }, options);
-  return {
-    ...observed,
-    catalogue: { ...catalogue, effects: { ...catalogue.effects, probes: tried.probes } },
-    caveats: [...caveats, ...tried.caveats],
-  };
+  const { probes, caveats } = await probeAfter({ clone, context }, before, { schema, data }, options);
+  return withEffects(observed, { probes }, caveats);
 }
