@@ -6,7 +6,7 @@ import { readReport } from '../helpers/read-report.ts';
 import { psqlCommand } from '../helpers/rehearse.ts';
 import { withDatabase } from '../helpers/target-state.ts';
 
-const PARTITIONS = 110;
+const PARTITIONS = 300;
 const VISITS = 300;
 
 const SHOP = `

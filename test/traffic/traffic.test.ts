@@ -12,7 +12,10 @@ const skip = await withoutClientPrograms('pg_dump', 'pg_restore');
 /** Migrates, says that it waits, and goes on when it is told to. */
 const WAITING = ['sh', '-c', '"$@"; echo waiting; read go', 'sh', ...sqlCommand('CREATE TABLE t (id int)')];
 
-/** In version 14 a collector counts our own transactions right before the sample so late that they seem to be made by others. */
+/**
+ * In version 14 a collector counts late: our own transactions right before the sample seem to be made by others, and those at its end
+ * are subtracted before they are counted.
+ */
 const mistaken = (version: number) => (version === 14 ? 40 : 0);
 
 const COUNTED = `SELECT xact_commit AS transactions FROM pg_stat_database WHERE datname = 'shop'`;
@@ -57,7 +60,7 @@ test.each(CASES)(
     expect(stdout, stderr).not.toBe('');
     const { transactionsPerSecond, sampledMs } = readReport(stdout).forecast ?? {};
     const counted = Math.round(((transactionsPerSecond ?? Number.NaN) * (sampledMs ?? 0)) / 1000);
-    expect(counted).toBeGreaterThanOrEqual(made);
+    expect(counted).toBeGreaterThanOrEqual(made - mistaken(version));
     expect(counted).toBeLessThanOrEqual(made + mistaken(version));
   },
 );
