@@ -22,7 +22,7 @@ import {
 import { type CloneObservations, NOT_OBSERVED } from './clone-observations.ts';
 import { type ParsedStatements, readAlreadyThere } from './effects/already-there.ts';
 import { type Definitions, readDefinitions } from './effects/changed-definitions.ts';
-import { readFilteredWrites, type SentStatements } from './effects/filtered-writes.ts';
+import { type MayRun, readFilteredWrites, type SentStatements } from './effects/filtered-writes.ts';
 import { endPrepared, rolledBackCaveats } from './effects/left-prepared.ts';
 import { readEffects } from './effects/read-effects.ts';
 import { readProcedures } from './locks-in-bodies.ts';
@@ -138,11 +138,18 @@ export class CloneWatch {
     return this.#inClone((session) => readAlreadyThere(session, asked, searchPath));
   }
 
-  /** Counts the rows that row security kept from the writes of the command, for which its statements are run again. */
-  filteredWrites(sent: SentStatements): Promise<FilteredWrite[]> {
-    return this.#inClone((session) => keepingSequences(session, () => readFilteredWrites(session, sent)), {
-      readOnly: false,
-    });
+  /** Counts the rows that row security kept from the writes of the command. */
+  filteredWrites(
+    sent: SentStatements,
+    readMayRun: (session: Session) => Promise<MayRun>,
+  ): Promise<FilteredWrite[]> {
+    return this.#inClone(
+      async (session) => {
+        const mayRun = await readMayRun(session);
+        return keepingSequences(session, () => readFilteredWrites(session, sent, mayRun));
+      },
+      { readOnly: false },
+    );
   }
 
   async #compare(before: DataBefore, wanted: Iterable<number>, asked: Asked): Promise<CloneObservations> {

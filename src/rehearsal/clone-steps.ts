@@ -12,7 +12,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { readTargetState } from '../proof/target-state.ts';
 import type { AfterCommand, BeforeCommand } from './extra-run.ts';
 import { readContentsBefore } from './further-runs.ts';
-import { actsUnseen, openGate, readDoubt, readUnknownOnce } from './open-gate.ts';
+import { actsUnseen, openGate, readDoubt, readHarmless, readUnknownOnce } from './open-gate.ts';
 import type { RehearsalContext } from './prepare.ts';
 import { type CloneRun, type CloneSetup, openSandboxFor, openWire } from './run-on-clone.ts';
 import { uninterrupted } from './target-steps.ts';
@@ -66,7 +66,7 @@ export function readAfter(
     const options = { ...context, ...questions };
     const checked = await runChecksAfter(clone, options, before.checks, observed.schema, interrupt);
     const there = await withAlreadyThere(observed, before.watch, seen, interrupt);
-    const written = await withFilteredWrites(setup, there, before.watch, { seen, gate });
+    const written = await withFilteredWrites(setup, there, before.watch, seen);
     const counted = await withOrphans(written, before.watch, seen, interrupt);
     const probed = interrupt.aborted ? counted : await withTrials(setup, counted, before, result.durationMs);
     return { observed: probed, seen, checked };
@@ -90,21 +90,21 @@ async function withAlreadyThere(
   return withEffects(observed, { alreadyThere }, caveats);
 }
 
-/** Adds the writes that row security kept from rows, unless counting these would run unknown code of the command once more. */
+/** Adds the writes that row security kept from rows. */
 async function withFilteredWrites(
   { clone, plan: { signal: interrupt } }: CloneSetup,
   observed: CloneObservations,
   watch: CloneWatch,
-  { seen, gate }: { readonly seen: SeenStatements; readonly gate: CloneRun['gate'] },
+  seen: SeenStatements,
 ): Promise<CloneObservations> {
   const writes = [...seen.parsed.values()].some(({ actions }) =>
     actions.some(({ does }) => does === 'update' || does === 'delete'),
   );
-  const isHarmless =
-    clone.containment === 'sandbox' || (gate.judge !== undefined && gate.judge.notKnown === undefined);
-  if (!writes || !isHarmless || interrupt.aborted) return observed;
+  if (!writes || interrupt.aborted) return observed;
   const caveats: Caveat[] = [];
-  const filteredWrites = (await measured(caveats, 'hazards', () => watch.filteredWrites(seen))) ?? [];
+  const readMayRun = (session: Session) => readHarmless(clone, session);
+  const filteredWrites =
+    (await measured(caveats, 'hazards', () => watch.filteredWrites(seen, readMayRun))) ?? [];
   return withEffects(observed, { filteredWrites }, caveats);
 }
 

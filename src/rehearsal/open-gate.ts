@@ -1,5 +1,6 @@
 import { ExternalAccessGate } from '../boundary/external-access-gate.ts';
 import { HarmlessJudge } from '../boundary/harmless-judge.ts';
+import { unknownInStatement } from '../boundary/harmless-statement.ts';
 import {
   addSharedViews,
   type RunningObjects,
@@ -78,6 +79,20 @@ export async function readDoubt(
   if (clone.containment === 'sandbox') return () => undefined;
   const { names } = await readUnknown(session);
   return (relation, way) => names.find(ANYTHING, 'use') ?? names.find(nameParts(relation).at(-1) ?? '', way);
+}
+
+/** Reads which statements may run because of us: in a sandbox all, elsewhere those that are known to be harmless. */
+export async function readHarmless(
+  clone: Clone,
+  session: Session,
+): Promise<(sql: string) => Promise<boolean>> {
+  if (clone.containment === 'sandbox') return async () => true;
+  const { names } = await readUnknownCode(session);
+  return async (sql) => {
+    const [statement, ...others] = (await parseText(Buffer.from(sql))) ?? [];
+    if (statement === undefined || others.length > 0) return false;
+    return (await unknownInStatement(sql, statement.node, names)) === undefined;
+  };
 }
 
 /** A reader of the code that is not known to be harmless, which reads it once (25 ms): nothing changes the clone meanwhile. */

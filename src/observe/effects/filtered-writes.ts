@@ -11,6 +11,9 @@ export interface SentStatements extends ParsedStatements {
   readonly sessions: ReadonlyMap<number, { readonly user: string }>;
 }
 
+/** Tells if a statement may run because of us. */
+export type MayRun = (sql: string) => Promise<boolean>;
+
 interface Counted {
   readonly rows: number;
   readonly role: string;
@@ -36,9 +39,13 @@ where c.relrowsecurity and c.relkind in ('r', 'p')`;
 /**
  * Compares the rows that an UPDATE or DELETE finds with those that it would find without row security. Both are counted on the clone
  * after the command, with the role and the settings that its session had, in transactions that are rolled back. Statements with
- * parameters or CTEs are left out. The conditions, settings and policies of the command run again: ask only if they are harmless.
+ * parameters or CTEs are left out, and so are those whose conditions or settings must not run once more.
  */
-export async function readFilteredWrites(session: Session, sent: SentStatements): Promise<FilteredWrite[]> {
+export async function readFilteredWrites(
+  session: Session,
+  sent: SentStatements,
+  mayRun: MayRun,
+): Promise<FilteredWrite[]> {
   const secured = await session.query<{ schema: string; name: string }>(SECURED);
   if (secured.length === 0) return [];
   const found: FilteredWrite[] = [];
@@ -50,7 +57,9 @@ export async function readFilteredWrites(session: Session, sent: SentStatements)
     );
     const count = relation && (await countOf(statement.sql));
     if (!relation || !count || compared++ >= MOST) continue;
-    const settings = settingsBefore(sent, statement);
+    const own = settingsBefore(sent, statement);
+    if (!(await eachMayRun([...own, count], mayRun))) continue;
+    const settings = [...asUser(sent, statement), ...own];
     const off = `ALTER TABLE ${identifier(relation.schema)}.${identifier(relation.name)} DISABLE ROW LEVEL SECURITY`;
     const seen = await counted(session, [...settings, count]);
     const all = seen && (await counted(session, [off, ...settings, count]));
@@ -104,20 +113,32 @@ function between(sql: string, tokens: readonly Token[], from: number, to: number
 const SETS = /^(?:SET|RESET)$/;
 const IS_LOCAL = /^\s*SET\s+LOCAL\b/i;
 
-/** Statements that give a session the role and the settings that it had before a statement. */
+async function eachMayRun(statements: readonly string[], mayRun: MayRun): Promise<boolean> {
+  for (const sql of statements) if (!(await mayRun(sql))) return false;
+  return true;
+}
+
+function asUser({ sessions }: SentStatements, { session }: StatementSection): string[] {
+  const user = sessions.get(session)?.user;
+  return user === undefined ? [] : [`SET LOCAL SESSION AUTHORIZATION ${identifier(user)}`];
+}
+
+/** The command's own statements that give a session the role and the settings that it had before a statement. */
 function settingsBefore(
-  { statements, sessions }: SentStatements,
+  { statements }: SentStatements,
   { session, index, transaction }: StatementSection,
 ): string[] {
-  const user = sessions.get(session)?.user;
-  const own = statements
-    .filter((each) => each.session === session && each.index < index && each.error === null)
-    .filter(({ tag, sql }) => SETS.test(tag ?? '') || /^\s*SELECT\s+(?:pg_catalog\.)?set_config\(/i.test(sql))
-    // What one transaction sets for itself ends with it.
-    .filter((each) => !IS_LOCAL.test(each.sql) || each.transaction === transaction)
-    .filter(({ sql }) => !/\b(?:statement_timeout|lock_timeout|transaction)\b/i.test(sql))
-    .map(({ sql }) => sql);
-  return [...(user === undefined ? [] : [`SET LOCAL SESSION AUTHORIZATION ${identifier(user)}`]), ...own];
+  return (
+    statements
+      .filter((each) => each.session === session && each.index < index && each.error === null)
+      .filter(
+        ({ tag, sql }) => SETS.test(tag ?? '') || /^\s*SELECT\s+(?:pg_catalog\.)?set_config\(/i.test(sql),
+      )
+      // What one transaction sets for itself ends with it.
+      .filter((each) => !IS_LOCAL.test(each.sql) || each.transaction === transaction)
+      .filter(({ sql }) => !/\b(?:statement_timeout|lock_timeout|transaction)\b/i.test(sql))
+      .map(({ sql }) => sql)
+  );
 }
 
 /** null: it could not be counted in time, or the role of the session may not do it. */
