@@ -31,6 +31,7 @@ export interface DropOrder {
  * @throws SafemigrateError `NOT_OURS` if a check fails; `PRIVILEGE` or `CLONE` if the server refuses.
  */
 export async function dropOwnedDatabase(session: Session, order: DropOrder): Promise<boolean> {
+  let forceIsRefused = false;
   for (let tries = 1; ; tries++) {
     const databases = await ownedDatabases(session, { sizes: false });
     const found = databases.find(({ name }) => name === order.name);
@@ -43,19 +44,22 @@ export async function dropOwnedDatabase(session: Session, order: DropOrder): Pro
     }
     try {
       await endWhatOutlivesSessions(session, order, found);
-      await session.query(droppingStatement(found.name));
+      if (forceIsRefused) await dropBesideAutovacuum(session, found.name);
+      else await session.query(droppingStatement(found.name));
       return true;
     } catch (error) {
       if (sqlstateOf(error) === UNDEFINED_DATABASE) return false;
       if (sqlstateOf(error) === undefined) throw error;
       // Another `clean` at the same time causes various errors: it is a failure only if the database still exists.
       if (tries === TRIES) throw refusal(found, error);
+      forceIsRefused = sqlstateOf(error) === INSUFFICIENT_PRIVILEGE;
       await pause(TRY_AGAIN_MS);
     }
   }
 }
 
 const UNDEFINED_DATABASE = '3D000';
+const INSUFFICIENT_PRIVILEGE = '42501';
 const TRIES = 3;
 const TRY_AGAIN_MS = 300;
 
@@ -65,6 +69,19 @@ const TRY_AGAIN_MS = 300;
  */
 export function droppingStatement(name: string): string {
   return `DROP DATABASE ${identifier(name)} WITH (FORCE)`;
+}
+
+/**
+ * Drops a database without FORCE, which may not end a worker of autovacuum for roles that are no superusers; the plain statement
+ * cancels it for everybody, and waits up to 5 s for the sessions that are ended here.
+ */
+async function dropBesideAutovacuum(session: Session, name: string): Promise<void> {
+  await session.query(
+    `SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
+      WHERE datname = $1 AND backend_type = 'client backend' AND pg_catalog.pg_has_role(usesysid, 'USAGE')`,
+    [name],
+  );
+  await session.query(`DROP DATABASE ${identifier(name)}`);
 }
 
 /** Ends prepared transactions and subscriptions, with which DROP DATABASE refuses even with FORCE. */
@@ -99,7 +116,7 @@ async function dropSubscription(inside: Session, subscription: string): Promise<
 
 function refusal(found: OwnedDatabase, error: unknown): SafemigrateError {
   const message = `Database ${found.name} could not be dropped: ${messageOf(error)}.`;
-  if (sqlstateOf(error) === '42501') {
+  if (sqlstateOf(error) === INSUFFICIENT_PRIVILEGE) {
     return new SafemigrateError('PRIVILEGE', message, {
       cause: error,
       hint: `Run \`safemigrate clean\` as a role that may: a member of ${found.owner} that may end its sessions.`,
