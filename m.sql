@@ -1,0 +1,2 @@
+alter table t add column z int;
+create index on t(v);
