@@ -86,11 +86,9 @@ export async function nameOfProgram(pid: number): Promise<string> {
   return /^[/.\w][\w./-]*$/.test(script) ? `${program} ${script}` : program;
 }
 
-const LOCAL_ADDRESS = 1;
-const PEER_ADDRESS = 2;
-const STATE = 3;
-const UID = 7;
-const INODE = 9;
+/** `sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode`. */
+const LINE =
+  /^ *\d+: ([\dA-F]+):([\dA-F]+) ([\dA-F]+):([\dA-F]+) ([\dA-F]+) \S+ \S+ \S+ +(\d+) +\d+ (\d+)/gim;
 /** The kernel's states of a connection, as the tables have them. */
 const STATES: Readonly<Record<string, ListedSocket['state']>> = { '01': 'established', '0A': 'listening' };
 
@@ -103,26 +101,26 @@ export interface ListedSocket extends Omit<ProcessSocket, 'pid'> {
   readonly inode: string;
 }
 
-/** Lines of /proc/net/tcp and tcp6: `sl local_address rem_address st … uid timeout inode`, addresses in the machine's byte order. */
+/** Lines of /proc/net/tcp and tcp6, addresses in the machine's byte order. There are 100,000 beside a busy pooler, with few addresses. */
 export function parseSocketTables(text: string): ListedSocket[] {
-  return text.split('\n').flatMap((line) => {
-    const fields = line.trim().split(/\s+/);
-    const [address, port] = (fields[LOCAL_ADDRESS] ?? '').split(':');
-    const [peerAddress = '', peerPort = '0'] = (fields[PEER_ADDRESS] ?? '').split(':');
-    const inode = fields[INODE];
-    if (!address || !port || !inode || !/^[0-9A-F]+$/i.test(address)) return [];
-    return [
-      {
-        address: readAddress(address),
-        port: Number.parseInt(port, 16),
-        peerAddress: readAddress(peerAddress),
-        peerPort: Number.parseInt(peerPort, 16),
-        state: STATES[fields[STATE] ?? ''] ?? 'other',
-        uid: Number(fields[UID]),
-        inode,
-      },
-    ];
-  });
+  const addresses = new Map<string, string>();
+  const addressOf = (hex: string) => {
+    const known = addresses.get(hex) ?? readAddress(hex);
+    addresses.set(hex, known);
+    return known;
+  };
+  return Array.from(
+    text.matchAll(LINE),
+    ([, address = '', port = '', peerAddress = '', peerPort = '', state = '', uid, inode = '']) => ({
+      address: addressOf(address),
+      port: Number.parseInt(port, 16),
+      peerAddress: addressOf(peerAddress),
+      peerPort: Number.parseInt(peerPort, 16),
+      state: STATES[state] ?? 'other',
+      uid: Number(uid),
+      inode,
+    }),
+  );
 }
 
 /** Each group of eight digits is a machine word (little-endian on all of Node's platforms except s390x). */
