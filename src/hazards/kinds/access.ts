@@ -23,7 +23,7 @@ export const ACCESS: readonly HazardRecord[] = [
     code: 'ROW_SECURITY_FILTERS_WRITE',
     title: 'row-level security keeps a write of the migration from rows',
     condition:
-      'After an UPDATE or DELETE of the command, a table has rows that match its WHERE and that its role does not see because of row-level security. They are counted on the clone, as the role and with the settings of the session, and again without row security. Statements with parameters or WITH are not compared; nor are those, on a clone without a sandbox, whose conditions are not known to be harmless.',
+      'After an UPDATE or DELETE of the command, a table has rows that match its WHERE and that its role does not see because of row-level security. They are counted on the clone, as the role and with the settings of the session, and again without row security. Statements with parameters, or with a WITH that writes, are not compared; nor are those, on a clone without a sandbox, whose conditions are not known to be harmless.',
     effect:
       'The statement succeeds and changes too few rows, or none: the migration counts as done, and code finds rows that were never changed.',
     safer:

@@ -39,7 +39,7 @@ where c.relrowsecurity and c.relkind in ('r', 'p')`;
 /**
  * Compares the rows that an UPDATE or DELETE finds with those that it would find without row security. Both are counted on the clone
  * after the command, with the role and the settings that its session had, in transactions that are rolled back. Statements with
- * parameters or CTEs are left out, and so are those whose conditions or settings must not run once more.
+ * parameters or a WITH that writes are left out, and so are those whose conditions or settings must not run once more.
  */
 export async function readFilteredWrites(
   session: Session,
@@ -63,7 +63,8 @@ export async function readFilteredWrites(
     const off = `ALTER TABLE ${identifier(relation.schema)}.${identifier(relation.name)} DISABLE ROW LEVEL SECURITY`;
     const seen = await counted(session, [...settings, count]);
     const all = seen && (await counted(session, [off, ...settings, count]));
-    if (!all || all.rows <= seen.rows) continue;
+    // Row security may have been off, or not forced, while the statement ran.
+    if (!all || all.rows <= seen.rows || (statement.rows ?? 0) >= all.rows) continue;
     found.push({
       statement: statement.index,
       relation: displayName(relation.schema, relation.name),
@@ -79,17 +80,21 @@ function writtenBy({ parsed }: SentStatements, { index }: StatementSection) {
   return action?.does === 'update' || action?.does === 'delete' ? action.table : undefined;
 }
 
+const VERBS = ['UPDATE', 'DELETE', 'INSERT', 'MERGE', 'SELECT'];
+
 /**
- * Writes the query that counts the rows of `UPDATE t SET … FROM u WHERE …` or `DELETE FROM t USING u WHERE …`; null for statements
- * with another form.
+ * Writes the query that counts the rows of `UPDATE t SET … FROM u WHERE …` or `DELETE FROM t USING u WHERE …`, also behind a WITH that
+ * only reads; null for statements with another form.
  */
 export async function countOf(sql: string): Promise<string | null> {
   const tokens = await tokensOf(sql);
-  const [verb, second] = tokens;
+  const begin = tokens.findIndex((token) => VERBS.some((verb) => isWord(token, verb)));
+  const verb = tokens[begin];
   const isUpdate = verb !== undefined && isWord(verb, 'UPDATE');
   const isDelete = verb !== undefined && isWord(verb, 'DELETE');
-  if (!(isUpdate || isDelete) || !second || tokens.some(({ text }) => /^\$\d/.test(text))) return null;
-  const at = (word: string, from = 0) =>
+  if (!(isUpdate || isDelete) || tokens.some(({ text }) => /^\$\d/.test(text))) return null;
+  if (begin > 0 && !onlyReads(tokens.slice(0, begin))) return null;
+  const at = (word: string, from = begin) =>
     tokens.findIndex((token, place) => place > from && isWord(token, word));
   const partOf = (from: number, ...ends: number[]) => {
     const end = Math.min(...ends.filter((place) => place > from), tokens.length);
@@ -100,10 +105,19 @@ export async function countOf(sql: string): Promise<string | null> {
   const more = isUpdate ? at('FROM', sets) : at('USING');
   const end = tokens.findIndex(({ text }) => text === ';');
   if (where >= 0 && tokens[where + 1] && isWord(tokens[where + 1] as Token, 'CURRENT')) return null;
-  const target = partOf(isUpdate ? 0 : 1, isUpdate ? sets : more, where, returning, end);
+  const target = partOf(isUpdate ? begin : begin + 1, isUpdate ? sets : more, where, returning, end);
   const others = partOf(more, where, returning, end);
   const condition = partOf(where, returning, end);
-  return `SELECT pg_catalog.count(*)::pg_catalog.int8 AS rows, current_user AS role FROM ${target}${others && `, ${others}`}${condition && ` WHERE ${condition}`}`;
+  const within = begin === 0 ? '' : `${between(sql, tokens, 0, begin)} `;
+  return `${within}SELECT pg_catalog.count(*)::pg_catalog.int8 AS rows, current_user AS role FROM ${target}${others && `, ${others}`}${condition && ` WHERE ${condition}`}`;
+}
+
+/** Tells if this is a WITH whose queries write nothing. */
+function onlyReads(tokens: readonly Token[]): boolean {
+  const writes = tokens.some(
+    ({ text }, at) => tokens[at - 1]?.text === '(' && VERBS.slice(0, 4).includes(text.toUpperCase()),
+  );
+  return tokens[0] !== undefined && isWord(tokens[0], 'WITH') && !writes;
 }
 
 function between(sql: string, tokens: readonly Token[], from: number, to: number): string {

@@ -26,6 +26,10 @@ describe.each(OLDEST_AND_NEWEST)('a write that row security keeps from rows, on 
   test.each([
     ['UPDATE documents SET archived = true WHERE tenant IN (6, 7)', 100],
     ['DELETE FROM public.documents', 900],
+    [
+      'WITH old AS (SELECT generate_series(1, 100) AS id) DELETE FROM documents d USING old WHERE d.id = old.id',
+      90,
+    ],
   ])('%s misses %i', async (sql, missed) => {
     expect(await found(AS_TENANT + sql)).toMatchObject([
       {
@@ -39,6 +43,17 @@ describe.each(OLDEST_AND_NEWEST)('a write that row security keeps from rows, on 
   test('is not told of rows that the role sees, nor of a role that row security does not hold', async () => {
     expect(await found(`${AS_TENANT}UPDATE documents SET archived = true WHERE tenant = 7`)).toEqual([]);
     expect(await found('UPDATE documents SET archived = true')).toEqual([]);
+  });
+
+  test('of the owner is told only if row security is forced on the owner', async () => {
+    const owned = `ALTER TABLE documents OWNER TO filtered_app; ${AS_TENANT}`;
+    const write = 'UPDATE documents SET archived = true';
+    expect(await found(owned + write)).toEqual([]);
+    expect(await found(`ALTER TABLE documents FORCE ROW LEVEL SECURITY; ${owned}${write}`)).toMatchObject([
+      { severity: 'warning', message: expect.stringContaining('keeps 900 rows') },
+    ]);
+    const lifted = `BEGIN; ALTER TABLE documents NO FORCE ROW LEVEL SECURITY; ${write}; ALTER TABLE documents FORCE ROW LEVEL SECURITY; COMMIT`;
+    expect(await found(`ALTER TABLE documents FORCE ROW LEVEL SECURITY; ${owned}${lifted}`)).toEqual([]);
   });
 
   test('runs no condition once more that is not known to be harmless', async () => {

@@ -19,9 +19,17 @@ test.each([
   expect(await countOf(sql)).toBe(`${COUNT}${from}`);
 });
 
+test('a WITH that only reads stays before the query', async () => {
+  const batch = 'WITH RECURSIVE b AS (SELECT id FROM t FOR UPDATE SKIP LOCKED)';
+  expect(await countOf(`${batch} UPDATE t SET a = 1 FROM b WHERE t.id = b.id`)).toBe(
+    `${batch} ${COUNT}t, b WHERE t.id = b.id`,
+  );
+});
+
 test.each([
   'UPDATE t SET a = $1',
-  'WITH u AS (SELECT 1) UPDATE t SET a = 1',
+  'WITH u AS (DELETE FROM u RETURNING id) UPDATE t SET a = 1',
+  'WITH u AS (DELETE FROM t RETURNING id) SELECT id FROM u',
   'DELETE FROM t WHERE CURRENT OF c',
   'INSERT INTO t SELECT 1',
 ])('%s is not compared', async (sql) => {
