@@ -12,6 +12,23 @@ export interface EffectFacts {
   readonly probes: readonly ProbeDifference[];
   readonly alreadyThere: readonly AlreadyThere[];
   readonly filteredWrites: readonly FilteredWrite[];
+  readonly unapplied: readonly UnappliedFile[];
+}
+
+/** A file of the migrations folder that the tool's history table does not have after the command. */
+export interface UnappliedFile {
+  readonly tool: string;
+  /** The history table. */
+  readonly relation: string;
+  readonly file: string;
+  readonly why: /** Later ones are recorded. */
+    | 'passed over'
+    /** No later one is recorded. */
+    | 'pending'
+    /** Another file has the version that is recorded. */
+    | 'same version'
+    /** The tool does not take it, by its name or because its list of files lacks it. */
+    | 'ignored';
 }
 
 /** An UPDATE or DELETE of the command that row security kept from rows. */
@@ -84,6 +101,7 @@ export const NO_EFFECTS: EffectFacts = {
   probes: [],
   alreadyThere: [],
   filteredWrites: [],
+  unapplied: [],
 };
 
 /** Least number of other relations in a schema, and share of them that a role may use, for it to be expected to use a new one. */

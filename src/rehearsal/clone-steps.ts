@@ -1,3 +1,4 @@
+import { inClone } from '../clone/own-sessions.ts';
 import { inPhase } from '../events.ts';
 import { measured } from '../measured.ts';
 import type { EffectFacts } from '../model/effect-facts.ts';
@@ -13,6 +14,7 @@ import { readTargetState } from '../proof/target-state.ts';
 import type { AfterCommand, BeforeCommand } from './extra-run.ts';
 import { readContentsBefore } from './further-runs.ts';
 import { actsUnseen, openGate, readDoubt, readHarmless, readUnknownOnce } from './open-gate.ts';
+import { unappliedFiles } from './places/unapplied-files.ts';
 import type { RehearsalContext } from './prepare.ts';
 import { type CloneRun, type CloneSetup, openSandboxFor, openWire } from './run-on-clone.ts';
 import { uninterrupted } from './target-steps.ts';
@@ -67,7 +69,8 @@ export function readAfter(
     const checked = await runChecksAfter(clone, options, before.checks, observed.schema, interrupt);
     const there = await withAlreadyThere(observed, before.watch, seen, interrupt);
     const written = await withFilteredWrites(setup, there, before.watch, seen);
-    const counted = await withOrphans(written, before.watch, seen, interrupt);
+    const known = await withUnapplied(setup, written, seen, result.exitCode);
+    const counted = await withOrphans(known, before.watch, seen, interrupt);
     const probed = interrupt.aborted ? counted : await withTrials(setup, counted, before, result.durationMs);
     return { observed: probed, seen, checked };
   });
@@ -106,6 +109,23 @@ async function withFilteredWrites(
   const filteredWrites =
     (await measured(caveats, 'hazards', () => watch.filteredWrites(seen, readMayRun))) ?? [];
   return withEffects(observed, { filteredWrites }, caveats);
+}
+
+/** Adds the files that the migration tool should have applied, and has not. */
+async function withUnapplied(
+  { plan, clone, context }: CloneSetup,
+  observed: CloneObservations,
+  { statements }: SeenStatements,
+  exitCode: number | null,
+): Promise<CloneObservations> {
+  if (exitCode !== 0 || plan.signal.aborted) return observed;
+  const texts = statements.map(({ sql }) => sql);
+  const caveats: Caveat[] = [];
+  const unapplied =
+    (await measured(caveats, 'hazards', () =>
+      unappliedFiles(texts, plan.command.folder, (use) => inClone({ clone, context }, use)),
+    )) ?? [];
+  return withEffects(observed, { unapplied }, caveats);
 }
 
 function withEffects(

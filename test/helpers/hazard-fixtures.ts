@@ -17,6 +17,8 @@ export interface HazardFixture {
   readonly files: Readonly<Partial<Record<Kind, string>>>;
   /** Makes its tables, in a session whose search_path is its schema. */
   readonly setup: string;
+  /** Folder of files that lie where the command runs; missing where there is none. */
+  readonly migrations?: string;
   /** Queries of the application, by which it is met. */
   readonly queries: string;
   /** Major version of PostgreSQL from which it can be met. */
@@ -42,6 +44,7 @@ export function hazardFixtures(): HazardFixture[] {
         ...(existsSync(at('bad.sql')) ? { bad: at('bad.sql') } : {}),
         ...(existsSync(at('good.sql')) ? { good: at('good.sql') } : {}),
       },
+      ...(existsSync(at('migrations')) ? { migrations: at('migrations') } : {}),
       setup: shared + own,
       queries: read('queries.sql'),
       from: Number(FROM.exec(own)?.[1] ?? 0),

@@ -1,5 +1,5 @@
 import { formatCount, listed } from '../../format.ts';
-import type { Unanalyzed } from '../../model/effect-facts.ts';
+import type { Unanalyzed, UnappliedFile } from '../../model/effect-facts.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { StatementSection } from '../../model/report.ts';
 import type { Name } from '../../model/statement-actions.ts';
@@ -110,7 +110,65 @@ export const AFTERMATH: readonly HazardRecord[] = [
       });
     },
   },
+  {
+    code: 'NOTHING_APPLIED',
+    title: 'the command succeeds, and has not applied a migration',
+    condition:
+      'The command succeeded and used the history table of its tool. The folder of the recorded migrations has another file: earlier than the last recorded one, with the version of another file, or with a name that the tool ignores. A later one counts if the command recorded nothing. Read for Prisma, Drizzle, Flyway, Rails, dbmate, goose, sqlx, Alembic, Knex, node-pg-migrate, Sequelize and TypeORM; for golang-migrate only later ones. With --expect changes, it is also the reason if the command changed nothing at all.',
+    effect:
+      'The deployment continues as if the migration had been applied: the new code fails on the old schema, and no later run applies the file.',
+    safer:
+      'Give each migration a version later than all that are applied, and one that no other has; rebase a branch before its migrations are merged.',
+    find: (context) => {
+      const { unapplied } = context.facts.catalogue.effects;
+      const written = context.facts.data?.written.map(({ relation }) => relation);
+      // A command may apply one migration at a time, and leave the later ones.
+      const told = unapplied.filter(
+        ({ why, relation }) => why !== 'pending' || (written && !written.includes(relation)),
+      );
+      return [...new Set(told.map(({ tool, why }) => `${tool} ${why}`))].flatMap((group): Finding[] => {
+        const own = told.filter(({ tool, why }) => `${tool} ${why}` === group);
+        const [first] = own;
+        if (!first) return [];
+        const { message, advice } = UNAPPLIED[first.why];
+        return [
+          {
+            statement: null,
+            relation: first.relation,
+            severity: 'warning',
+            message: message(first.tool, listed(own.map(({ file }) => file))),
+            evidence: `compared with the rows of ${first.relation} after the command`,
+            advice,
+          },
+        ];
+      });
+    },
+  },
 ];
+
+const UNAPPLIED: Readonly<
+  Record<
+    UnappliedFile['why'],
+    { readonly message: (tool: string, files: string) => string; readonly advice: string }
+  >
+> = {
+  'passed over': {
+    message: (tool, files) => `${tool} passes over ${files}, since later migrations are applied`,
+    advice: 'Give it a version later than the last applied one, and rehearse again.',
+  },
+  pending: {
+    message: (tool, files) => `${tool} applied nothing, and has not applied ${files}`,
+    advice: 'Check from which folder, list or build the command reads migrations.',
+  },
+  'same version': {
+    message: (tool, files) => `${tool} has applied only one of ${files}: they have the same version`,
+    advice: 'Give each of them another version.',
+  },
+  ignored: {
+    message: (tool, files) => `${tool} ignores ${files}`,
+    advice: 'Give the file a name that the tool takes, or add it to the list of migrations in its folder.',
+  },
+};
 
 function maker(context: HazardContext, { relation, column, index }: Unanalyzed): number | null {
   const changes =

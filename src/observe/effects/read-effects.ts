@@ -16,7 +16,7 @@ export async function readEffects(
   session: Session,
   schema: SchemaSection,
   definitions: Definitions,
-): Promise<Omit<EffectFacts, 'probes' | 'alreadyThere' | 'filteredWrites'>> {
+): Promise<Omit<EffectFacts, 'probes' | 'alreadyThere' | 'filteredWrites' | 'unapplied'>> {
   const statistics = mayLackStatistics(schema);
   const gone = goneNames(schema);
   const made = newRelations(schema);

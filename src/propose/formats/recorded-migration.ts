@@ -77,7 +77,11 @@ function isOfTool({ subject: { node } }: KeptStatement): boolean {
 }
 
 /** A table in which a tool records its migrations: its columns for the name of one, and for the app that has it. */
-export type HistoryTable = readonly [table: string, column: string, within?: string];
+interface History {
+  readonly table: string;
+  readonly column: string;
+  readonly within: string | undefined;
+}
 
 /**
  * Reads the migrations that a statement records in a table.
@@ -85,7 +89,7 @@ export type HistoryTable = readonly [table: string, column: string, within?: str
  */
 export function historyRecords(
   node: Node,
-  [table, column, within]: HistoryTable,
+  { table, column, within }: History,
   values: readonly string[],
 ): { readonly name: string; readonly app: string | undefined }[] {
   const names = recordIn(node, table, column, values);

@@ -2,21 +2,14 @@ import path from 'node:path';
 import type { StatementSection } from '../../model/report.ts';
 import type { SentText } from '../../observe/statements.ts';
 import { parseText } from '../../postgres/sql/parse.ts';
-import { type HistoryTable, historyRecords } from '../../propose/formats/recorded-migration.ts';
+import { historyRecords } from '../../propose/formats/recorded-migration.ts';
+import { HISTORY_TABLES } from './history-tables.ts';
 
-/** History tables of tools whose migrations are programs: each is recorded right after it has run. */
-const HISTORIES: readonly HistoryTable[] = [
-  ['django_migrations', 'name', 'app'],
-  ['alembic_version', 'version_num'],
-  ['schema_migrations', 'version'],
-  ['knex_migrations', 'name'],
-  ['migrations', 'name'],
-  ['pgmigrations', 'name'],
-  ['SequelizeMeta', 'name'],
-  ['kysely_migration', 'name'],
-  ['mikro_orm_migrations', 'name'],
-];
-const TABLE = new RegExp(`\\b(?:${HISTORIES.map(([table]) => table).join('|')})\\b`, 'i');
+/** Each migration is recorded right after it has run. */
+const HISTORIES = HISTORY_TABLES.filter(({ isProgram }) => isProgram).map(
+  ({ table, columns: [column = ''], within }) => ({ table, column, within }),
+);
+const TABLE = new RegExp(`\\b(?:${HISTORIES.map(({ table }) => table).join('|')})\\b`, 'i');
 
 interface Recorded {
   readonly statement: StatementSection;

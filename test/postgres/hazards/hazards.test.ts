@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -58,6 +58,8 @@ async function rehearseAll(
   const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-hazards-'));
   const queries = path.join(folder, 'queries.sql');
   writeFileSync(queries, fixtures.map((fixture) => fixture.queries).join('\n'));
+  for (const { schema, migrations } of fixtures)
+    if (migrations !== undefined) cpSync(migrations, path.join(folder, schema), { recursive: true });
   const files = fixtures.map(({ schema, files }) => ({ schema, file: files[kind] }));
   try {
     return await rehearse({

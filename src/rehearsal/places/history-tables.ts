@@ -1,0 +1,180 @@
+import { alembicPlaces } from './alembic-revisions.ts';
+import type { PlacedFile, ReadSourceText } from './placed-file.ts';
+
+/** A table in which a tool records its migrations. */
+export interface HistoryTable {
+  readonly tool: string;
+  readonly table: string;
+  /** All columns if `isExact`, since other tools have tables of this name. The first one identifies the migration. */
+  readonly columns: readonly string[];
+  readonly isExact?: true;
+  /** The column for the app that has the migration. */
+  readonly within?: string;
+  /** The migrations are programs, without the text of their statements. */
+  readonly isProgram?: true;
+  /** Paths of migrations; the group is the key. Missing: it is not decided which of them the tool has applied. */
+  readonly file?: RegExp;
+  /** Names among them that the tool takes; missing: all. */
+  readonly takes?: RegExp;
+  /** Makes of a recorded value the key that the file's name has. */
+  readonly keyOf?: (recorded: string) => string;
+  /** Only the last migration is recorded. */
+  readonly isLastOnly?: true;
+  /** Two files with one key are no mistake that the tool itself reports. */
+  readonly sharesKeys?: true;
+  /** Finds keys and order where names do not have them. */
+  readonly place?: (
+    files: readonly PlacedFile[],
+    recorded: ReadonlySet<string>,
+    read: ReadSourceText,
+  ) => Promise<PlacedFile[]>;
+}
+
+const stemOf = (name: string) => name.replace(/(?:\.up)?\.(?:[cm]?[jt]s|sql)$/, '');
+const NUMBERED_SCRIPT = /(?:^|\/)(\d[^/]*?)(?:\.up)?(?<!\.d|\.down)\.(?:[cm]?[jt]s|sql)$/;
+
+/** A row for each tool. Left out are those whose folder or history cannot be read so, and those that always fail in such a case. */
+export const HISTORY_TABLES: readonly HistoryTable[] = [
+  {
+    tool: 'Prisma',
+    table: '_prisma_migrations',
+    columns: ['migration_name'],
+    file: /(?:^|\/)([^/]+)\/migration\.sql$/,
+  },
+  {
+    tool: 'Drizzle',
+    table: '__drizzle_migrations',
+    columns: ['created_at'],
+    file: /(?:^|\/)(\d{4}_[^/]+)\.sql$/,
+    place: drizzlePlaces,
+  },
+  {
+    tool: 'Flyway',
+    table: 'flyway_schema_history',
+    columns: ['script'],
+    file: /(?:^|\/)(V\d[^/]*\.sql)$/i,
+    takes: /^V[\d._]*\d__.*\.sql$/,
+    keyOf: (script) => script.replace(/^.*\//, ''),
+    place: flywayPlaces,
+  },
+  {
+    tool: 'Rails',
+    table: 'schema_migrations',
+    columns: ['version'],
+    isExact: true,
+    isProgram: true,
+    file: /(?:^|\/)0*(\d+)[_-][^/]*\.rb$/,
+    takes: /^\d+_[_a-z0-9]*\.?[_a-z0-9]*\.rb$/,
+  },
+  {
+    tool: 'dbmate',
+    table: 'schema_migrations',
+    columns: ['version'],
+    isExact: true,
+    file: /(?:^|\/)(\d+)[^/]*\.sql$/,
+    sharesKeys: true,
+  },
+  {
+    tool: 'golang-migrate',
+    table: 'schema_migrations',
+    columns: ['version', 'dirty'],
+    isExact: true,
+    file: /(?:^|\/)0*(\d+)_[^/]*\.up\.sql$/,
+    isLastOnly: true,
+  },
+  {
+    tool: 'goose',
+    table: 'goose_db_version',
+    columns: ['version_id'],
+    file: /(?:^|\/)0*(\d+)_[^/]+(?<!_test)\.(?:sql|go)$/,
+  },
+  {
+    tool: 'sqlx',
+    table: '_sqlx_migrations',
+    columns: ['version'],
+    file: /(?:^|\/)0*(\d+)_[^/]+(?<!\.down)\.sql$/,
+  },
+  {
+    tool: 'Alembic',
+    table: 'alembic_version',
+    columns: ['version_num'],
+    isProgram: true,
+    file: /(?:^|\/)versions\/([^/]+)\.py$/,
+    sharesKeys: true,
+    place: alembicPlaces,
+  },
+  {
+    tool: 'Knex',
+    table: 'knex_migrations',
+    columns: ['name'],
+    isProgram: true,
+    file: NUMBERED_SCRIPT,
+    keyOf: stemOf,
+  },
+  {
+    tool: 'node-pg-migrate',
+    table: 'pgmigrations',
+    columns: ['name'],
+    isProgram: true,
+    file: NUMBERED_SCRIPT,
+    keyOf: stemOf,
+  },
+  {
+    tool: 'Sequelize',
+    table: 'SequelizeMeta',
+    columns: ['name'],
+    isProgram: true,
+    file: NUMBERED_SCRIPT,
+    keyOf: stemOf,
+  },
+  {
+    tool: 'TypeORM',
+    table: 'migrations',
+    columns: ['name', 'timestamp'],
+    isProgram: true,
+    file: /(?:^|\/)(\d{13})-[^/]+(?<!\.d)\.[cm]?[jt]s$/,
+    keyOf: (name) => name.slice(-13),
+  },
+  { tool: 'Django', table: 'django_migrations', columns: ['name'], within: 'app', isProgram: true },
+  { tool: 'Kysely', table: 'kysely_migration', columns: ['name'], isProgram: true },
+  { tool: 'MikroORM', table: 'mikro_orm_migrations', columns: ['name'], isProgram: true },
+];
+
+const LATEST = String(Number.MAX_SAFE_INTEGER);
+
+/** Drizzle reads a list in its folder, and applies the entries with a later time than the last recorded one. */
+async function drizzlePlaces(
+  files: readonly PlacedFile[],
+  recorded: ReadonlySet<string>,
+  read: ReadSourceText,
+): Promise<PlacedFile[]> {
+  const journals = new Map<string, ReadonlyMap<string, string>>();
+  for (const folder of new Set(files.map((each) => each.folder)))
+    journals.set(folder, journalTimes(await read(`${folder}meta/_journal.json`)));
+  return files.flatMap((each) => {
+    const times = journals.get(each.folder);
+    if (times === undefined || times.size === 0) return [];
+    const time = times.get(each.key);
+    if (time === undefined) return [{ ...each, order: LATEST, isIgnored: true }];
+    return [{ ...each, key: time, order: time, isApplied: recorded.has(time) }];
+  });
+}
+
+function journalTimes(text: string): ReadonlyMap<string, string> {
+  try {
+    const { entries = [] } = JSON.parse(text) as { entries?: readonly { tag: string; when: number }[] };
+    return new Map(entries.map(({ tag, when }) => [tag, String(when)]));
+  } catch {
+    return new Map();
+  }
+}
+
+/** A file of settings beside a migration may switch it off. */
+async function flywayPlaces(
+  files: readonly PlacedFile[],
+  _recorded: ReadonlySet<string>,
+  read: ReadSourceText,
+): Promise<PlacedFile[]> {
+  const settings = await Promise.all(files.map(({ file }) => read(`${file}.conf`)));
+  return files.filter((_, at) => !/shouldExecute/i.test(settings[at] ?? ''));
+}
