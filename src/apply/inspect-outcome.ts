@@ -11,6 +11,7 @@ export interface OutcomeParts extends TargetReading {
   readonly fingerprint: string;
   readonly rehearsed: Rehearsed;
   readonly rehearsedSchema: SchemaSection | null;
+  readonly mustChange: boolean;
   readonly command: NonNullable<ApplySection['command']>;
   /** Reason why the run ended the command early. */
   readonly aborted: string | null;
@@ -54,7 +55,7 @@ const COMPARED_WITHOUT_LITERALS: Caveat = {
 type Leftovers = SchemaSection['leftovers'];
 
 function factsOf(
-  { proxy, fingerprint, rehearsed, rehearsedSchema, command, aborted, earlier }: OutcomeParts,
+  { proxy, fingerprint, rehearsed, rehearsedSchema, command, mustChange, aborted, earlier }: OutcomeParts,
   { schema, statements, committed, stillRunning, moved, unreadable }: TargetAfter,
   comparison: SchemaOutcome | null,
   leftovers: Leftovers,
@@ -64,6 +65,7 @@ function factsOf(
     command,
     committed,
     stillRunning,
+    mustChange,
     aborted,
     moved,
     unreadable,

@@ -16,6 +16,8 @@ export interface ApplyFacts {
   readonly failedOnlyHere: readonly string[];
   /** Number of the command's sessions that still work. */
   readonly stillRunning: number;
+  /** --expect changes: without any change it has failed. */
+  readonly mustChange: boolean;
   /** Why the run ended the command early: a lost connection, `safemigrate abort`. */
   readonly aborted: string | null;
   /** How the server differs from the one at the start. */
@@ -63,6 +65,9 @@ function reasonsFor(facts: ApplyFacts): string[] {
       : [`${facts.stillRunning} of the command's sessions still work in the target`]),
     ...commandReasons(command),
     ...(command.exitCode === 0 && !facts.reached ? ['the command never connected to the target'] : []),
+    ...(facts.mustChange && command.exitCode === 0 && committed.length === 0 && facts.schemaChanged === false
+      ? ['the command ended with exit code 0 and changed nothing, and --expect changes asks for a change']
+      : []),
     ...(command.exitCode === 0 && facts.failedOnlyHere.length > 0
       ? [
           `the command ended with exit code 0 although statements failed that had not failed in the rehearsal: ${listed(facts.failedOnlyHere)}`,

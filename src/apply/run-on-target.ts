@@ -82,6 +82,7 @@ export async function runOnTarget(
           command,
           earlier,
           rehearsedSchema: report.schema,
+          mustChange: plan.policy.expect === 'changes',
           // A lost connection did not end a command that had succeeded by then.
           aborted: proxy.abortReason() ?? (command.exitCode === 0 ? null : (stop.lost?.message ?? null)),
         }),

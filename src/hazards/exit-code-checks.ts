@@ -149,6 +149,13 @@ export function findExitCodeHazards(outcome: CommandOutcome): Hazard[] {
   });
 }
 
+/** Tells if nothing changed; false if that is not known. */
+export function changedNothing(outcome: CommandOutcome): boolean {
+  if (!outcome.command.reachedClone || outcome.schema === null || outcome.data === null) return false;
+  const { definitions, rows } = effectsOf(outcome);
+  return definitions.length === 0 && rows.every((relation) => LOCK_TABLE.test(relation));
+}
+
 /** Tools lock themselves with a row of such a table in every run. */
 const LOCK_TABLE = /lock"?$/i;
 

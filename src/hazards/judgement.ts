@@ -2,7 +2,7 @@ import type { HazardFacts } from '../model/hazard-facts.ts';
 import type { Profile } from '../model/profile-model.ts';
 import type { CommandSection, DataSection, SchemaSection } from '../model/report.ts';
 import { findHazards } from './catalogue.ts';
-import { findExitCodeHazards } from './exit-code-checks.ts';
+import { changedNothing, findExitCodeHazards } from './exit-code-checks.ts';
 import { type ForecastInput, forecast } from './forecast.ts';
 import { findLoadHazards, foretells } from './load-hazards.ts';
 import { applyPolicy } from './policy.ts';
@@ -12,7 +12,10 @@ import { findDiskHazards } from './traffic-hazards.ts';
 import { type Findings, judge } from './verdict.ts';
 
 /** Everything that was measured in a rehearsal. */
-export type RehearsalEvidence = Omit<Findings, 'hazards' | 'forecast' | 'schema' | 'data'> &
+export type RehearsalEvidence = Omit<
+  Findings,
+  'hazards' | 'forecast' | 'schema' | 'data' | 'changedNothing'
+> &
   Omit<HazardFacts, 'traffic'> &
   Omit<ForecastInput, 'schema' | 'data' | 'profiledAt'> & {
     readonly command: CommandSection;
@@ -52,7 +55,13 @@ export function reachJudgement(
   ];
   const hazards = applyPolicy(found, policy, today);
   const caveats = [...evidence.caveats, ...(sized?.caveats ?? []), ...expected.caveats];
-  const findings = { ...evidence, hazards, forecast: expected.section, caveats };
+  const findings = {
+    ...evidence,
+    hazards,
+    forecast: expected.section,
+    caveats,
+    changedNothing: changedNothing(evidence),
+  };
   return {
     hazards,
     forecast: expected.section,

@@ -45,10 +45,9 @@ export const POLICY_SETTINGS = grouped(
       summary: 'accept a hazard: \'CODE[:relation]="reason"\'; repeatable',
       common: true,
     }),
-    expectNoChange: flag('--expect-no-change', SWITCH, {
-      default: false,
+    expect: flag('--expect <outcome>', choiceOf('changes', 'no-change'), {
       summary:
-        'fail if the command would change schema or rows, as a check that the database has all that this code needs',
+        'changes: fail if the command succeeds and changes nothing; no-change: fail if it would change schema or rows, as a check that the database has all that this code needs',
     }),
     requireProof: flag('--require-proof', SWITCH, {
       default: false,

@@ -23,6 +23,8 @@ export interface Findings extends Spent, RequestedExtraRuns {
   readonly hazards: readonly Hazard[];
   readonly data: Pick<DataSection, 'walBytes' | 'written'> | null;
   readonly loadRequested: boolean;
+  /** Neither schema nor rows nor the tool's own table changed, as far as that is known. */
+  readonly changedNothing: boolean;
   /** The run was interrupted by a signal before the command ended. */
   readonly interrupted: boolean;
 }
@@ -43,6 +45,7 @@ export function judge(findings: Findings, policy: Policy, today: string) {
     ...objections('LOAD_FAILED', loadReasons(findings)),
     ...hazardObjections(findings.hazards, policy, today),
     ...objections('LIMIT_EXCEEDED', isLimited ? budgetReasons(findings, policy) : []),
+    ...objections('NOTHING_APPLIED', withoutEffect(findings, policy)),
     ...objections('UNEXPECTED_CHANGE', unexpectedReasons(findings, policy)),
     ...objections('NOT_COMPARED', unseenReasons(findings)),
     ...objections('NOT_PROVED', unprovedReasons(findings, policy)),
@@ -86,9 +89,18 @@ function loadReasons({ load, loadRequested, caveats, interrupted }: Findings): s
 
 const NAMED_CHANGES = 5;
 
-/** Lists what the command changes although --expect-no-change says that it changes nothing; a migration tool's own tables do not count. */
-function unexpectedReasons({ schema, data, interrupted }: Findings, { expectNoChange }: Policy): string[] {
-  if (!expectNoChange || interrupted) return [];
+/** A success without any effect, if --expect changes asks for one. */
+function withoutEffect(findings: Findings, { expect }: Policy): string[] {
+  const { command, changedNothing, interrupted } = findings;
+  if (expect !== 'changes' || !changedNothing || interrupted || command.exitCode !== 0) return [];
+  return [
+    "the command ended with exit code 0 and changed nothing, neither the schema nor rows nor its tool's own table, and --expect changes asks for a change",
+  ];
+}
+
+/** Lists what the command changes although --expect no-change says that it changes nothing; a migration tool's own tables do not count. */
+function unexpectedReasons({ schema, data, interrupted }: Findings, { expect }: Policy): string[] {
+  if (expect !== 'no-change' || interrupted) return [];
   const changed = [
     ...(schema?.changes ?? []).map(({ verb, kind, object }) => ({
       object,
@@ -100,7 +112,7 @@ function unexpectedReasons({ schema, data, interrupted }: Findings, { expectNoCh
   const named = changed.slice(0, NAMED_CHANGES).map(({ what }) => what);
   const more = changed.length > NAMED_CHANGES ? ` and ${changed.length - NAMED_CHANGES} more` : '';
   return [
-    `the command would change the database, and --expect-no-change allows no change: ${named.join(', ')}${more}`,
+    `the command would change the database, and --expect no-change allows no change: ${named.join(', ')}${more}`,
   ];
 }
 

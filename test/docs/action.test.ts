@@ -65,7 +65,7 @@ test('the workflow of the page rehearses on the dump, comments, and keeps all re
 test('a migration that does not pass fails the job, after the comment and the artifact', {
   timeout: 60_000,
 }, async () => {
-  const { exitCode, printed, artifact } = await runIn({ ...documented, options: '--expect-no-change' });
+  const { exitCode, printed, artifact } = await runIn({ ...documented, options: '--expect no-change' });
   expect(exitCode, printed).toBe(1);
   expect(comments).toEqual([expect.stringMatching(/Did not pass/i)]);
   expect(artifact.length).toBe(4);

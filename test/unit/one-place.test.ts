@@ -21,7 +21,7 @@ const RULES: readonly Rule[] = [
     atMost: 3,
     places: 'its declaration in …-settings.ts, and the step that goes by it',
     examples: [
-      ...['expectNoChange', 'requireProof', 'maxLocks', 'maxLatencyMs', 'failOn'],
+      ...['requireProof', 'maxLocks', 'maxLatencyMs', 'failOn'],
       ...['maxBlockedMs', 'maxWaiting', 'onDivergence', 'unblock'],
       ...['baseBackup', 'maxStallMs', 'keepOriginalMs', 'discardWrites', 'newBin', 'maxDowntimeMs'],
     ],

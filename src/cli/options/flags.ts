@@ -140,7 +140,7 @@ const FORMER: ReadonlyMap<string, string> = new Map([
   ['--allow-cluster-statements', '--permit cluster'],
   ['--allow-external-access', '--permit external'],
   ['--allow-standbys', '--permit standbys'],
-  ['--expect', '--expect-no-change'],
+  ['--expect-no-change', '--expect no-change'],
   ['--from', '--dump FILE'],
   ['--load-here', '--permit load-here'],
   ['--profile-max-age', '--limit profile-age=AGE'],

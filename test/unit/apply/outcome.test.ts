@@ -11,6 +11,7 @@ const SUCCEEDED: ApplyFacts = {
   committed: [{ statement: 1, sql: 'CREATE TABLE t ()', outcome: 'committed', explicit: false }],
   leftovers: [],
   stillRunning: 0,
+  mustChange: false,
   aborted: null,
   moved: null,
   unreadable: null,
@@ -73,5 +74,15 @@ describe('the outcome of an apply', () => {
       outcome: 'failed',
       reasons: [expect.stringContaining('never connected'), expect.any(String)],
     });
+  });
+
+  test('the outcome is failed if the command should have changed something, and has not', () => {
+    const idle = { committed: [], schemaChanged: false };
+    expect(decideOutcome({ ...SUCCEEDED, ...idle })).toMatchObject({ outcome: 'applied' });
+    expect(decideOutcome({ ...SUCCEEDED, ...idle, mustChange: true })).toEqual({
+      outcome: 'failed',
+      reasons: [expect.stringContaining('--expect changes')],
+    });
+    expect(decideOutcome({ ...SUCCEEDED, mustChange: true })).toMatchObject({ outcome: 'applied' });
   });
 });

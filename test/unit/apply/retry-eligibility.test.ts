@@ -59,6 +59,7 @@ const LOCKED: RetryEvidence = {
     committed: [],
     leftovers: [],
     stillRunning: 0,
+    mustChange: false,
     aborted: null,
     moved: null,
     unreadable: null,

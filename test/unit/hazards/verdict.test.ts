@@ -15,6 +15,7 @@ const fine = {
   targetConnections,
   load: null,
   loadRequested: false,
+  changedNothing: false,
   interrupted: false,
   ...measured,
   ...asked,
@@ -159,7 +160,7 @@ describe('a run under load', () => {
 
 test('a command that should change nothing may change what its tool keeps for itself, and nothing else', () => {
   const expecting = (found: Partial<Findings>) =>
-    judgeBy({ ...fine, ...found }, { ...DEFAULT_POLICY, expectNoChange: true }, '2026-11-21').reasons;
+    judgeBy({ ...fine, ...found }, { ...DEFAULT_POLICY, expect: 'no-change' }, '2026-11-21').reasons;
   const written = (relation: string) => ({
     walBytes: 0,
     written: [{ relation, inserted: 1, updated: 0, deleted: 0 }],
@@ -167,9 +168,19 @@ test('a command that should change nothing may change what its tool keeps for it
   const unchanged = schema && { ...schema, changes: [] };
   expect(expecting({ schema: unchanged, data: written('public.knex_migrations_lock') })).toEqual([]);
   expect(expecting({ schema: unchanged, data: written('public.orders') })).toEqual([
-    'the command would change the database, and --expect-no-change allows no change: rows of public.orders',
+    'the command would change the database, and --expect no-change allows no change: rows of public.orders',
   ]);
   expect(expecting({})).toEqual(
     schema?.changes.length ? [expect.stringMatching(/^the command would change the database/)] : [],
   );
+});
+
+test('a command that should change something fails if it succeeds without any change', () => {
+  const expecting = (found: Partial<Findings>, policy: Partial<Policy> = { expect: 'changes' }) =>
+    judgeBy({ ...fine, changedNothing: true, ...found }, { ...DEFAULT_POLICY, ...policy }, '2026-11-21')
+      .objections;
+  expect(expecting({})).toMatchObject([{ code: 'NOTHING_APPLIED' }]);
+  expect(expecting({ changedNothing: false })).toEqual([]);
+  expect(expecting({ command: { ...command, exitCode: 1 } })).toMatchObject([{ code: 'COMMAND_FAILED' }]);
+  expect(expecting({}, {})).toEqual([]);
 });
