@@ -8,6 +8,8 @@ import type { OnlinePlan } from './online-plan.ts';
 
 /** The catch-up takes as long as it needs: it ends early by the limit of kept WAL, or by an error of the worker. */
 const NO_LIMIT_MS = Number.POSITIVE_INFINITY;
+/** While rows are compared: a row that differs after that is one that could not be settled. */
+const APPLIED_WITHIN_MS = 5_000;
 
 /**
  * Waits until the clone has applied all writes since it was made, and proves that it has the same rows, while both are
@@ -28,7 +30,9 @@ export async function catchUp(
   await requireUnchanged(fork, plan);
   await requireNoOrphans(run);
   const startedAt = performance.now();
-  const compared = await compareRows(fork.inside, follower.inside, plan, { signal });
+  const isApplied = async () =>
+    (await drain(control, follower, { timeoutMs: APPLIED_WITHIN_MS, signal })) !== undefined;
+  const compared = await compareRows(fork.inside, follower.inside, plan, { signal, isApplied });
   if (compared.differences.length > 0)
     throw swapFailure(`the clone differs from the target: ${compared.differences.join('; ')}`);
   return {

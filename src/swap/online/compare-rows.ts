@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session } from '../../postgres/connection/session.ts';
-import { waitUntil } from '../../postgres/session-helpers.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { OnlinePlan, OnlineTable } from './online-plan.ts';
 
@@ -18,13 +17,13 @@ const CHUNK_ROWS = 2_000;
 const MOST_DIFFERENCES = 10;
 const ROUNDS = 12;
 const PAUSE_MS = 25;
-const APPLIED_WITHIN_MS = 5_000;
-const POLL_MS = 10;
 
 interface Comparing {
   readonly target: Session;
   readonly clone: Session;
   readonly signal: AbortSignal;
+  /** Waits until the clone has applied everything that the target has by now. @returns false if it takes too long. */
+  readonly isApplied: () => Promise<boolean>;
 }
 
 /**
@@ -36,9 +35,9 @@ export async function compareRows(
   target: Session,
   clone: Session,
   { tables }: Pick<OnlinePlan, 'tables'>,
-  { signal }: { readonly signal: AbortSignal },
+  { signal, isApplied }: Pick<Comparing, 'signal' | 'isApplied'>,
 ): Promise<RowsCompared> {
-  const comparing = { target, clone, signal };
+  const comparing = { target, clone, signal, isApplied };
   const differences: string[] = [];
   let [rows, unsettled] = [0, 0];
   for (const table of tables) {
@@ -158,7 +157,7 @@ function rangeOf({ from, key }: Side, { after, end }: Range, columns: string): s
 type Digests = ReadonlyMap<string, string>;
 
 /** Looks at the rows of a chunk that differs until each agrees, or is known to differ. */
-async function settle({ target, clone, signal }: Comparing, queries: Queries, range: Range) {
+async function settle({ target, clone, signal, isApplied }: Comparing, queries: Queries, range: Range) {
   const inRange = (session: Session, side: Side) => readDigests(session, side, range);
   let suspects = differing(await inRange(target, queries.target), await inRange(clone, queries.clone));
   const differences = new Map<string, string>();
@@ -166,7 +165,7 @@ async function settle({ target, clone, signal }: Comparing, queries: Queries, ra
     await delay(PAUSE_MS * round, undefined, { signal });
     const keys = suspects.slice(0, CHUNK_ROWS);
     const before = await readKeys(target, queries.target, keys);
-    const applied = await isApplied(target, clone, signal);
+    const applied = await isApplied();
     const there = await readKeys(clone, queries.clone, keys);
     const now = await readKeys(target, queries.target, keys);
     const agreed = new Set<string>();
@@ -212,25 +211,9 @@ async function toDigests(session: Session, sql: string, values: readonly unknown
   return new Map(rows.map(({ key, digest }) => [key, digest]));
 }
 
-const WRITTEN = 'SELECT pg_current_wal_insert_lsn()::text AS lsn';
-const APPLIED = `
-SELECT coalesce(bool_and(coalesce(s.latest_end_lsn >= $1::pg_lsn, false)), true) AS applied
-  FROM pg_subscription p LEFT JOIN pg_stat_subscription s ON s.subid = p.oid AND s.relid IS NULL
- WHERE p.subdbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND p.subenabled`;
-
-/** Waits until the clone has applied everything that the target has by now. @returns false if it takes too long. */
-async function isApplied(target: Session, clone: Session, signal: AbortSignal): Promise<boolean> {
-  const [written] = await target.query<{ lsn: string }>(WRITTEN);
-  const check = async () => {
-    const [row] = await clone.query<{ applied: boolean }>(APPLIED, [written?.lsn]);
-    return row?.applied === true;
-  };
-  return waitUntil(check, { everyMs: POLL_MS, timeoutMs: APPLIED_WITHIN_MS, signal });
-}
-
 /** Compares a table without a key as a whole: the number of its rows and a sum of their digests. */
 async function compareWhole(
-  { target, clone, signal }: Comparing,
+  { target, clone, signal, isApplied }: Comparing,
   table: OnlineTable,
   queries: Queries,
 ): Promise<Found> {
@@ -243,7 +226,7 @@ async function compareWhole(
   for (let round = 0; round < ROUNDS; round++) {
     await delay(PAUSE_MS * round, undefined, { signal });
     const before = await read(target, queries.target);
-    const applied = await isApplied(target, clone, signal);
+    const applied = await isApplied();
     const there = await read(clone, queries.clone);
     const now = await read(target, queries.target);
     if ([before.digest, now.digest].includes(there.digest))

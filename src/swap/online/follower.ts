@@ -72,24 +72,28 @@ export function endingStatements(run: RunId): string[] {
 const EMIT = `
 SELECT set_config('synchronous_commit', 'local', true), pg_logical_emit_message(true, 'safemigrate', '')::text AS lsn`;
 
-/** `latest_end_lsn` is set once all that was sent before it is applied; `received_lsn` would be too early. */
+/**
+ * `latest_end_lsn` is set once all that was sent before it is applied; `received_lsn` would be too early. Both are of the worker that
+ * runs now: `confirmed` shows whether the last one made progress.
+ */
 const STATE = `
-SELECT s.subenabled AS enabled, t.pid, t.latest_end_lsn::text AS lsn,
+SELECT s.subenabled AS enabled, t.pid, r.confirmed_flush_lsn::text AS confirmed,
        coalesce(t.latest_end_lsn >= $2::pg_lsn, false) AS applied,
        pg_wal_lsn_diff($2::pg_lsn, t.latest_end_lsn)::float8 AS "behindBytes"
   FROM pg_subscription s LEFT JOIN pg_stat_subscription t ON t.subid = s.oid AND t.relid IS NULL
+  LEFT JOIN pg_replication_slots r ON r.slot_name = s.subname
  WHERE s.subname = $1`;
 
 interface ApplyState {
   readonly enabled: boolean;
   readonly pid: number | null;
-  readonly lsn: string | null;
+  readonly confirmed: string | null;
   readonly applied: boolean;
   readonly behindBytes: number | null;
 }
 
-/** Attempts of a worker that makes no progress, on PostgreSQL 14, which tries again for ever. */
-const MOST_RESTARTS = 5;
+/** Ends of a worker without progress in between. PostgreSQL 14 would try again for ever. */
+const MOST_ENDS = 5;
 const POLL_MS = 3;
 const SLOW_POLL_MS = 100;
 
@@ -101,7 +105,7 @@ const SLOW_POLL_MS = 100;
  */
 export async function drain(
   session: Session,
-  { run }: Pick<Follower, 'run'>,
+  { run, inside }: Follower,
   {
     timeoutMs,
     signal,
@@ -110,17 +114,19 @@ export async function drain(
 ): Promise<number | undefined> {
   const startedAt = performance.now();
   const [message] = await session.query<{ lsn: string }>(EMIT);
-  const workers = new Set<number>();
-  let reached: string | null = null;
+  let last: ApplyState | undefined;
+  let ends = 0;
   for (;;) {
     signal.throwIfAborted();
     const [state] = await session.query<ApplyState>(STATE, [replicationName(run), message?.lsn]);
-    if (state?.applied) return performance.now() - startedAt;
-    if (!state?.enabled) throw cannotApply();
-    if (state.lsn !== reached) workers.clear();
-    reached = state.lsn;
-    if (state.pid !== null) workers.add(state.pid);
-    if (workers.size > MOST_RESTARTS) throw cannotApply();
+    if (!state) throw cannotApply();
+    if (state.applied) return performance.now() - startedAt;
+    if (state.confirmed !== last?.confirmed) ends = 0;
+    if (!state.enabled || (last && state.pid !== null && state.pid !== last.pid)) ends++;
+    if (ends > MOST_ENDS) throw cannotApply();
+    // A connection that breaks disables it as well (disable_on_error), so it gets another try.
+    if (!state.enabled) await inside.query(`ALTER SUBSCRIPTION ${identifier(replicationName(run))} ENABLE`);
+    last = { ...state, pid: state.pid ?? last?.pid ?? null };
     const spentMs = performance.now() - startedAt;
     if (spentMs > timeoutMs) return undefined;
     if (state.behindBytes !== null) onBehind?.(state.behindBytes);

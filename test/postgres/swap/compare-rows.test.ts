@@ -73,7 +73,11 @@ describe.each(VERSIONS.filter((version) => COMPARED.includes(version)))('on Post
     await follow(server, 'target', 'clone', plan);
     const writing = writer(server);
     const { signal } = new AbortController();
-    const compare = () => inBoth((target, clone) => compareRows(target, clone, plan, { signal }));
+    const isApplied = async () => {
+      await caughtUp(server, 'clone');
+      return true;
+    };
+    const compare = () => inBoth((target, clone) => compareRows(target, clone, plan, { signal, isApplied }));
     try {
       await expect.poll(writing.written).toBeGreaterThan(200);
       for (let run = 0; run < 3; run++) {
