@@ -1,4 +1,4 @@
-import { SafemigrateError } from './errors.ts';
+import { SafemigrateError, sqlstateOf } from './errors.ts';
 
 /**
  * The end of a run before its time: the caller's signal, or a loss that the run cannot go on with. While the command runs the
@@ -52,4 +52,12 @@ export class Stop {
   end(): void {
     this.#outer?.removeEventListener('abort', this.#onOuter);
   }
+}
+
+/** Finds the failure behind an error: if the signal has cut off a query or a wait, it is the signal's own reason. */
+export function failureBehind(error: unknown, { aborted, reason }: AbortSignal): unknown {
+  if (!aborted) return error;
+  const isCutOff =
+    error instanceof SafemigrateError ? error.code === 'INTERRUPTED' : sqlstateOf(error) === undefined;
+  return isCutOff ? reason : error;
 }

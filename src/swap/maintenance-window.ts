@@ -8,6 +8,7 @@ import { openingStatements } from '../ownership/reopen.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';
+import { failureBehind } from '../stop.ts';
 import type { DatabaseWrites } from './database-state.ts';
 import { propertyDigests, readClusterProperties } from './database-state.ts';
 import { closeDatabase, type Fence, type Spared } from './fence.ts';
@@ -233,16 +234,18 @@ export class MaintenanceWindow {
    * @returns the section of a swap that was undone, with the failure as its reason.
    * @throws the failure itself if it is a bug or ends the run; SafemigrateError `TARGET_CHANGED` if the target stays closed.
    */
-  async undo(error: unknown): Promise<SwapSection> {
+  async undo(thrown: unknown): Promise<SwapSection> {
     clearTimeout(this.#timeLimit);
+    const error = failureBehind(thrown, this.#subject.signal);
     const closed = this.#closed;
     // First of all: the removal of what was made in the meantime must not keep clients waiting.
     await this.#reopen().catch((cause: unknown) => {
       throw stillClosedFailure(closed.database.name, byHand(closed), error, cause);
     });
     await this.#resumePoolers();
-    const endsRun =
-      error instanceof SafemigrateError && ['TARGET_CHANGED', 'INTERRUPTED'].includes(error.code);
+    if (error instanceof SafemigrateError && error.code === 'INTERRUPTED')
+      throw new SafemigrateError('INTERRUPTED', 'Interrupted. Nothing was swapped, and the target is open.');
+    const endsRun = error instanceof SafemigrateError && error.code === 'TARGET_CHANGED';
     const isExpected = error instanceof SafemigrateError || sqlstateOf(error) !== undefined;
     if (endsRun || !isExpected) throw error;
     const reasons = [messageOf(error), ...(this.#failover === undefined ? [] : [this.#failover])];

@@ -87,8 +87,7 @@ export async function migrateClone(
   // The run may have ended while the command was running: by --limit closed, a lost connection, or Ctrl-C, which the command may
   // have ignored.
   stop.signal.throwIfAborted();
-  if (plan.signal.aborted)
-    throw new SafemigrateError('INTERRUPTED', 'Interrupted. The target is open and unchanged.');
+  if (plan.signal.aborted) throw new SafemigrateError('INTERRUPTED', 'Interrupted.');
   if (targetConnections.length > 0) throw swapFailure('the command connected to the target itself');
   if (result.exitCode === 0 && !proxy.reached())
     throw swapFailure('the command never connected to the clone');
