@@ -274,15 +274,21 @@ test.each([
 describe('where bubblewrap is missing', () => {
   const hiding = (...programs: string[]) => [
     ...['bwrap', '--dev-bind', '/', '/'],
-    ...programs.flatMap((program) => ['--ro-bind', '/dev/null', `/usr/bin/${program}`]),
+    ...programs.filter(existsSync).flatMap((program) => ['--ro-bind', '/dev/null', program]),
     ...['--', ...PROGRAM, '--clone', 'template', ...REQUIRED],
   ];
 
-  test('unshare makes the same sandbox', async () => {
+  test.each([
+    ['unshare', []],
+    ['unshare, and no program for the network is installed,', ['/usr/bin/ip', '/usr/sbin/ifconfig']],
+  ])('%s makes the same sandbox', async (_, missing) => {
     const args = ['--format', 'json', '--', ...scriptCommand(INTRUDE, hardCoded())];
-    const { exitCode, stdout, stderr } = await runProgram([...hiding('bwrap'), ...args], {
-      env: { DATABASE_URL: target.url },
-    });
+    const { exitCode, stdout, stderr } = await runProgram(
+      [...hiding('/usr/bin/bwrap', ...missing), ...args],
+      {
+        env: { DATABASE_URL: target.url },
+      },
+    );
     expect(exitCode, stderr).toBe(0);
     expect(stderr.match(/stopped: 08004/g)).toHaveLength(10);
     expect(JSON.parse(stdout).command.isolation.by).toBe('unshare');
@@ -290,7 +296,7 @@ describe('where bubblewrap is missing', () => {
 
   test('and where that is missing too, nothing is run that has to be sandboxed: exit code 3', async () => {
     const { exitCode, stderr } = await runProgram(
-      [...hiding('bwrap', 'unshare'), '--', 'touch', path.join(folder, 'ran')],
+      [...hiding('/usr/bin/bwrap', '/usr/bin/unshare'), '--', 'touch', path.join(folder, 'ran')],
       { env: { DATABASE_URL: target.url } },
     );
     expect(stderr).toMatch(/cannot be sandboxed here: bubblewrap: .*; unshare: /);

@@ -136,8 +136,13 @@ done
 shift
 `;
 
-/** Its arguments are those of MAKE_READ_ONLY. */
-const OWN_NETWORK = `ip link set lo up 2>/dev/null || ifconfig lo up || exit 1
+/**
+ * Brings the loopback device up (SIOCSIFFLAGS with IFF_UP, IFF_LOOPBACK and IFF_RUNNING), as `ip` does, which a small system lacks.
+ * Its arguments are those of MAKE_READ_ONLY.
+ */
+const OWN_NETWORK = `ip link set lo up 2>/dev/null || ifconfig lo up 2>/dev/null ||
+  perl -e 'socket(S, 2, 2, 0) && ioctl(S, 0x8914, $_ = pack("a16 s x22", "lo", 73)) || exit 1' 2>/dev/null ||
+  { echo 'the loopback device needs ip (iproute2), ifconfig or perl' >&2; exit 1; }
 mount -t proc proc /proc || exit 1
 ${MAKE_READ_ONLY}`;
 
