@@ -3,7 +3,13 @@ export type RunEvent =
   | { type: 'phase'; phase: Phase; detail?: string }
   | { type: 'phase-end'; phase: Phase; durationMs: number; detail?: string; failed?: true }
   /** Progress of the current phase; `of` is absent if the end is not known. */
-  | { type: 'progress'; phase: Phase; done: number; of?: number; unit: 'bytes' | 'files' | 'relations' }
+  | {
+      type: 'progress';
+      phase: Phase;
+      done: number;
+      of?: number;
+      unit: 'bytes' | 'files' | 'relations' | 'rows';
+    }
   /** A fact the user should know although nothing failed. `passing`: it holds for a moment, and takes no further line on a terminal. */
   | { type: 'notice'; message: string; passing?: true }
   /** The command waits for the lock of a session until `unblocked`; `since`: the start of its transaction, `ways`: how to end the wait. */
@@ -36,7 +42,10 @@ export type Phase =
   | 'upgrade'
   /** The clone of an online swap applies the writes of the meantime. */
   | 'catch-up'
+  /** Its rows are compared with the target's. */
   | 'compare'
+  /** It waits for a moment in which the clone can take the target's place. */
+  | 'cut-over'
   | 'clean';
 
 export type Emit = (event: RunEvent) => void;

@@ -41,7 +41,8 @@ const WORDS: Record<Phase, { doing: string; done: string }> = {
   check: { doing: 'Checking with pg_upgrade', done: 'Checked with pg_upgrade' },
   upgrade: { doing: 'Upgrading a copy', done: 'Upgraded a copy' },
   'catch-up': { doing: 'Catching up with the target', done: 'Caught up with the target' },
-  compare: { doing: 'Comparing', done: 'Compared' },
+  compare: { doing: 'Comparing rows with the target', done: 'Compared rows with the target' },
+  'cut-over': { doing: 'Waiting for a moment to cut over', done: 'Ready to cut over' },
   clean: { doing: 'Cleaning up', done: 'Cleaned up' },
 };
 

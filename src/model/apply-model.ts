@@ -237,9 +237,30 @@ export const applySection = z.object({
     .nullable(),
 });
 
+/** Costs and proof of an online swap. A value is null if the swap did not get that far. */
+const onlineSection = z.object({
+  /** Time for which the target was closed while it was cloned. */
+  cloneClosedMs: milliseconds.nullable(),
+  /** Time that the migrated clone needed to apply what was written in the target since it was cloned. */
+  catchUpMs: milliseconds.nullable(),
+  /** Number of the target's rows that were compared with those of the clone, while clients wrote. */
+  rowsCompared: z.int().nullable(),
+  /** Number of rows, and of tables without a key, that changed at each look, so that they could not be compared. */
+  rowsUnsettled: z.int().nullable(),
+  /** Time that the comparison took. */
+  compareMs: milliseconds.nullable(),
+  /** Number of times that the target was closed for the cut-over. All but the last were given up in time. */
+  attempts: z.int().nullable(),
+  /** Time for which the target was closed by the cut-over that succeeded. */
+  cutOverClosedMs: milliseconds.nullable(),
+});
+
 /** The outcome of `safemigrate swap`, if the rehearsal passed. */
 export const swapSection = z.object({
-  /** `refused`: nothing was changed. `undone`: the target was closed for a while, and is as before. */
+  /**
+   * `refused`: nothing was changed. `undone`: the target is open and not migrated; it has all that clients have written. It may
+   * have been closed for a while.
+   */
   outcome: z.enum(['swapped', 'undone', 'refused']),
   /** Reasons why the outcome is this one, in sentences; empty if it was swapped. */
   reasons: z.array(z.string()),
@@ -247,7 +268,7 @@ export const swapSection = z.object({
   original: z.string().nullable(),
   /** Time until which the original is to be kept (ISO 8601); null if no time was given. */
   keepUntil: z.string().nullable(),
-  /** Time for which no session could connect to the target. */
+  /** Time for which no session could connect to the target; the longest one if an online swap closed it several times. */
   stallMs: milliseconds.nullable(),
   /** Number of sessions on the target that were terminated. */
   sessionsEnded: z.int(),
@@ -260,8 +281,11 @@ export const swapSection = z.object({
       durationMs: milliseconds,
     }),
   ),
+  /** Absent: the target was closed for the whole swap. */
+  online: onlineSection.optional(),
 });
 
 export type DuringSection = z.infer<typeof duringSection>;
 export type ApplySection = z.infer<typeof applySection>;
 export type SwapSection = z.infer<typeof swapSection>;
+export type OnlineSection = z.infer<typeof onlineSection>;

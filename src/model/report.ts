@@ -135,7 +135,7 @@ export type Report = z.infer<typeof report>;
 export type PrintedReport = z.infer<typeof printedReport>;
 export type PrintedError = z.infer<typeof printedError>;
 
-export type { ApplySection, DuringSection, SwapSection } from './apply-model.ts';
+export type { ApplySection, DuringSection, OnlineSection, SwapSection } from './apply-model.ts';
 export type {
   AtOnceSection,
   CheckSection,

@@ -2,6 +2,7 @@ import { formatDuration } from '../format.ts';
 import type { Report } from '../model/report.ts';
 import type { UpgradeReport } from '../model/upgrade-model.ts';
 import { alarmingChanges, unprovedWords } from './phrases.ts';
+import { closedWords } from './sections/swap-view.ts';
 import { cutLine, flow, marks, type Span, type TextStyle, type Tone, tone } from './text-layout.ts';
 import { visible } from './visible.ts';
 import { cutToWidth, displayWidth } from './width.ts';
@@ -52,8 +53,9 @@ function applyEnding({ target, hazards }: Report, apply: NonNullable<Report['app
   }
 }
 
-function swapEnding(name: string, { outcome, stallMs }: NonNullable<Report['swap']>): VerdictLine {
-  const closed = stallMs === null ? '' : `, closed for ${formatDuration(stallMs)}`;
+function swapEnding(name: string, swap: NonNullable<Report['swap']>): VerdictLine {
+  const { outcome, online } = swap;
+  const closed = closedWords(swap);
   switch (outcome) {
     case 'swapped':
       return {
@@ -62,7 +64,11 @@ function swapEnding(name: string, { outcome, stallMs }: NonNullable<Report['swap
         hint: 'Undo: safemigrate rollback',
       };
     case 'undone':
-      return { outcome: 'bad', words: `Swap undone: ${name} is as before${closed}.`, hint: DETAILS };
+      return {
+        outcome: 'bad',
+        words: `Swap undone: ${name} is ${online ? 'open, and not migrated' : 'as before'}${closed}.`,
+        hint: DETAILS,
+      };
     case 'refused':
       return { outcome: 'bad', words: 'Not swapped, nothing was changed.', hint: DETAILS };
   }

@@ -4,7 +4,6 @@ import { formatDuration } from '../format.ts';
 import type { SwapSection } from '../model/report.ts';
 import { formatMark, type Mark, ownedName } from '../ownership/mark.ts';
 import { openingStatements } from '../ownership/reopen.ts';
-
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';
@@ -99,8 +98,8 @@ export class MaintenanceWindow {
   #dismissAgent: (() => Promise<void>) | undefined;
   #state: 'open' | 'closed' | 'swapped' = 'open';
   #closedAt = 0;
-  /** The longest time for which the target was closed; null: it was not. */
-  #stallMs: number | null = null;
+  /** For how long the target was closed, each time. */
+  readonly #closedMs: number[] = [];
   #timeLimit: NodeJS.Timeout | undefined;
   #sessionsEnded = 0;
   /** Advice for a person after a failover. */
@@ -111,6 +110,11 @@ export class MaintenanceWindow {
     this.#scope = scope;
     this.#plan = plan;
     this.#closed = closed;
+  }
+
+  /** For how long the target was closed the last time, in milliseconds. */
+  get lastClosedMs(): number | null {
+    return this.#closedMs.at(-1) ?? null;
   }
 
   /** The target's own comment. */
@@ -181,12 +185,12 @@ export class MaintenanceWindow {
     return original;
   }
 
-  /** Opens the target again, as it was. @returns for how long it was closed at most, in milliseconds. */
+  /** Opens the target again, as it was. @returns for how long it was closed, in milliseconds. */
   async reopen(): Promise<number> {
     clearTimeout(this.#timeLimit);
     await this.#reopen();
     await this.#resumePoolers();
-    return this.#stallMs ?? 0;
+    return this.#closedMs.at(-1) ?? 0;
   }
 
   /** Gives the successor the target's name, and lets the clients in. There is nothing to undo after its COMMIT. */
@@ -223,10 +227,10 @@ export class MaintenanceWindow {
       }),
     );
     this.#state = 'swapped';
-    const stallMs = performance.now() - this.#closedAt;
+    this.#closedMs.push(performance.now() - this.#closedAt);
     await this.#resumePoolers();
     await this.#dismissAgent?.();
-    return { ...this.#facts(stallMs), outcome: 'swapped', reasons: [], original: keptAs, keepUntil };
+    return { ...this.#facts(), outcome: 'swapped', reasons: [], original: keptAs, keepUntil };
   }
 
   /**
@@ -249,7 +253,7 @@ export class MaintenanceWindow {
     const isExpected = error instanceof SafemigrateError || sqlstateOf(error) !== undefined;
     if (endsRun || !isExpected) throw error;
     const reasons = [messageOf(error), ...(this.#failover === undefined ? [] : [this.#failover])];
-    return { ...this.#facts(this.#stallMs), outcome: 'undone', reasons, original: null, keepUntil: null };
+    return { ...this.#facts(), outcome: 'undone', reasons, original: null, keepUntil: null };
   }
 
   get #port(): number {
@@ -260,7 +264,7 @@ export class MaintenanceWindow {
     if (this.#state !== 'closed') return;
     this.#failover = await reopenTarget(this.#closed);
     this.#state = 'open';
-    this.#stallMs = Math.max(this.#stallMs ?? 0, performance.now() - this.#closedAt);
+    this.#closedMs.push(performance.now() - this.#closedAt);
   }
 
   /** All at once. What fails here is tried again, and reported, when the scope is released. */
@@ -268,7 +272,8 @@ export class MaintenanceWindow {
     await Promise.allSettled(this.#resuming.map((resume) => resume()));
   }
 
-  #facts(stallMs: number | null): Pick<SwapSection, 'stallMs' | 'sessionsEnded' | 'steps'> {
+  #facts(): Pick<SwapSection, 'stallMs' | 'sessionsEnded' | 'steps'> {
+    const stallMs = this.#closedMs.length > 0 ? Math.max(...this.#closedMs) : null;
     return { stallMs, sessionsEnded: this.#sessionsEnded, steps: this.#steps };
   }
 

@@ -970,6 +970,53 @@ const swapUndone = sampleReport({
   },
 });
 
+const swappedOnline = sampleReport({
+  swap: {
+    outcome: 'swapped',
+    reasons: [],
+    original: 'shop_before_01jq4x9d0k7pt',
+    keepUntil: null,
+    stallMs: 262,
+    sessionsEnded: 41,
+    steps: [
+      { name: 'clone', durationMs: 171 },
+      { name: 'migrate', durationMs: 252_210 },
+      { name: 'catch up', durationMs: 20_400 },
+      { name: 'rename', durationMs: 11 },
+    ],
+    online: {
+      cloneClosedMs: 262,
+      catchUpMs: 12_200,
+      rowsCompared: 1_204_112,
+      rowsUnsettled: 3,
+      compareMs: 8_100,
+      attempts: 2,
+      cutOverClosedMs: 141,
+    },
+  },
+});
+
+const onlineUndone = sampleReport({
+  swap: {
+    outcome: 'undone',
+    reasons: ['the clone differs from the target: public.orders (id) = (7): other values in the clone'],
+    original: null,
+    keepUntil: null,
+    stallMs: 262,
+    sessionsEnded: 41,
+    steps: [{ name: 'close', durationMs: 84 }],
+    online: {
+      cloneClosedMs: 262,
+      catchUpMs: null,
+      rowsCompared: null,
+      rowsUnsettled: null,
+      compareMs: null,
+      attempts: null,
+      cutOverClosedMs: null,
+    },
+  },
+});
+
 export const sampleReports: Record<string, Report> = {
   passed: sampleReport(),
   'failed-command': failedCommand,
@@ -984,4 +1031,6 @@ export const sampleReports: Record<string, Report> = {
   'not-applied': notApplied,
   swapped,
   'swap-undone': swapUndone,
+  'swapped-online': swappedOnline,
+  'online-swap-undone': onlineUndone,
 };

@@ -1,5 +1,5 @@
-import { formatCount, formatDuration, formatTime } from '../../format.ts';
-import type { Report, SwapSection } from '../../model/report.ts';
+import { formatCount, formatDuration, formatTime, plural } from '../../format.ts';
+import type { OnlineSection, Report, SwapSection } from '../../model/report.ts';
 import {
   AS_TEXT,
   type FactList,
@@ -14,12 +14,15 @@ import {
 /** The state of the target after a swap, for how long it was closed, and how to go back. */
 export function swapView({ swap, target }: Report): Section[] {
   if (swap === null) return [];
-  const { outcome, reasons, stallMs } = swap;
+  const { outcome, reasons, online } = swap;
   const name = named(target.database);
-  const closed = stallMs === null ? '' : `, closed for ${formatDuration(stallMs)}`;
+  const closed = closedWords(swap);
   const words: Record<SwapSection['outcome'], { title: string; summary: Phrase }> = {
     swapped: { title: 'Swapped', summary: [name, ` is now the migrated clone${closed}`] },
-    undone: { title: 'Swap undone', summary: [name, ` is open again, and as before${closed}`] },
+    undone: {
+      title: 'Swap undone',
+      summary: [name, ` ${online ? NOT_MIGRATED : 'is open again, and as before'}${closed}`],
+    },
     refused: { title: 'Not swapped', summary: 'nothing was changed' },
   };
   return [
@@ -34,22 +37,49 @@ export function swapView({ swap, target }: Report): Section[] {
   ];
 }
 
-function factsOf({ outcome, original, keepUntil, sessionsEnded, steps }: SwapSection): FactList {
+/** State of the target after an online swap that was undone: clients have written to it in the meantime. */
+const NOT_MIGRATED = 'is open, not migrated, and has all that was written to it';
+
+/** `, closed for 140 ms`; an online swap closes the target several times. */
+export function closedWords({ stallMs, online }: SwapSection): string {
+  if (stallMs === null) return '';
+  return `, closed for ${online === undefined ? '' : 'at most '}${formatDuration(stallMs)}`;
+}
+
+function factsOf({ outcome, original, keepUntil, sessionsEnded, steps, online }: SwapSection): FactList {
   const took = steps.map(({ name, durationMs }) => `${name} ${formatDuration(durationMs)}`).join(', ');
   const kept = keepUntil === null ? '' : `, to be kept until ${formatTime(keepUntil)}`;
   const isSwapped = outcome === 'swapped';
   return factList([
+    ['Closed', online ? closures(online) : null],
+    ['Compared', online ? proof(online) : null],
     ['Original', isSwapped ? ['kept as ', named(original ?? '?'), kept] : null],
-    [
-      'To undo',
-      isSwapped ? [named('safemigrate rollback'), ', as long as nothing has been written since'] : null,
-    ],
+    ['To undo', isSwapped ? [named('safemigrate rollback'), ROLLBACK, named('--discard-writes')] : null],
     ['Now', isSwapped ? STATISTICS : null],
     ['Sessions', outcome === 'refused' ? null : `${formatCount(sessionsEnded)} terminated`],
     ['Steps', took === '' ? null : took, [...AS_TEXT, 'markdown']],
   ]);
 }
 
+/** `260 ms for the clone, 140 ms for the cut-over, at attempt 2` */
+function closures({ cloneClosedMs, cutOverClosedMs, attempts }: OnlineSection): string | null {
+  if (cloneClosedMs === null) return null;
+  const clone = `${formatDuration(cloneClosedMs)} for the clone`;
+  if (cutOverClosedMs === null) return clone;
+  const tries = attempts === null || attempts === 1 ? '' : `, at attempt ${attempts}`;
+  return `${clone}, ${formatDuration(cutOverClosedMs)} for the cut-over${tries}`;
+}
+
+/** `caught up in 12 s; 1,204,112 rows compared in 8.1 s, equal` */
+function proof({ catchUpMs, rowsCompared, rowsUnsettled, compareMs }: OnlineSection): string | null {
+  if (catchUpMs === null) return null;
+  const compared = `${plural(rowsCompared ?? 0, 'row')} compared in ${formatDuration(compareMs ?? 0)}, equal`;
+  const unsettled =
+    (rowsUnsettled ?? 0) === 0 ? '' : `; ${formatCount(rowsUnsettled ?? 0)} changed at each look`;
+  return `caught up in ${formatDuration(catchUpMs)}; ${compared}${unsettled}`;
+}
+
+const ROLLBACK = '; it gives up what has been written since only with ';
 const STATISTICS = 'cumulative statistics start at zero; the planner statistics are those of the original';
 
 function stepTable({ steps }: SwapSection): Table {

@@ -1,3 +1,5 @@
+import { inPhase } from '../../events.ts';
+import type { OnlineSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { swapFailure } from '../swap-section.ts';
 import { compareRows } from './compare-rows.ts';
@@ -18,12 +20,14 @@ const APPLIED_WITHIN_MS = 5_000;
  */
 export async function catchUp(
   run: Omit<OnlineRun, 'window'>,
-): Promise<{ catchUpMs: number; rowsCompared: number; rowsUnsettled: number; compareMs: number }> {
+): Promise<Pick<OnlineSection, 'catchUpMs' | 'rowsCompared' | 'rowsUnsettled' | 'compareMs'>> {
   const { subject, fork, follower, plan } = run;
   const { control, signal, emit } = subject;
   const onBehind = (bytes: number) =>
     emit({ type: 'progress', phase: 'catch-up', done: Math.max(0, Math.round(bytes)), unit: 'bytes' });
-  const catchUpMs = await drain(control, follower, { timeoutMs: NO_LIMIT_MS, signal, onBehind });
+  const catchUpMs = await inPhase(emit, 'catch-up', () =>
+    drain(control, follower, { timeoutMs: NO_LIMIT_MS, signal, onBehind }),
+  );
   for (const table of await rewritten(fork.inside, follower.inside, plan))
     await follower.inside.query(`ANALYZE ${table}`);
   for (const view of plan.refresh) await follower.inside.query(`REFRESH MATERIALIZED VIEW ${view}`);
@@ -32,7 +36,14 @@ export async function catchUp(
   const startedAt = performance.now();
   const isApplied = async () =>
     (await drain(control, follower, { timeoutMs: APPLIED_WITHIN_MS, signal })) !== undefined;
-  const compared = await compareRows(fork.inside, follower.inside, plan, { signal, isApplied });
+  let done = 0;
+  const onRows = (rows: number) => {
+    done += rows;
+    emit({ type: 'progress', phase: 'compare', done, unit: 'rows' });
+  };
+  const compared = await inPhase(emit, 'compare', () =>
+    compareRows(fork.inside, follower.inside, plan, { signal, isApplied, onRows }),
+  );
   if (compared.differences.length > 0)
     throw swapFailure(`the clone differs from the target: ${compared.differences.join('; ')}`);
   return {

@@ -24,6 +24,8 @@ interface Comparing {
   readonly signal: AbortSignal;
   /** Waits until the clone has applied everything that the target has by now. @returns false if it takes too long. */
   readonly isApplied: () => Promise<boolean>;
+  /** Gets the number of rows that each chunk adds. */
+  readonly onRows: (rows: number) => void;
 }
 
 /**
@@ -35,9 +37,9 @@ export async function compareRows(
   target: Session,
   clone: Session,
   { tables }: Pick<OnlinePlan, 'tables'>,
-  { signal, isApplied }: Pick<Comparing, 'signal' | 'isApplied'>,
+  { signal, isApplied, onRows = () => {} }: Pick<Comparing, 'signal' | 'isApplied'> & Partial<Comparing>,
 ): Promise<RowsCompared> {
-  const comparing = { target, clone, signal, isApplied };
+  const comparing = { target, clone, signal, isApplied, onRows };
   const differences: string[] = [];
   let [rows, unsettled] = [0, 0];
   for (const table of tables) {
@@ -106,6 +108,7 @@ async function compareByKey(comparing: Comparing, table: OnlineTable, queries: Q
     const end: Key | null = chunk.rows < CHUNK_ROWS ? null : chunk.last;
     const other = await readChunk(comparing.clone, queries.clone, after, end);
     rows += chunk.rows;
+    comparing.onRows(chunk.rows);
     if (chunk.digest !== other.digest) {
       const settled = await settle(comparing, queries, { after, end });
       unsettled += settled.unsettled;

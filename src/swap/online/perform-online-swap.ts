@@ -1,5 +1,6 @@
 import { inClone } from '../../clone/own-sessions.ts';
-import type { Report, SwapSection } from '../../model/report.ts';
+import { inPhase } from '../../events.ts';
+import type { OnlineSection, Report, SwapSection } from '../../model/report.ts';
 import type { ChangeLock } from '../../ownership/change-lock.ts';
 import { readEnvironment } from '../../postgres/connection/environment.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
@@ -35,24 +36,16 @@ export interface OnlineLimits {
   readonly maxKeptWalBytes: number;
 }
 
-/** Costs of an online swap for production, and the extent of its proof. */
-export interface OnlineFacts {
-  /** Time for which the target was closed while it was cloned. */
-  readonly cloneClosedMs: number;
-  readonly catchUpMs: number;
-  /** Rows that were compared on both sides, while both were written; and those that changed at each look. */
-  readonly rowsCompared: number;
-  readonly rowsUnsettled: number;
-  readonly compareMs: number;
-  /** Number of times that the target was closed for the cut-over; all but the last were given up in time. */
-  readonly attempts: number;
-}
-
-export interface OnlineSwapReport {
-  readonly report: Report;
-  /** null: it was not swapped. */
-  readonly online: OnlineFacts | null;
-}
+/** The section of a swap that has not begun. */
+const NOTHING_YET: OnlineSection = {
+  cloneClosedMs: null,
+  catchUpMs: null,
+  rowsCompared: null,
+  rowsUnsettled: null,
+  compareMs: null,
+  attempts: null,
+  cutOverClosedMs: null,
+};
 
 /**
  * Swaps the target for a migrated clone of it, while production writes on: the clone catches up by the server's own logical
@@ -73,7 +66,7 @@ export interface OnlineSwapReport {
  *
  * @throws SafemigrateError `TARGET_CHANGED` if the target could not be reopened.
  */
-export function performOnlineSwap(plan: SwapPlan, limits: OnlineLimits): Promise<OnlineSwapReport> {
+export function performOnlineSwap(plan: SwapPlan, limits: OnlineLimits): Promise<Report> {
   return inTurn(plan, 'swap', async (lock) => {
     const { readClone, found } = planInRehearsal();
     const { report, before } = await rehearseAndRemember(plan, null, readClone);
@@ -81,15 +74,18 @@ export function performOnlineSwap(plan: SwapPlan, limits: OnlineLimits): Promise
     const reasons =
       rehearsed && 'objections' in rehearsed ? rehearsed.objections : await objections(report, plan);
     if (reasons.length > 0 || !rehearsed || !('plan' in rehearsed)) {
-      const refused = refusedSwap(reasons.length > 0 ? reasons : [NOT_PLANNED]);
-      return { report: withSwap(report, refused, { done: [], failed: [] }), online: null };
+      const refused = refusedOnline(reasons.length > 0 ? reasons : [NOT_PLANNED]);
+      return redactIfAsked(withSwap(report, refused, { done: [], failed: [] }), plan);
     }
     const { result, cleanup } = await withScope(plan, (scope, stop) =>
       exchangeOnline({ scope, stop }, { before, rehearsed }, { plan, limits, lock }),
     );
-    const swapped = await redactIfAsked(withSwap(report, result.section, cleanup), plan);
-    return { report: swapped, online: result.online };
+    return redactIfAsked(withSwap(report, result, cleanup), plan);
   });
+}
+
+function refusedOnline(reasons: string[]): SwapSection {
+  return { ...refusedSwap(reasons), online: NOTHING_YET };
 }
 
 const NOT_PLANNED = 'the rehearsal did not show how a clone could follow the target';
@@ -103,14 +99,15 @@ async function exchangeOnline(
   { scope, stop }: Lifetime,
   { before, rehearsed }: { readonly before: TargetState; readonly rehearsed: OnlineRehearsal },
   { plan, limits, lock }: { plan: SwapPlan; limits: OnlineLimits; lock: ChangeLock },
-): Promise<{ section: SwapSection; online: OnlineFacts | null }> {
+): Promise<SwapSection> {
   const prepared = await prepare(scope, stop, { ...plan, clone: { ...plan.clone, ...FOR_SUCCESSOR } });
   const subject = { ...prepared.context, settings: prepared.settings };
   const ready = await checkBeforehand(prepared, subject, before, plan);
-  if ('objections' in ready) return { section: refusedSwap(ready.objections), online: null };
+  if ('objections' in ready) return refusedOnline(ready.objections);
   lock.requireHeld();
   const { env, folder } = plan.command;
   const window = await prepareWindow(subject, scope, plan.window, readEnvironment(env, folder), true);
+  let online = NOTHING_YET;
   try {
     const counters = await withSession(openInTarget(subject, 'publish'), async (inside) => {
       await window.step('slot', () => openSource(subject, scope, inside, rehearsed.plan));
@@ -119,6 +116,7 @@ async function exchangeOnline(
     await watchSlot(subject, scope, limits.maxKeptWalBytes);
     const fork = await forkTarget(prepared, { subject, scope, window }, rehearsed.plan, counters);
     const { clone } = fork;
+    online = { ...online, cloneClosedMs: fork.closedMs };
     await window.step('migrate', () => migrateClone(prepared, clone, { scope, stop }, plan));
     const { verify, command } = plan;
     if (verify !== null) await window.step('verify', () => verifyClone(prepared, clone, verify, command));
@@ -127,11 +125,12 @@ async function exchangeOnline(
     const follower = await startFollowing(subject, scope, fork, now, ready.way);
     const run = { subject, window, fork, plan: now, follower, maxCutOverMs: limits.maxCutOverMs };
     const caughtUp = await window.step('catch up', () => catchUp(run));
-    const { original, successor, attempts } = await closeBoth(run);
+    online = { ...online, ...caughtUp };
+    const { original, successor, attempts } = await inPhase(plan.emit, 'cut-over', () => closeBoth(run));
     const section = await window.rename(original, { ...successor, comment: window.comment });
-    return { section, online: { cloneClosedMs: fork.closedMs, ...caughtUp, attempts } };
+    return { ...section, online: { ...online, attempts, cutOverClosedMs: window.lastClosedMs } };
   } catch (error) {
-    return { section: await window.undo(error), online: null };
+    return { ...(await window.undo(error)), online };
   }
 }
 
