@@ -39,22 +39,26 @@ export async function performRehearsal(plan: RehearsalPlan): Promise<Report> {
   return redactIfAsked(report, plan);
 }
 
-/** Reads the clone before the command, and returns a function that reads it again right after the command. */
-export type ReadClone = (setup: CloneSetup) => Promise<(first: FirstRun) => Promise<void>>;
+/** Reads the clone for a swap: right before the command, right after it, and once everything is known. */
+export interface CloneReader {
+  before(setup: CloneSetup): Promise<void>;
+  after(setup: CloneSetup, ran: FirstRun['ran']): Promise<void>;
+  judge(first: FirstRun): Promise<void>;
+}
 
 /**
  * Rehearses as performRehearsal() does, and returns also what an apply or a swap needs to know of the rehearsal before it.
  * @param openGuarded for a second run under load, guarded as the apply will be; null: no apply is to follow.
- * @param readClone for what a swap needs to know of the clone.
+ * @param reader for what a swap needs to know of the clone.
  */
 export async function rehearseAndRemember(
   plan: RehearsalPlan,
   openGuarded: OpenGuarded | null = null,
-  readClone?: ReadClone,
+  reader?: CloneReader,
 ): Promise<ReturnType<typeof assembleReport>> {
   const startedAt = steadyDate();
   const { result, cleanup } = await withScope(plan, (scope, stop) =>
-    rehearseWithin({ scope, stop }, plan, openGuarded, readClone),
+    rehearseWithin({ scope, stop }, plan, openGuarded, reader),
   );
   return assembleReport(result, cleanup, startedAt);
 }
@@ -63,7 +67,7 @@ async function rehearseWithin(
   life: Lifetime,
   plan: RehearsalPlan,
   openGuarded: OpenGuarded | null,
-  readClone?: ReadClone,
+  reader?: CloneReader,
 ): Promise<RehearsalSections> {
   const { scope, stop } = life;
   const schema = await openSchemaReader(scope, plan);
@@ -73,14 +77,15 @@ async function rehearseWithin(
     inPhase(plan.emit, 'clone', () => makeClone(context, prepared, scope, plan.proxy)),
   );
   const setup = { life, plan, context, clone, schema, sandbox: prepared.sandbox };
-  const readAgain = await untouched(stop, async () => readClone?.(setup));
   const before = await untouched(stop, () => readBefore(setup, prepared));
+  await untouched(stop, async () => reader?.before(setup));
   return accountedFor(stop, uninterrupted(context), stateBefore, async () => {
     const ran = await runMigration(setup, prepared.command, before.open);
     stop.throwIfLost();
+    await reader?.after(setup, ran);
     const after = await readAfter(setup, prepared, before, ran);
     const first = { setup, prepared, before, ran, after, openGuarded };
-    await readAgain?.(first);
+    await reader?.judge(first);
     const further = await runFurther(first);
     stop.throwIfLost();
     const target = await compareWithTarget(first, further);

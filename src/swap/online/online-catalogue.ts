@@ -142,7 +142,7 @@ SELECT c.oid::int8::float8 AS oid, n.oid::int8::float8 AS "schemaOid", n.nspname
 
 const SEQUENCES = `
 SELECT c.oid::int8::float8 AS oid, n.nspname AS schema, c.relname AS name, s.seqincrement < 0 AS descends,
-  pg_sequence_last_value(c.oid)::text AS last,
+  CASE WHEN $1 THEN pg_sequence_last_value(c.oid)::text END AS last,
   (SELECT coalesce(jsonb_agg(DISTINCT jsonb_build_object('table', u.oid, 'attnum', u.attnum)), '[]') FROM (
      SELECT d.refobjid::int8 AS oid, d.refobjsubid AS attnum FROM pg_depend d
       WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
@@ -179,15 +179,21 @@ SELECT c.oid::int8::float8 AS oid FROM ${RELATIONS_AND_SCHEMAS} JOIN depths ON d
 const ENUM_LABELS = `
 SELECT e.oid::int8::float8 AS oid, format_type(e.enumtypid, NULL) AS type, e.enumlabel AS label FROM pg_enum e`;
 
-/** Reads the catalogue of the database that the session is in. */
-export async function readOnlineCatalogue(session: Session): Promise<OnlineCatalogue> {
+/**
+ * Reads the catalogue of the database that the session is in. Reading the value of a sequence counts as a use of it, and sequences
+ * of the target that were used during a rehearsal are a change that nobody can account for. So only those of the clone are read.
+ */
+export async function readOnlineCatalogue(
+  session: Session,
+  database: 'target' | 'clone',
+): Promise<OnlineCatalogue> {
   const [version] = await session.query<{ num: number }>(
     "SELECT current_setting('server_version_num')::int AS num",
   );
   return {
     versionNum: version?.num ?? 0,
     tables: await session.query<CatalogueTable>(TABLES),
-    sequences: await session.query<CatalogueSequence>(SEQUENCES),
+    sequences: await session.query<CatalogueSequence>(SEQUENCES, [database === 'clone']),
     foreignKeys: await session.query<CatalogueForeignKey>(FOREIGN_KEYS),
     relations: await session.query<{ oid: number; schemaOid: number; name: string }>(RELATIONS),
     schemas: await session.query<{ oid: number; name: string }>(SCHEMAS),

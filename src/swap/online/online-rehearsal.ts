@@ -1,12 +1,13 @@
+import type { CloneContext } from '../../clone/method.ts';
 import { openInClone } from '../../clone/own-sessions.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { withSession } from '../../postgres/session-helpers.ts';
-import type { ReadClone } from '../../rehearsal/rehearse.ts';
+import { waitUntil, withSession } from '../../postgres/session-helpers.ts';
+import type { CloneReader } from '../../rehearsal/rehearse.ts';
 import type { CloneSetup } from '../../rehearsal/run-on-clone.ts';
 import { waitForCounters } from '../database-state.ts';
 import type { OnlineEligibility, OnlinePlan } from './online-plan.ts';
-import { planOnlineSwap, type RehearsedFacts, readCloneBirth } from './plan-online-swap.ts';
+import { type CloneBirth, planOnlineSwap, type RehearsedFacts, readCloneBirth } from './plan-online-swap.ts';
 import { readStatementFacts } from './rehearsed-facts.ts';
 
 /** Result of a rehearsal for an online swap. */
@@ -17,7 +18,7 @@ export interface OnlineRehearsal {
 }
 
 /** The ways to make a clone that keep the target's OIDs, by which tables and columns are matched. */
-const KEEPS_OIDS: ReadonlySet<string> = new Set(['template', 'cluster', 'basebackup', 'archive']);
+export const KEEPS_OIDS: ReadonlySet<string> = new Set(['template', 'cluster', 'basebackup', 'archive']);
 
 /**
  * Plans the online swap on the clone of the rehearsal, before anything is made in the target.
@@ -25,23 +26,48 @@ const KEEPS_OIDS: ReadonlySet<string> = new Set(['template', 'cluster', 'basebac
  */
 export function planInRehearsal() {
   let found: OnlineRehearsal | { readonly objections: string[] } | undefined;
-  const readClone: ReadClone = async (setup) => {
-    if (!KEEPS_OIDS.has(setup.clone.method)) {
-      found = { objections: [`the rehearsal's clone, made by ${setup.clone.method}, ${NO_OIDS}`] };
-      return async () => {};
-    }
-    const birth = await inBoth(setup, readCloneBirth);
-    return async ({ ran, after }) => {
-      if (ran.result.exitCode !== 0) return;
-      await waitForCounters(setup.context.target.server.versionNum);
+  let [birth, now]: (CloneBirth | undefined)[] = [];
+  const reader: CloneReader = {
+    async before(setup) {
+      const { method } = setup.clone;
+      if (KEEPS_OIDS.has(method)) birth = await inBoth(setup, readCloneBirth);
+      else found = { objections: [`the rehearsal's clone, made by ${method}, ${NO_OIDS}`] };
+    },
+    async after(setup, { result }) {
+      if (!birth || result.exitCode !== 0) return;
+      now = await inBoth(setup, async (target, clone) => {
+        await waitForCommand(clone, setup.context);
+        return readCloneBirth(target, clone);
+      });
+    },
+    async judge({ setup, after }) {
+      if (!birth || !now) return;
       const statements = await readStatementFacts(after.seen);
-      const judged = await inBoth(setup, (target, clone) =>
-        planOnlineSwap(target, clone, { ...statements, birth }),
-      );
+      const facts = { ...statements, birth, now };
+      const judged = await inBoth(setup, (target, clone) => planOnlineSwap(target, clone, facts));
       found = judged.eligible ? { plan: judged.plan, statements } : { objections: objectionsText(judged) };
-    };
+    },
   };
-  return { readClone, found: () => found };
+  return { reader, found: () => found };
+}
+
+const OTHERS = `
+SELECT count(*)::int AS others FROM pg_stat_activity WHERE datname = current_database()
+   AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND application_name NOT LIKE 'safemigrate %'`;
+const ENDED_WITHIN_MS = 10_000;
+const POLL_MS = 10;
+
+/** Waits until the clone's counters include the rows of the command: they do once its sessions have ended. */
+export async function waitForCommand(
+  clone: Session,
+  { signal, target }: Pick<CloneContext, 'signal' | 'target'>,
+): Promise<void> {
+  const haveEnded = async () => {
+    const [row] = await clone.query<{ others: number }>(OTHERS);
+    return row?.others === 0;
+  };
+  await waitUntil(haveEnded, { everyMs: POLL_MS, timeoutMs: ENDED_WITHIN_MS, signal });
+  await waitForCounters(target.server.versionNum);
 }
 
 const NO_OIDS =

@@ -9,9 +9,10 @@ import { identifier, literal } from '../../postgres/sql/quote.ts';
 /** A way by which a server connects to itself, as the value of CONNECTION in a subscription. It may contain a password. */
 export type OwnConnection = string & { readonly brand: 'OwnConnection' };
 
+/** The folders of sockets are shown to superusers and members of pg_read_all_settings only. */
 const ADDRESSES = `
 SELECT host(inet_server_addr()) AS address, current_setting('port') AS port,
-       split_part(current_setting('unix_socket_directories'), ',', 1) AS folder`;
+       (SELECT split_part(setting, ',', 1) FROM pg_settings WHERE name = 'unix_socket_directories') AS folder`;
 
 /** Without it the statement of a subscription, and its password, would be in the server's log. */
 const UNLOGGED = ["SET LOCAL log_statement = 'none'", "SET LOCAL log_min_error_statement = 'panic'"];
@@ -26,7 +27,9 @@ export async function findOwnConnection(
   session: Session,
   { settings, run, superuser }: { settings: ConnectionSettings; run: RunId; superuser: boolean },
 ): Promise<OwnConnection | { readonly failure: string }> {
-  const [row] = await session.query<{ address: string | null; port: string; folder: string }>(ADDRESSES);
+  const [row] = await session.query<{ address: string | null; port: string; folder: string | null }>(
+    ADDRESSES,
+  );
   const given = settings.hosts[0];
   const port = row?.port ?? String(given?.port ?? 5432);
   const hosts = [row?.folder?.trim(), row?.address, '127.0.0.1', given?.host].filter(

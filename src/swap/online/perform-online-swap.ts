@@ -9,7 +9,6 @@ import { redactIfAsked } from '../../rehearsal/judge-rehearsal.ts';
 import { prepare, type RehearsalContext } from '../../rehearsal/prepare.ts';
 import { rehearseAndRemember } from '../../rehearsal/rehearse.ts';
 import { inTurn, type Lifetime, withScope } from '../../rehearsal/with-scope.ts';
-import { waitForCounters } from '../database-state.ts';
 import { prepareWindow } from '../maintenance-window.ts';
 import { swapObjections } from '../preflight.ts';
 import type { SwapSubject } from '../rename.ts';
@@ -22,7 +21,7 @@ import { closeBoth } from './cut-over.ts';
 import { startFollowing } from './follower.ts';
 import { type Fork, forkTarget } from './fork.ts';
 import type { OnlinePlan } from './online-plan.ts';
-import { type OnlineRehearsal, objectionsText, planInRehearsal } from './online-rehearsal.ts';
+import { type OnlineRehearsal, objectionsText, planInRehearsal, waitForCommand } from './online-rehearsal.ts';
 import { findOwnConnection, type OwnConnection } from './own-connection.ts';
 import { planOnlineSwap } from './plan-online-swap.ts';
 import { onlineObstacles } from './preconditions.ts';
@@ -68,8 +67,8 @@ const NOTHING_YET: OnlineSection = {
  */
 export function performOnlineSwap(plan: SwapPlan, limits: OnlineLimits): Promise<Report> {
   return inTurn(plan, 'swap', async (lock) => {
-    const { readClone, found } = planInRehearsal();
-    const { report, before } = await rehearseAndRemember(plan, null, readClone);
+    const { reader, found } = planInRehearsal();
+    const { report, before } = await rehearseAndRemember(plan, null, reader);
     const rehearsed = found();
     const reasons =
       rehearsed && 'objections' in rehearsed ? rehearsed.objections : await objections(report, plan);
@@ -166,10 +165,10 @@ async function planAgain(
   { clone, inside, birth }: Fork,
   rehearsed: OnlineRehearsal,
 ): Promise<OnlinePlan> {
-  await waitForCounters(context.target.server.versionNum);
-  const found = await inClone({ clone, context }, (session) =>
-    planOnlineSwap(inside, session, { ...rehearsed.statements, birth }),
-  );
+  const found = await inClone({ clone, context }, async (session) => {
+    await waitForCommand(session, context);
+    return planOnlineSwap(inside, session, { ...rehearsed.statements, birth });
+  });
   if (!found.eligible) throw swapFailure(objectionsText(found).join('; '));
   if (essence(found.plan) !== essence(rehearsed.plan))
     throw swapFailure('the command did something else to the clone than in the rehearsal');

@@ -29,6 +29,8 @@ export interface CloneBirth {
 /** Facts of a rehearsal that no catalogue has afterwards. */
 export interface RehearsedFacts {
   readonly birth: CloneBirth;
+  /** Both right after the command, if more has happened since: a rehearsal tries writes on its clone. */
+  readonly now?: CloneBirth;
   /** Rows that the command wrote may come from other rows: INSERT … SELECT, a SELECT that it read, code that was not seen. */
   readonly derivesRows: boolean;
   /** A statement may convert values by an expression: ALTER COLUMN … TYPE … USING other than a cast to the new type. */
@@ -37,7 +39,10 @@ export interface RehearsedFacts {
 
 /** Reads what planOnlineSwap() compares with after the command. Both sessions read only. */
 export async function readCloneBirth(target: Session, clone: Session): Promise<CloneBirth> {
-  return { target: await readOnlineCatalogue(target), clone: await readOnlineCatalogue(clone) };
+  return {
+    target: await readOnlineCatalogue(target, 'target'),
+    clone: await readOnlineCatalogue(clone, 'clone'),
+  };
 }
 
 /** Large objects have no replica identity and are in no publication. */
@@ -56,11 +61,7 @@ export async function planOnlineSwap(
   clone: Session,
   facts: RehearsedFacts,
 ): Promise<OnlineEligibility> {
-  const comparison = {
-    target: await readOnlineCatalogue(target),
-    clone: await readOnlineCatalogue(clone),
-    facts,
-  };
+  const comparison = { ...(facts.now ?? (await readCloneBirth(target, clone))), facts };
   const { tables, leftOut, steps, objections } = await followTables(comparison, clone);
   const followed = new Set(tables.map(({ oid }) => oid));
   const sequences = planSequences(comparison, followed);
