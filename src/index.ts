@@ -45,7 +45,8 @@ export async function planRehearsal(options: RehearseOptions): Promise<PlannedSt
 }
 
 /**
- * Rehearses, migrates a clone while the target is closed, and renames it to the target, if `confirm` agrees.
+ * Rehearses, migrates a clone while the target is closed, and renames it to the target, if `confirm` agrees. With
+ * `online.enabled` the target is open while the clone is migrated.
  * @throws SafemigrateError as rehearse(); `REFUSED`; `TARGET_CHANGED` if the target could not be reopened as it was
  */
 export async function swap(options: SwapOptions): Promise<Report> {

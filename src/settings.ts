@@ -35,6 +35,8 @@ interface Traits {
    * makes a run more dangerous. `x*`: any value that begins with x.
    */
   readonly notInFile?: boolean | readonly string[];
+  /** Key of the switch without which it has no effect. Its flag alone is a mistake; a variable or a file may keep a value for other runs. */
+  readonly needs?: string;
   /** An empty variable is a mistake: in CI a secret that is missing is empty. Elsewhere it counts as not set. */
   readonly refusesEmpty?: boolean;
   /** For a switch that is sometimes on by default: the effect of `--no-…`. */

@@ -1,10 +1,12 @@
 import { createInterface } from 'node:readline/promises';
 import { SafemigrateError } from '../errors.ts';
-import { formatDuration } from '../format.ts';
+import { formatBytes, formatDuration } from '../format.ts';
 import type { Report } from '../model/report.ts';
 import { stakesOf } from '../report/stakes.ts';
 import { renderRehearsal } from '../report/text.ts';
 import { flow } from '../report/text-layout.ts';
+import { fillIn } from '../settings.ts';
+import { SWAP_SETTINGS } from '../swap/swap-settings.ts';
 import { withoutCommands } from './ci/log-commands.ts';
 import type { RunValues } from './options/run-table.ts';
 import type { ProgressDisplay } from './progress.ts';
@@ -64,19 +66,31 @@ export function confirmApply(
   return confirmAfter(report, [what, `  Users: ${users}`], values, { display, signal });
 }
 
-/** Asks whether to close the target and swap it, with the time that the rehearsal needed; `--yes` is the answer. */
+/** Asks whether to close the target and swap it, with the estimate of how long it is closed; `--yes` is the answer. */
 export function confirmSwap(
   report: Report,
+  closedMs: number,
   values: RunValues,
   display: ProgressDisplay,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { database } = report.target;
-  const aboutMs = report.clone.durationMs + report.command.durationMs;
-  const question =
-    `The rehearsal passed. No session will be able to connect to ${database} for about ${formatDuration(aboutMs)}; ` +
+  const about = `about ${formatDuration(closedMs)}`;
+  const offline =
+    `The rehearsal passed. No session will be able to connect to ${database} for ${about}; ` +
     'then it is the migrated clone, and the original is kept beside it.';
-  return confirmAfter(report, [question], values, { display, signal });
+  const question = values.online?.enabled ? onlineQuestion(database, about, values.online) : [offline];
+  return confirmAfter(report, question, values, { display, signal });
+}
+
+function onlineQuestion(database: string, about: string, given: NonNullable<RunValues['online']>): string[] {
+  const { maxCutOverMs, maxKeptWalBytes } = fillIn(SWAP_SETTINGS.online, given);
+  return [
+    `The rehearsal passed. ${database} stays open while a clone of it is migrated and follows it.`,
+    `  Closed: twice, and all sessions are terminated each time: for ${about} while it is cloned, and for a moment when the clone takes its place (it is opened again if that takes longer than ${formatDuration(maxCutOverMs)})`,
+    `  Cost: until then the server decodes its WAL, and keeps up to ${formatBytes(maxKeptWalBytes)} of it (--limit kept-wal)`,
+    `  Afterwards: ${database} is the migrated clone, with all that was written; the original is kept beside it`,
+  ];
 }
 
 /** Shows the rehearsal, and asks with what is lost for good, if anything is. */

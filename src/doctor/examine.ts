@@ -14,6 +14,7 @@ import { readEnvironment, userName } from '../postgres/connection/environment.ts
 import { otherServers } from '../rehearsal/clone-context.ts';
 import { ignore, type RehearsalPlan } from '../rehearsal/plan.ts';
 import { withScope } from '../rehearsal/with-scope.ts';
+import { onlineObstacles } from '../swap/online/preconditions.ts';
 import { swapObstacles } from '../swap/preflight.ts';
 import { recogniseService } from './recognise-service.ts';
 
@@ -57,6 +58,7 @@ export async function diagnose(plan: RehearsalPlan) {
         differences: await readDifferences(inTarget, target.server.versionNum),
         sandbox: await trySandbox(target.settings),
         swapObstacles: await swapObstacles(claim.control, target, false),
+        onlineObstacles: await onlineObstacles(claim.control, target),
         advice: fileSystemAdvice(
           (await inspectFileSystems(claim.control, target)).types,
           target.server.versionNum,

@@ -99,7 +99,7 @@ export class MaintenanceWindow {
   #state: 'open' | 'closed' | 'swapped' = 'open';
   #closedAt = 0;
   /** For how long the target was closed, each time. */
-  readonly #closedMs: number[] = [];
+  readonly closedMs: number[] = [];
   #timeLimit: NodeJS.Timeout | undefined;
   #sessionsEnded = 0;
   /** Advice for a person after a failover. */
@@ -110,11 +110,6 @@ export class MaintenanceWindow {
     this.#scope = scope;
     this.#plan = plan;
     this.#closed = closed;
-  }
-
-  /** For how long the target was closed the last time, in milliseconds. */
-  get lastClosedMs(): number | null {
-    return this.#closedMs.at(-1) ?? null;
   }
 
   /** The target's own comment. */
@@ -185,12 +180,11 @@ export class MaintenanceWindow {
     return original;
   }
 
-  /** Opens the target again, as it was. @returns for how long it was closed, in milliseconds. */
-  async reopen(): Promise<number> {
+  /** Opens the target again, as it was. */
+  async reopen(): Promise<void> {
     clearTimeout(this.#timeLimit);
     await this.#reopen();
     await this.#resumePoolers();
-    return this.#closedMs.at(-1) ?? 0;
   }
 
   /** Gives the successor the target's name, and lets the clients in. There is nothing to undo after its COMMIT. */
@@ -227,7 +221,7 @@ export class MaintenanceWindow {
       }),
     );
     this.#state = 'swapped';
-    this.#closedMs.push(performance.now() - this.#closedAt);
+    this.closedMs.push(performance.now() - this.#closedAt);
     await this.#resumePoolers();
     await this.#dismissAgent?.();
     return { ...this.#facts(), outcome: 'swapped', reasons: [], original: keptAs, keepUntil };
@@ -264,7 +258,7 @@ export class MaintenanceWindow {
     if (this.#state !== 'closed') return;
     this.#failover = await reopenTarget(this.#closed);
     this.#state = 'open';
-    this.#closedMs.push(performance.now() - this.#closedAt);
+    this.closedMs.push(performance.now() - this.#closedAt);
   }
 
   /** All at once. What fails here is tried again, and reported, when the scope is released. */
@@ -273,7 +267,7 @@ export class MaintenanceWindow {
   }
 
   #facts(): Pick<SwapSection, 'stallMs' | 'sessionsEnded' | 'steps'> {
-    const stallMs = this.#closedMs.length > 0 ? Math.max(...this.#closedMs) : null;
+    const stallMs = this.closedMs.length > 0 ? Math.max(...this.closedMs) : null;
     return { stallMs, sessionsEnded: this.#sessionsEnded, steps: this.#steps };
   }
 

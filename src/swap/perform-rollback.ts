@@ -160,7 +160,7 @@ function refuseLoss({ mark }: OwnedDatabase, now: DatabaseWrites): void {
   const flag = 'with --discard-writes the writes stay in the newer database, which is kept';
   if (mark?.writes === undefined || !now.counted)
     throw swapFailure(
-      `writes since the swap are not known: the server did not count them (track_counts); ${flag}`,
+      `writes since the swap are not known: the server did not count them (track_counts, or an online swap on PostgreSQL 14); ${flag}`,
     );
   const rows = now.rows - BigInt(mark.writes);
   if (rows < 0n || now.since !== mark.countedSince)

@@ -8,6 +8,7 @@ import { rehearseAndRemember } from '../rehearsal/rehearse.ts';
 import { inTurn, type Lifetime, withScope } from '../rehearsal/with-scope.ts';
 import { readClusterProperties } from './database-state.ts';
 import { openWindow } from './maintenance-window.ts';
+import { performOnlineSwap } from './online/perform-online-swap.ts';
 import { objectionToSwap, swapObjections } from './preflight.ts';
 import {
   cloneTarget,
@@ -36,10 +37,11 @@ import { refusedSwap, withSwap } from './swap-section.ts';
  * @throws SafemigrateError what performRehearsal() throws; `TARGET_CHANGED` if the target could not be reopened.
  */
 export function performSwap(plan: SwapPlan): Promise<Report> {
-  return inTurn(plan, 'swap', (lock) => swapInTurn(plan, lock));
+  const perform = plan.online.enabled ? performOnlineSwap : performOfflineSwap;
+  return inTurn(plan, 'swap', (lock) => perform(plan, lock));
 }
 
-async function swapInTurn(plan: SwapPlan, lock: ChangeLock): Promise<Report> {
+async function performOfflineSwap(plan: SwapPlan, lock: ChangeLock): Promise<Report> {
   const { report, before } = await rehearseAndRemember(plan);
   const objection = await objectionToSwap(report, plan);
   const { result, cleanup } =

@@ -20,7 +20,7 @@ export async function objectionToSwap(
   const expectedMs = report.clone.durationMs + report.command.durationMs;
   if (expectedMs > maxClosedMs)
     return `the target would be closed for about ${formatDuration(expectedMs)}, as estimated from the rehearsal, which is more than --limit closed allows`;
-  return (await confirm(report)) ? undefined : 'it was not confirmed';
+  return (await confirm(report, expectedMs)) ? undefined : 'it was not confirmed';
 }
 
 /** Lists everything that prevents the swap of a prepared run, before the target is closed. */

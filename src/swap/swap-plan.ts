@@ -1,3 +1,4 @@
+import { SafemigrateError } from '../errors.ts';
 import { NOT_FELT_IN_SWAP } from '../hazards/catalogue.ts';
 import {
   asOfNow,
@@ -7,6 +8,7 @@ import {
   type RunPlan,
 } from '../rehearsal/plan.ts';
 import { fillIn, type PlanOf } from '../settings.ts';
+import { KEEPS_OIDS } from './online/online-rehearsal.ts';
 import { ROLLBACK_SETTINGS, type RollbackOptions, SWAP_SETTINGS, type SwapOptions } from './swap-settings.ts';
 
 type Settings = PlanOf<typeof SWAP_SETTINGS>;
@@ -38,6 +40,7 @@ export interface RollbackPlan extends RunPlan, Omit<PlanOf<typeof ROLLBACK_SETTI
 export function makeSwapPlan(options: SwapOptions): SwapPlan {
   const { window, ...settings } = fillIn(SWAP_SETTINGS, options);
   const plan = asOfNow(makeRehearsalPlan(options));
+  if (settings.online.enabled) refuseWithOnline(plan);
   const reason = 'in a swap the command runs on a clone that no session uses';
   const accept = [...plan.policy.accept, ...NOT_FELT_IN_SWAP.map((code) => ({ code, reason }))];
   return {
@@ -47,6 +50,24 @@ export function makeSwapPlan(options: SwapOptions): SwapPlan {
     window: { ...window, maxClosedMs: window.maxClosedMs ?? Number.POSITIVE_INFINITY },
     confirm: options.confirm,
   };
+}
+
+const OTHER_OIDS = "the rehearsal's clone would not have the target's OIDs, by which tables are matched";
+const UNSEEN = 'the statements of the rehearsal decide whether a clone can follow the target';
+
+/** @throws SafemigrateError `CONFIGURATION` for options with which the rehearsal cannot show how a clone could follow the target. */
+function refuseWithOnline({ clone, proxy }: RehearsalPlan): void {
+  const conflicts: readonly (readonly [holds: boolean, option: string, why: string])[] = [
+    [clone.method !== 'auto' && !KEEPS_OIDS.has(clone.method), `--clone ${clone.method}`, OTHER_OIDS],
+    [clone.rehearsalUrl !== null, '--clone-to', OTHER_OIDS],
+    [clone.schemaOnly, '--schema-only', OTHER_OIDS],
+    [proxy.observe === 'off', 'SAFEMIGRATE_OBSERVE=off', UNSEEN],
+  ];
+  const found = conflicts.filter(([holds]) => holds);
+  if (found.length === 0) return;
+  const message = found.map(([, option, why]) => `--online does not go with ${option}: ${why}.`).join('\n');
+  const hint = 'Leave it out, or swap without --online. Nothing was touched.';
+  throw new SafemigrateError('CONFIGURATION', message, { hint });
 }
 
 export function makeRollbackPlan(options: RollbackOptions): RollbackPlan {

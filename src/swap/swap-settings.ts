@@ -1,12 +1,32 @@
 import type { Report } from '../model/report.ts';
 import { REHEARSAL_SETTINGS, type RehearseOptions } from '../rehearsal/rehearsal-settings.ts';
 import { flag, grouped, type OptionsOf, pick } from '../settings.ts';
-import { AGE, DURATION, listOf, SWITCH, TEXT } from '../value-types.ts';
+import { AGE, DURATION, listOf, SIZE, SWITCH, TEXT } from '../value-types.ts';
+
+const GB = 2 ** 30;
 
 /** Everything that a user can set for a swap, beyond its rehearsal. */
 export const SWAP_SETTINGS = grouped(
   { group: 'Swap', modes: ['swap'] },
   {
+    online: {
+      enabled: flag('--online', SWITCH, {
+        default: false,
+        summary: 'migrate the clone while the target stays open',
+        notInFile: true,
+      }),
+      maxCutOverMs: flag('--limit cut-over=<duration>', DURATION, {
+        default: 500,
+        summary:
+          'longest time that the target may be closed until the clone has all writes; beyond it the target is opened and it is tried again (--online)',
+        needs: 'online',
+      }),
+      maxKeptWalBytes: flag('--limit kept-wal=<size>', SIZE, {
+        default: 10 * GB,
+        summary: 'most WAL that the server may keep for the clone; beyond it everything is undone (--online)',
+        needs: 'online',
+      }),
+    },
     window: {
       maxClosedMs: flag('--limit closed=<duration>', DURATION, {
         summary: 'longest time that the target may be closed; beyond it everything is undone',
@@ -16,7 +36,7 @@ export const SWAP_SETTINGS = grouped(
         summary: 'console of a PgBouncer whose clients wait during the swap; repeatable',
       }),
       keepOriginalMs: flag('--keep-original <duration>', AGE, {
-        summary: 'how long to keep the original; after that `clean --originals` drops it',
+        summary: 'how long `clean --originals` keeps the original',
       }),
     },
     verify: flag('--verify <sql or command>', TEXT, {
@@ -32,8 +52,11 @@ export const SWAP_SETTINGS = grouped(
 );
 
 export interface SwapOptions extends RehearseOptions, OptionsOf<typeof SWAP_SETTINGS> {
-  /** Gets the report of the rehearsal, and answers whether to go on. */
-  readonly confirm: (report: Report) => Promise<boolean>;
+  /**
+   * Gets the report of the rehearsal, and answers whether to go on.
+   * @param closedMs estimate of how long the target will be closed: of an online swap, while it is cloned.
+   */
+  readonly confirm: (report: Report, closedMs: number) => Promise<boolean>;
 }
 
 /** Everything that a user can set for a rollback. */

@@ -43,6 +43,7 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
     copyOnWrite,
     sandbox,
     swapObstacles,
+    onlineObstacles,
     recommended,
     service,
   } = diagnosis;
@@ -94,15 +95,19 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
       lines.push(...flow(style, [change], 6, ['    ']));
     }
   }
-  if (swapObstacles.length > 0) {
-    lines.push('', ...heading(style, 'What stands against safemigrate swap'));
-    for (const { reason, wayOut } of swapObstacles) {
-      lines.push(...flow(style, [reason], 4, ['  ']));
-      lines.push(...flow(style, [wayOut], 6, ['    ']));
-    }
-  }
+  lines.push(...obstacleLines(style, 'What stands against safemigrate swap', swapObstacles));
+  lines.push(...obstacleLines(style, 'What swap --online lacks', onlineObstacles));
   lines.push('', ...conclusion(style, taken));
   return `${lines.join('\n')}\n`;
+}
+
+function obstacleLines(style: TextStyle, title: string, obstacles: Diagnosis['swapObstacles']): string[] {
+  if (obstacles.length === 0) return [];
+  const each = obstacles.flatMap(({ reason, wayOut }) => [
+    ...flow(style, [reason], 4, ['  ']),
+    ...flow(style, [wayOut], 6, ['    ']),
+  ]);
+  return ['', ...heading(style, title), ...each];
 }
 
 function endOfLifeLines(style: TextStyle, version: string): string[] {

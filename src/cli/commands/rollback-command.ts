@@ -9,6 +9,9 @@ import { visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { gatherOptions } from '../read-options.ts';
 
+const DISCARDED = 'Rows written since the swap are then in the newer database only (--discard-writes).';
+const REFUSED = 'If anything was written since the swap, it is refused, and the target is opened again.';
+
 /** Swaps the kept original back. @returns 0 if it did, 4 if it was refused or undone. */
 export async function rollbackCommand(
   flags: Record<string, unknown>,
@@ -27,7 +30,10 @@ export async function rollbackCommand(
         signal,
         confirm: (name, kept) =>
           confirm({
-            lines: [`${kept} becomes ${name} again; the newer database is kept beside it.`],
+            lines: [
+              `${kept} becomes ${name} again; the newer database is kept beside it.`,
+              options.discardWrites ? DISCARDED : REFUSED,
+            ],
             yes,
             signal,
           }),

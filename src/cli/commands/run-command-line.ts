@@ -1,10 +1,13 @@
+import { formatDuration } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
+import { identifier } from '../../postgres/sql/quote.ts';
 import { describeStatements, type PlannedStatements } from '../../rehearsal/describe-plan.ts';
 import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
 import type { RehearseOptions } from '../../rehearsal/rehearsal-settings.ts';
 import { performRehearsal } from '../../rehearsal/rehearse.ts';
 import { isolationText } from '../../report/isolation-phrases.ts';
 import type { RunMode } from '../../settings.ts';
+import type { OnlineExamination } from '../../swap/online/check-online.ts';
 import { auditTo } from '../audit-file.ts';
 import { confirmApply, confirmSwap, refuseUnasked } from '../confirm.ts';
 import { EXIT, exitCodeOfReport } from '../exit-codes.ts';
@@ -37,8 +40,12 @@ export async function rehearseCommand(
   try {
     if (values.plan) {
       const planned = await describeStatements(makeRehearsalPlan(options));
+      const online = values.online?.enabled ? await examineSwap(options) : undefined;
       const isText = values.format === undefined || values.format === 'text';
-      process.stdout.write(isText ? visibleLines(planText(planned, mode)) : jsonText({ plan: planned }));
+      const then = online ? afterOnlineRehearsal(online) : AFTER_REHEARSAL[mode];
+      process.stdout.write(
+        isText ? visibleLines(planText(planned, then)) : jsonText({ plan: { ...planned, online } }),
+      );
       return EXIT.passed;
     }
     const report = await runInMode(mode, options, values, display, signals.abort);
@@ -78,14 +85,14 @@ async function runInMode(
       return performSwap(
         makeSwapPlan({
           ...options,
-          confirm: (report) => confirmSwap(report, values, display, signal),
+          confirm: (report, closedMs) => confirmSwap(report, closedMs, values, display, signal),
         }),
       );
     }
   }
 }
 
-function planText({ target, sent, next, isolation }: PlannedStatements, mode: RunMode): string {
+function planText({ target, sent, next, isolation }: PlannedStatements, then: string): string {
   // Operations on files are shown as comments.
   const line = (sql: string) => `  ${sql.replace(/\s+/g, ' ').trim()}${sql.startsWith('--') ? '' : ';'}\n`;
   return [
@@ -97,8 +104,35 @@ function planText({ target, sent, next, isolation }: PlannedStatements, mode: Ru
     `\nBetween making and dropping the clone, the command runs there, ${isolationText(isolation)}.\nBefore and after it, the same reads as above are made again on the target,\n` +
       'and the catalogues and row counts of the clone are read. Of columns that the command\n' +
       'drops or cuts there, the values are counted on the target if the table is small.\n',
-    AFTER_REHEARSAL[mode],
+    then,
     'Nothing was changed.\n',
+  ].join('');
+}
+
+async function examineSwap(options: RehearseOptions): Promise<OnlineExamination> {
+  const { examineOnline } = await import('../../swap/online/check-online.ts');
+  const { makeSwapPlan } = await import('../../swap/swap-plan.ts');
+  return examineOnline(makeSwapPlan({ ...options, confirm: async () => false }));
+}
+
+/** The statements of an online swap that change something in the target's server, and its obstacles. */
+function afterOnlineRehearsal({ database, objections, cloneClosedMs }: OnlineExamination): string {
+  const name = identifier(database);
+  return [
+    '\nIf the rehearsal passes, and shows that a clone can follow the target:\n',
+    '  -- a clone follows the target from here on\n',
+    '  CREATE PUBLICATION safemigrate_<run> FOR TABLE …; (and one with publish = insert)\n',
+    "  SELECT pg_create_logical_replication_slot('safemigrate_<run>', 'pgoutput');\n",
+    `  -- closed for about ${formatDuration(cloneClosedMs)}, all sessions terminated\n`,
+    `  ALTER DATABASE ${name} ALLOW_CONNECTIONS false;\n`,
+    `  CREATE DATABASE … TEMPLATE ${name};\n`,
+    `  ALTER DATABASE ${name} ALLOW_CONNECTIONS true;\n`,
+    '  -- in the clone: the command, --verify, CREATE SUBSCRIPTION; then both are compared\n',
+    '  -- closed for a moment, all sessions terminated\n',
+    `  ALTER DATABASE ${name} ALLOW_CONNECTIONS false;\n`,
+    `  ALTER DATABASE ${name} RENAME TO …; ALTER DATABASE … RENAME TO ${name};\n`,
+    ...(objections.length === 0 ? [] : ['\nWhat prevents it:\n']),
+    ...objections.map((each) => `  - ${each}\n`),
   ].join('');
 }
 

@@ -33,6 +33,7 @@ export function readValues<T extends SettingTree>(
   const knownSettings = new Map(everywhere.map((setting) => [setting.key, setting]));
   const mistakes = sources.flatMap((source) => source.mistakes ?? []);
   const found = new Map<readonly string[], unknown>();
+  const flagged: Setting<unknown>[] = [];
   for (const { kind, values: given, nameOf } of sources) {
     for (const [configKey, value] of Object.entries(given)) {
       if (value === undefined) continue;
@@ -44,6 +45,7 @@ export function readValues<T extends SettingTree>(
         const what = setting.notInFile === true ? 'be set' : `be ${String(value)}`;
         mistakes.push(`${nameOf(configKey)} cannot ${what} in a file: use ${placesOutside(setting)}.`);
       } else if (own !== undefined) {
+        if (kind === 'flags') flagged.push(own.setting);
         try {
           const parsed = parseValue(own.setting, value);
           if (!found.has(own.path)) found.set(own.path, parsed);
@@ -52,6 +54,11 @@ export function readValues<T extends SettingTree>(
         }
       }
     }
+  }
+  for (const setting of flagged) {
+    const needed = places.get(setting.needs ?? '');
+    if (needed && found.get(needed.path) !== true)
+      mistakes.push(`${nameOfSetting(setting)} needs ${nameOfSetting(needed.setting)}.`);
   }
   if (mistakes.length > 0) throw wrongOptions(mistakes);
   return asTree(found) as OptionsOf<T>;

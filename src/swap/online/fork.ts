@@ -27,8 +27,6 @@ export interface Fork {
   readonly counters: WriteCounters;
   /** A session of ours in the target, which may stay there until the target is closed for good. */
   readonly inside: Session;
-  /** For how long the target was closed, in milliseconds. */
-  readonly closedMs: number;
 }
 
 const INSERT_LSN = 'SELECT pg_current_wal_insert_lsn()::text AS lsn';
@@ -51,7 +49,7 @@ export async function forkTarget(
   const [position] = await control.query<{ lsn: string }>(INSERT_LSN);
   if (!position) throw new Error('no position in the WAL');
   const clone = await window.step('clone', () => cloneTarget(prepared, scope));
-  const closedMs = await window.reopen();
+  await window.reopen();
   requireSame(properties, await readClusterProperties(control, clone.oid), clone);
   const inside = await scope.own(
     'session in the target',
@@ -64,7 +62,7 @@ export async function forkTarget(
   await requireUnchanged({ digest, counters: before, inside }, plan);
   await inClone(reads, (session) => dropOwnedPublications(session, subject.run), { readOnly: false });
   const birth = await inClone(reads, (session) => readCloneBirth(inside, session));
-  return { clone, lsn: position.lsn, digest, properties, birth, counters: before, inside, closedMs };
+  return { clone, lsn: position.lsn, digest, properties, birth, counters: before, inside };
 }
 
 /**

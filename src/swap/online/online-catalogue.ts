@@ -180,8 +180,8 @@ const ENUM_LABELS = `
 SELECT e.oid::int8::float8 AS oid, format_type(e.enumtypid, NULL) AS type, e.enumlabel AS label FROM pg_enum e`;
 
 /**
- * Reads the catalogue of the database that the session is in. Reading the value of a sequence counts as a use of it, and sequences
- * of the target that were used during a rehearsal are a change that nobody can account for. So only those of the clone are read.
+ * Reads the catalogue of the database that the session is in. The read of a sequence counts as a use of it, and a rehearsal reports
+ * that sequences of the target were used. So only those of the clone are read.
  */
 export async function readOnlineCatalogue(
   session: Session,

@@ -8,32 +8,21 @@ import type { TargetState } from '../../proof/target-state.ts';
 import { redactIfAsked } from '../../rehearsal/judge-rehearsal.ts';
 import { prepare, type RehearsalContext } from '../../rehearsal/prepare.ts';
 import { rehearseAndRemember } from '../../rehearsal/rehearse.ts';
-import { inTurn, type Lifetime, withScope } from '../../rehearsal/with-scope.ts';
+import { type Lifetime, withScope } from '../../rehearsal/with-scope.ts';
 import { prepareWindow } from '../maintenance-window.ts';
-import { swapObjections } from '../preflight.ts';
-import type { SwapSubject } from '../rename.ts';
 import { FOR_SUCCESSOR, migrateClone, requireSealable, verifyClone } from '../successor.ts';
 import type { SwapPlan } from '../swap-plan.ts';
 import { refusedSwap, swapFailure, withSwap } from '../swap-section.ts';
 import { catchUp } from './catch-up.ts';
+import { checkOnline, requireOnline } from './check-online.ts';
 import { readWriteCounters } from './counters.ts';
 import { closeBoth } from './cut-over.ts';
 import { startFollowing } from './follower.ts';
 import { type Fork, forkTarget } from './fork.ts';
 import type { OnlinePlan } from './online-plan.ts';
 import { type OnlineRehearsal, objectionsText, planInRehearsal, waitForCommand } from './online-rehearsal.ts';
-import { findOwnConnection, type OwnConnection } from './own-connection.ts';
 import { planOnlineSwap } from './plan-online-swap.ts';
-import { onlineObstacles } from './preconditions.ts';
 import { openInTarget, openSource, watchSlot } from './source.ts';
-
-/** Limits of an online swap. */
-export interface OnlineLimits {
-  /** For how long the target may be closed before the clone is about to take its place; then it is opened, and tried again. */
-  readonly maxCutOverMs: number;
-  /** How much WAL the server may keep for the clone; beyond it everything is undone. */
-  readonly maxKeptWalBytes: number;
-}
 
 /** The section of a swap that has not begun. */
 const NOTHING_YET: OnlineSection = {
@@ -52,7 +41,7 @@ const NOTHING_YET: OnlineSection = {
  *
  * | step | leftovers if the process dies right after it, and who repairs that |
  * |---|---|
- * | take the change lock, rehearse, plan, confirm | what a swap leaves (perform-swap.ts) |
+ * | take the change lock, check, rehearse, plan, confirm | what a swap leaves (perform-swap.ts) |
  * | prepare, check | nothing: the server ends our sessions |
  * | reopen agent | a process that ends with our input |
  * | publication, slot | both, and the slot keeps WAL: the agent and `clean` drop them |
@@ -63,24 +52,26 @@ const NOTHING_YET: OnlineSection = {
  * | hand over, close both | the same |
  * | rename | the clone as the target, open; the original under its new name, closed and marked; the slot, as before |
  *
- * @throws SafemigrateError `TARGET_CHANGED` if the target could not be reopened.
+ * @throws SafemigrateError `REFUSED` if something prevents it even before the rehearsal; `TARGET_CHANGED` if the target could not be
+ *   reopened.
  */
-export function performOnlineSwap(plan: SwapPlan, limits: OnlineLimits): Promise<Report> {
-  return inTurn(plan, 'swap', async (lock) => {
-    const { reader, found } = planInRehearsal();
-    const { report, before } = await rehearseAndRemember(plan, null, reader);
-    const rehearsed = found();
-    const reasons =
-      rehearsed && 'objections' in rehearsed ? rehearsed.objections : await objections(report, plan);
-    if (reasons.length > 0 || !rehearsed || !('plan' in rehearsed)) {
-      const refused = refusedOnline(reasons.length > 0 ? reasons : [NOT_PLANNED]);
-      return redactIfAsked(withSwap(report, refused, { done: [], failed: [] }), plan);
-    }
-    const { result, cleanup } = await withScope(plan, (scope, stop) =>
-      exchangeOnline({ scope, stop }, { before, rehearsed }, { plan, limits, lock }),
-    );
-    return redactIfAsked(withSwap(report, result, cleanup), plan);
-  });
+export async function performOnlineSwap(plan: SwapPlan, lock: ChangeLock): Promise<Report> {
+  const cloneMs = await requireOnline(plan);
+  const { reader, found } = planInRehearsal();
+  const { report, before } = await rehearseAndRemember(plan, null, reader);
+  const rehearsed = found() ?? { objections: report.verdict.pass ? [NOT_PLANNED] : [] };
+  const objections = [
+    ...(report.verdict.pass ? [] : ['the rehearsal did not pass']),
+    ...('objections' in rehearsed ? rehearsed.objections : []),
+  ];
+  if (objections.length === 0 && !(await plan.confirm(report, cloneMs)))
+    objections.push('it was not confirmed');
+  if (objections.length > 0 || 'objections' in rehearsed)
+    return redactIfAsked(withSwap(report, refusedOnline(objections), { done: [], failed: [] }), plan);
+  const { result, cleanup } = await withScope(plan, (scope, stop) =>
+    exchangeOnline({ scope, stop }, { before, rehearsed }, { plan, lock }),
+  );
+  return redactIfAsked(withSwap(report, result, cleanup), plan);
 }
 
 function refusedOnline(reasons: string[]): SwapSection {
@@ -89,19 +80,14 @@ function refusedOnline(reasons: string[]): SwapSection {
 
 const NOT_PLANNED = 'the rehearsal did not show how a clone could follow the target';
 
-async function objections(report: Report, { confirm }: SwapPlan): Promise<string[]> {
-  if (!report.verdict.pass) return ['the rehearsal did not pass'];
-  return (await confirm(report)) ? [] : ['it was not confirmed'];
-}
-
 async function exchangeOnline(
   { scope, stop }: Lifetime,
   { before, rehearsed }: { readonly before: TargetState; readonly rehearsed: OnlineRehearsal },
-  { plan, limits, lock }: { plan: SwapPlan; limits: OnlineLimits; lock: ChangeLock },
+  { plan, lock }: { readonly plan: SwapPlan; readonly lock: ChangeLock },
 ): Promise<SwapSection> {
   const prepared = await prepare(scope, stop, { ...plan, clone: { ...plan.clone, ...FOR_SUCCESSOR } });
   const subject = { ...prepared.context, settings: prepared.settings };
-  const ready = await checkBeforehand(prepared, subject, before, plan);
+  const ready = await checkOnline(prepared, before, plan);
   if ('objections' in ready) return refusedOnline(ready.objections);
   lock.requireHeld();
   const { env, folder } = plan.command;
@@ -112,51 +98,25 @@ async function exchangeOnline(
       await window.step('slot', () => openSource(subject, scope, inside, rehearsed.plan));
       return readWriteCounters(inside);
     });
-    await watchSlot(subject, scope, limits.maxKeptWalBytes);
+    await watchSlot(subject, scope, plan.online.maxKeptWalBytes);
     const fork = await forkTarget(prepared, { subject, scope, window }, rehearsed.plan, counters);
     const { clone } = fork;
-    online = { ...online, cloneClosedMs: fork.closedMs };
+    online = { ...online, cloneClosedMs: window.closedMs.at(-1) ?? null };
     await window.step('migrate', () => migrateClone(prepared, clone, { scope, stop }, plan));
     const { verify, command } = plan;
     if (verify !== null) await window.step('verify', () => verifyClone(prepared, clone, verify, command));
     await requireSealable(prepared, clone);
     const now = await planAgain(prepared, fork, rehearsed);
     const follower = await startFollowing(subject, scope, fork, now, ready.way);
-    const run = { subject, window, fork, plan: now, follower, maxCutOverMs: limits.maxCutOverMs };
+    const run = { subject, window, fork, plan: now, follower, maxCutOverMs: plan.online.maxCutOverMs };
     const caughtUp = await window.step('catch up', () => catchUp(run));
     online = { ...online, ...caughtUp };
     const { original, successor, attempts } = await inPhase(plan.emit, 'cut-over', () => closeBoth(run));
     const section = await window.rename(original, { ...successor, comment: window.comment });
-    return { ...section, online: { ...online, attempts, cutOverClosedMs: window.lastClosedMs } };
+    return { ...section, online: { ...online, attempts, cutOverClosedMs: window.closedMs.at(-1) ?? null } };
   } catch (error) {
     return { ...(await window.undo(error)), online };
   }
-}
-
-/** Everything that is checked before anything is made. @returns how the server connects to itself, or why not to swap. */
-async function checkBeforehand(
-  prepared: RehearsalContext,
-  subject: SwapSubject,
-  before: TargetState,
-  plan: SwapPlan,
-): Promise<{ readonly way: OwnConnection } | { readonly objections: string[] }> {
-  const { control, target, run } = subject;
-  const obstacles = await onlineObstacles(control, target);
-  const objections = [
-    ...(await swapObjections(prepared, before, plan)),
-    ...obstacles.map(({ reason, wayOut }) => `${reason}: ${wayOut}`),
-  ];
-  if (objections.length > 0) return { objections };
-  return withSession(openInTarget(subject, 'check'), async (inside) => {
-    if ((await readWriteCounters(inside)).largeObjects)
-      return {
-        objections: ['the target has large objects, which are not replicated: swap without --online'],
-      };
-    const { superuser } = target.role;
-    const way = await findOwnConnection(inside, { settings: target.settings, run, superuser });
-    if (typeof way === 'string') return { way };
-    return { objections: [`the server cannot log in to itself as ${target.role.name}: ${way.failure}`] };
-  });
 }
 
 /** @throws SafemigrateError `REFUSED` if the migrated clone needs another plan than the rehearsal's clone. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ServerVersion } from '../../../src/local-server/binaries.ts';
 import type { Server } from '../../../src/local-server/embedded.ts';
-import { performOnlineSwap } from '../../../src/swap/online/perform-online-swap.ts';
+import { performSwap } from '../../../src/swap/perform-swap.ts';
 import { makeSwapPlan } from '../../../src/swap/swap-plan.ts';
 import { plainEnvironment, safemigrate, sqlCommand } from '../../helpers/cli.ts';
 import { withClient } from '../../helpers/client.ts';
@@ -20,18 +20,19 @@ const MIGRATIONS = [
   'ALTER TABLE lines ALTER COLUMN order_id TYPE bigint',
 ];
 
-const LIMITS = { maxCutOverMs: 2_000, maxKeptWalBytes: 2 ** 30 };
+const ONLINE = { enabled: true, maxCutOverMs: 2_000, maxKeptWalBytes: 2 ** 30 };
 
-async function swap(url: string, migration: string, limits = LIMITS) {
+async function swap(url: string, migration: string) {
   const plan = makeSwapPlan({
     target: { url },
     clone: { method: 'cluster' },
     command: sqlCommand(migration),
     env: { ...plainEnvironment(), DATABASE_URL: url },
     commandStdout: 'stderr',
+    online: ONLINE,
     confirm: async () => true,
   });
-  return (await performOnlineSwap(plan, limits)).swap;
+  return (await performSwap(plan)).swap;
 }
 
 async function leftovers(server: Server): Promise<string[]> {

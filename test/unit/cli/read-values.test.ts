@@ -36,6 +36,15 @@ describe('an option', () => {
     expect(read(...sources)).toEqual({ clone: { waitMs: 1000, maxStallMs: 2000 }, timeoutMs: 180_000 });
   });
 
+  test('that needs a switch is a mistake as a flag without it, and of no effect in a variable or a file', () => {
+    const limit = { limit: ['cut-over=1s'] };
+    expect(mistakesOf(() => read(flags(limit)))).toEqual(['--limit cut-over needs --online.']);
+    expect(read(flags({ ...limit, online: true }))).toEqual({
+      online: { enabled: true, maxCutOverMs: 1000 },
+    });
+    expect(read(file({ maxCutOver: '1s' }))).toEqual({ online: { maxCutOverMs: 1000 } });
+  });
+
   test('that is false in the stronger place is false', () => {
     expect(read(env({ SAFEMIGRATE_KEEP: 'no' }), file({ keep: true }))).toEqual({ clone: { keep: false } });
   });

@@ -69,6 +69,17 @@ describe('a plan', () => {
     );
   });
 
+  test.each<[string, Partial<RehearseOptions>]>([
+    ['--clone dump', { clone: { method: 'dump' } }],
+    ['--clone-to', { clone: { rehearsalUrl: 'postgresql://other/app' } }],
+    ['--schema-only', { clone: { schemaOnly: true } }],
+    ['SAFEMIGRATE_OBSERVE=off', { proxy: { observe: 'off' } }],
+  ])('of an online swap does not go with %s, and that of another swap does', (option, more) => {
+    const swap = (enabled: boolean) => makeSwapPlan({ ...CONFIRMED, ...more, online: { enabled } });
+    expect(() => swap(true)).toThrow(`--online does not go with ${option}: `);
+    expect(swap(false).online).toEqual({ enabled: false, maxCutOverMs: 500, maxKeptWalBytes: 10 * 2 ** 30 });
+  });
+
   test('of a swap closes the target for as long as needed, unless there is a limit', () => {
     expect(makeSwapPlan(CONFIRMED).window.maxClosedMs).toBe(Number.POSITIVE_INFINITY);
     expect(makeSwapPlan({ ...CONFIRMED, window: { maxClosedMs: 5 } }).window.maxClosedMs).toBe(5);

@@ -1,0 +1,209 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
+import type { Server } from '../../src/local-server/embedded.ts';
+import {
+  type CliResult,
+  inTerminal,
+  noTerminal,
+  safemigrate,
+  sqlCommand,
+  temporaryFolder,
+} from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
+import { changedUrl } from '../helpers/cloning.ts';
+import { until } from '../helpers/cutting.ts';
+import { ownServer } from '../helpers/own-server.ts';
+import { SHADOWED_TABLES, startShadowedWriters } from '../helpers/shadowed-writers.ts';
+import { databasesBeside, inDatabase } from '../helpers/swapping.ts';
+
+const MIGRATION = 'ALTER TABLE lines ALTER COLUMN order_id TYPE bigint';
+const DERIVED = 'UPDATE orders SET amount = amount + 1 WHERE id IN (SELECT order_id FROM lines)';
+
+/** A server whose database app has the tables of the writers. */
+async function shop(version: ServerVersion, settings: Record<string, string>): Promise<[Server, string]> {
+  const server = await ownServer(version, { settings });
+  const url = inDatabase(server.url, 'app');
+  await withClient(server.url, (client) => client.query('CREATE DATABASE app'));
+  await withClient(url, (client) => client.query(SHADOWED_TABLES));
+  return [server, url];
+}
+
+function swapOnline(url: string, ...more: string[]): Promise<CliResult> {
+  return safemigrate(['--url', url, 'swap', '--online', '--yes', '--format', 'json', ...more]);
+}
+
+function swapOf({ stdout, stderr }: CliResult) {
+  if (stdout === '') throw new Error(`no report:\n${stderr}`);
+  return JSON.parse(stdout).swap;
+}
+
+async function leftOfReplication(url: string): Promise<string[]> {
+  const { rows } = await withClient(url, (client) =>
+    client.query<{ name: string }>(
+      `SELECT slot_name::text AS name FROM pg_replication_slots UNION ALL SELECT subname::text FROM pg_subscription
+       UNION ALL SELECT pubname::text FROM pg_publication`,
+    ),
+  );
+  return rows.map(({ name }) => name);
+}
+
+describe.each([14, 18, 19] as const)('PostgreSQL %d, swap --online', (version) => {
+  let server: Server;
+  let url: string;
+  beforeAll(async () => {
+    [server, url] = await shop(version, { wal_level: version >= 19 ? 'replica' : 'logical' });
+  });
+  afterAll(() => server.stop());
+
+  test('keeps what clients write, reports its costs, and is not taken back over what they wrote since', {
+    timeout: 120_000,
+  }, async () => {
+    const audit = path.join(temporaryFolder(), 'audit.jsonl');
+    const writers = startShadowedWriters(url, 3);
+    try {
+      await until('clients write', async () => writers.committed() > 10);
+      const swapped = await swapOnline(
+        url,
+        ...['--clone', 'cluster', '--limit', 'cut-over=10s', '--audit', audit],
+        ...['--', ...sqlCommand(MIGRATION)],
+      );
+      expect({ exitCode: swapped.exitCode, swap: swapOf(swapped) }).toMatchObject({
+        exitCode: 0,
+        swap: {
+          outcome: 'swapped',
+          reasons: [],
+          online: {
+            cloneClosedMs: expect.any(Number),
+            catchUpMs: expect.any(Number),
+            rowsCompared: expect.any(Number),
+            compareMs: expect.any(Number),
+            attempts: expect.any(Number),
+            cutOverClosedMs: expect.any(Number),
+          },
+        },
+      });
+      expect(swapOf(swapped).online.rowsCompared).toBeGreaterThan(10);
+      const before = writers.committed();
+      await until('clients write on', async () => writers.committed() > before + 10);
+    } finally {
+      await writers.stop();
+    }
+    expect((await writers.compare(url)).wrong).toEqual([]);
+    const sent = readFileSync(audit, 'utf8');
+    expect(sent).toContain('pg_create_logical_replication_slot');
+    expect(sent).toContain('CREATE SUBSCRIPTION');
+    expect(sent).not.toContain(new URL(server.url).password || 'password=');
+    expect(await leftOfReplication(url)).toEqual([]);
+
+    const back = await safemigrate(['rollback', '--yes', '--url', url]);
+    expect(back).toMatchObject({
+      exitCode: 4,
+      stderr: expect.stringContaining(version === 14 ? 'on PostgreSQL 14' : 'written since the swap'),
+    });
+    expect((await writers.compare(url)).wrong).toEqual([]);
+  });
+});
+
+describe('swap --online', () => {
+  let server: Server;
+  let url: string;
+  beforeAll(async () => {
+    [server, url] = await shop(18, { wal_level: 'logical' });
+    await withClient(url, (client) =>
+      client.query(`INSERT INTO orders (client, note, amount) SELECT n, 'n', n FROM generate_series(1, 500) n;
+        INSERT INTO lines (order_id, item) SELECT id, 'pen' FROM orders`),
+    );
+  });
+  afterAll(() => server.stop());
+
+  async function expectUntouched() {
+    expect(await leftOfReplication(url)).toEqual([]);
+    expect(await databasesBeside(server.url)).toEqual(['app']);
+    await withClient(url, (client) => client.query('INSERT INTO markers VALUES (gen_random_uuid())'));
+  }
+
+  test('refuses a migration that a clone cannot follow, by name', { timeout: 60_000 }, async () => {
+    const refused = await swapOnline(url, '--', ...sqlCommand(DERIVED));
+    expect({ exitCode: refused.exitCode, swap: swapOf(refused) }).toMatchObject({
+      exitCode: 4,
+      swap: {
+        outcome: 'refused',
+        reasons: [
+          expect.stringMatching(/^public.orders: the command wrote 500 rows .*swap it without --online/),
+        ],
+        online: { cloneClosedMs: null },
+      },
+    });
+    await expectUntouched();
+  });
+
+  test('gives up beyond the WAL that the server may keep, and the target is open', {
+    timeout: 60_000,
+  }, async () => {
+    const slow = `${MIGRATION}; SELECT pg_logical_emit_message(false, 'x', repeat('y', 3000000)); SELECT pg_sleep(3)`;
+    const undone = await swapOnline(url, '--limit', 'kept-wal=1MB', '--', ...sqlCommand(slow));
+    expect({ exitCode: undone.exitCode, swap: swapOf(undone) }).toMatchObject({
+      exitCode: 4,
+      swap: {
+        outcome: 'undone',
+        reasons: [expect.stringContaining('more than --limit kept-wal allows')],
+        online: { cloneClosedMs: expect.any(Number), cutOverClosedMs: null },
+      },
+    });
+    await expectUntouched();
+  });
+
+  test.skipIf(noTerminal)('says what it costs before it asks', { timeout: 60_000 }, async () => {
+    const { output, exitCode } = await inTerminal(
+      ['--url', url, 'swap', '--online', '--', ...sqlCommand(MIGRATION)],
+      { typed: [[/Go on\?/, 'n\n']] },
+    );
+    expect(exitCode).toBe(4);
+    expect(output).toContain('keeps up to 10 GB of it');
+    expect(output).toContain('it was not confirmed');
+    await expectUntouched();
+  });
+
+  test('is done by the owner with REPLICATION, who may create subscriptions', {
+    timeout: 60_000,
+  }, async () => {
+    await withClient(server.url, (client) =>
+      client.query(`CREATE ROLE keeper LOGIN CREATEDB REPLICATION PASSWORD 'keeperpass';
+        GRANT pg_create_subscription TO keeper`),
+    );
+    await withClient(server.url, (client) => client.query('CREATE DATABASE kept OWNER keeper'));
+    const own = changedUrl(server.url, { user: 'keeper', password: 'keeperpass', database: 'kept' });
+    await withClient(own, (client) => client.query(SHADOWED_TABLES));
+    const swapped = await swapOnline(own, '--limit', 'cut-over=10s', '--', ...sqlCommand(MIGRATION));
+    expect({ exitCode: swapped.exitCode, swap: swapOf(swapped) }).toMatchObject({
+      exitCode: 0,
+      swap: { outcome: 'swapped' },
+    });
+    // Nothing was written since.
+    expect(await safemigrate(['rollback', '--yes', '--url', own])).toMatchObject({ exitCode: 0 });
+    await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', own]);
+    await withClient(server.url, (client) => client.query('DROP DATABASE kept'));
+  });
+});
+
+test('a server without logical decoding is refused before the rehearsal, and doctor and --plan name the remedy', {
+  timeout: 60_000,
+}, async () => {
+  const [server, url] = await shop(18, { wal_level: 'replica' });
+  onTestFinished(() => server.stop());
+  const remedy = /wal_level is replica:?\s+ALTER SYSTEM SET wal_level = logical;/;
+  const refused = await swapOnline(url, '--', ...sqlCommand(MIGRATION));
+  expect(refused.exitCode).toBe(4);
+  expect(JSON.parse(refused.stdout).error).toMatchObject({
+    code: 'REFUSED',
+    message: expect.stringMatching(remedy),
+  });
+  const command = ['--', ...sqlCommand(MIGRATION)];
+  const planned = await safemigrate(['--url', url, 'swap', '--online', '--plan', ...command]);
+  expect(planned).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(remedy) });
+  expect(planned.stdout).toContain('pg_create_logical_replication_slot');
+  const doctor = await safemigrate(['doctor', '--url', url]);
+  expect(doctor.stdout).toMatch(remedy);
+});
