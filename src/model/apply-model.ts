@@ -241,7 +241,7 @@ export const applySection = z.object({
 const onlineSection = z.object({
   /** Time for which the target was closed while it was cloned. */
   cloneClosedMs: milliseconds.nullable(),
-  /** Time that the migrated clone needed to apply what was written in the target since it was cloned. */
+  /** Time that the migrated clone needed to apply all writes in the target since it was cloned. */
   catchUpMs: milliseconds.nullable(),
   /** Number of the target's rows that were compared with those of the clone, while clients wrote. */
   rowsCompared: z.int().nullable(),

@@ -8,8 +8,7 @@ import { parseSettings } from '../postgres/connection/connection-url.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';
 import { failureBehind } from '../stop.ts';
-import type { DatabaseWrites } from './database-state.ts';
-import { propertyDigests, readClusterProperties } from './database-state.ts';
+import { type DatabaseWrites, propertyDigests, readClusterProperties } from './database-state.ts';
 import { closeDatabase, type Fence, type Spared } from './fence.ts';
 import { nameConsole, pausePooler } from './pgbouncer.ts';
 import { commitRename, type SwapSubject } from './rename.ts';
@@ -90,7 +89,6 @@ export class MaintenanceWindow {
   readonly #subject: SwapSubject;
   readonly #scope: Scope;
   readonly #plan: WindowPlan;
-
   readonly #closed: ClosedTarget;
   readonly #steps: SwapSection['steps'] = [];
   /** Functions that let the clients of a paused PgBouncer go on. */

@@ -53,7 +53,7 @@ export const SWAP_SETTINGS = grouped(
 
 export interface SwapOptions extends RehearseOptions, OptionsOf<typeof SWAP_SETTINGS> {
   /**
-   * Gets the report of the rehearsal, and answers whether to go on.
+   * Gets the report of the rehearsal, and answers whether to continue.
    * @param closedMs estimate of how long the target will be closed: of an online swap, while it is cloned.
    */
   readonly confirm: (report: Report, closedMs: number) => Promise<boolean>;

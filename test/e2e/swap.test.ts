@@ -248,7 +248,7 @@ describe('a swap is refused, and the target stays open and untouched:', () => {
     );
     await refusedFor(/1 logical replication slot/, swapArgs(url, ...migrate));
     const doctor = await safemigrate(['doctor', '--url', url]);
-    expect(doctor.stdout).toMatch(/What stands against safemigrate swap\n {2}1 logical replication slot/);
+    expect(doctor.stdout).toMatch(/What prevents safemigrate swap\n {2}1 logical replication slot/);
     await withClient(url, (client) => client.query("SELECT pg_drop_replication_slot('s')"));
   });
 

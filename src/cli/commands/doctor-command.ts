@@ -95,7 +95,7 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
       lines.push(...flow(style, [change], 6, ['    ']));
     }
   }
-  lines.push(...obstacleLines(style, 'What stands against safemigrate swap', swapObstacles));
+  lines.push(...obstacleLines(style, 'What prevents safemigrate swap', swapObstacles));
   lines.push(...obstacleLines(style, 'What swap --online lacks', onlineObstacles));
   lines.push('', ...conclusion(style, taken));
   return `${lines.join('\n')}\n`;

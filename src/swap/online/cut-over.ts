@@ -55,10 +55,12 @@ export async function closeBoth(run: OnlineRun): Promise<BothClosed> {
       if (!(error instanceof Postponed)) throw error;
       await run.window.reopen();
       if (attempts === MOST_ATTEMPTS)
-        throw swapFailure(`${error.message}; that was the last of ${MOST_ATTEMPTS} attempts`);
-      emit({ type: 'notice', message: `${error.message}; the target is open, and it is tried again` });
+        throw swapFailure(`${error.message}, in each of ${MOST_ATTEMPTS} attempts`);
+      const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS);
+      const next = `attempt ${attempts + 1} of ${MOST_ATTEMPTS} follows in ${formatDuration(pauseMs)}`;
+      emit({ type: 'notice', message: `${error.message}; the target is open again, and ${next}` });
+      await delay(pauseMs, undefined, { signal });
     }
-    await delay(Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS), undefined, { signal });
   }
 }
 
@@ -97,7 +99,9 @@ async function tryToClose(run: OnlineRun): Promise<Omit<BothClosed, 'attempts'>>
   const closedAt = performance.now();
   const leftMs = () => maxCutOverMs - (performance.now() - closedAt);
   const late = () =>
-    new Postponed(`the cut-over would have taken longer than ${formatDuration(maxCutOverMs)}`);
+    new Postponed(
+      `the cut-over would have taken longer than ${formatDuration(maxCutOverMs)} (--limit cut-over)${checksOf(plan)}`,
+    );
   const original = await window.close({ pids: [fork.inside.pid], slot: replicationName(subject.run) });
   const drained = await window.step('drain', () => drain(control, follower, { timeoutMs: leftMs(), signal }));
   if (drained === undefined) throw late();
@@ -106,6 +110,12 @@ async function tryToClose(run: OnlineRun): Promise<Omit<BothClosed, 'attempts'>>
   await requireSameTarget(control, target.database.oid, fork.properties);
   await window.step('hand over', () => handOver(run, leftMs, late));
   return { original, successor: await window.step('close both', () => seal(run)) };
+}
+
+/** Checks of the cut-over that read whole tables. */
+function checksOf({ newForeignKeys }: OnlinePlan): string {
+  const names = newForeignKeys.map(({ name }) => name).join(', ');
+  return names === '' ? '' : `, since it checks all rows for the new foreign keys: ${names}`;
 }
 
 /** Copies the values of sequences to the clone, checks new foreign keys, and ends its subscription, in one transaction. */
