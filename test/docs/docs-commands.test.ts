@@ -65,6 +65,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
     'tools/package.test.ts installs the tarball',
   'npm install --global ../safemigrate/safemigrate-0.2.0.tgz': 'the same; soak/packed.test.ts, too',
   'npm test': 'this is a part of it',
+  'safemigrate swap --online -- npx prisma migrate deploy':
+    'needs wal_level = logical; e2e/online-swap.test.ts runs such swaps',
   'npm run check': 'a step of .ci/run',
   '# Programs that read a file only:':
     'needs Synapse and listmonk; isolation/configurations.test.ts has such files',
