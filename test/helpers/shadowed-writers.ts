@@ -35,13 +35,16 @@ interface WriterState {
   longestGapMs: number;
 }
 
-export function startShadowedWriters(url: string, clients: number): ShadowedWriters {
+/** @param pauseMs between two transactions of a client. */
+export function startShadowedWriters(url: string, clients: number, pauseMs = 0): ShadowedWriters {
   let stopping = false;
   const errors: string[] = [];
   const states = Array.from({ length: clients }, (): WriterState => {
     return { orders: new Map(), events: new Map(), committed: 0, longestGapMs: 0 };
   });
-  const ended = Promise.all(states.map((state, index) => writeOn(url, index, state, errors, () => stopping)));
+  const ended = Promise.all(
+    states.map((state, index) => writeOn(url, { index, pauseMs, state }, errors, () => stopping)),
+  );
   return {
     errors,
     committed: () => states.reduce((sum, { committed }) => sum + committed, 0),
@@ -56,8 +59,7 @@ export function startShadowedWriters(url: string, clients: number): ShadowedWrit
 
 async function writeOn(
   url: string,
-  index: number,
-  state: WriterState,
+  { index, pauseMs, state }: { index: number; pauseMs: number; state: WriterState },
   errors: string[],
   stopping: () => boolean,
 ): Promise<void> {
@@ -79,6 +81,7 @@ async function writeOn(
     state.committed++;
     state.longestGapMs = Math.max(state.longestGapMs, performance.now() - last);
     last = performance.now();
+    if (pauseMs > 0) await delay(pauseMs);
   }
   await client?.end().catch(() => {});
 }

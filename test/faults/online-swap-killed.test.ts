@@ -1,0 +1,31 @@
+import { describe, expect, test } from 'vitest';
+import { disturbedSwap, onlineTarget, PLACES, type PlaceName } from '../helpers/online-trials.ts';
+
+const timeout = 120_000;
+
+/** The places of the soak test of which each stands for others: their leftovers are of another kind. */
+const KILLED: readonly PlaceName[] = [
+  ...(['slot', 'closed for the clone', 'cloning', 'migrating', 'catching up'] as const),
+  ...(['closed for the cut-over', 'handed over', 'renaming', 'renamed'] as const),
+];
+
+describe('an online swap that is killed', () => {
+  const target = onlineTarget(18);
+
+  test.each(KILLED)(
+    'leaves the target open with all of its rows, and nothing but the agent is needed for that: %s',
+    { timeout },
+    async (name) => {
+      const killed = await disturbedSwap(target(), {
+        place: PLACES[name],
+        disturb: ({ child }) => ({ onAnswer: () => void child.kill('SIGKILL') }),
+      });
+      expect(killed).toMatchObject({
+        reached: true,
+        signal: 'SIGKILL',
+        swapped: name === 'renamed',
+        left: name === 'renamed' ? [expect.stringMatching(/^database app_before_/)] : [],
+      });
+    },
+  );
+});

@@ -1,0 +1,245 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect } from 'vitest';
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
+import type { Server } from '../../src/local-server/embedded.ts';
+import { PROGRAM, plainEnvironment, safemigrate, sqlCommand } from './cli.ts';
+import { withClient } from './client.ts';
+import { until } from './cutting.ts';
+import { ownServer } from './own-server.ts';
+import { type Decision, startRelay } from './relay.ts';
+import { SHADOWED_TABLES, type ShadowedWriters, startShadowedWriters } from './shadowed-writers.ts';
+import { guardOf, inDatabase } from './swapping.ts';
+
+const APP = 'app';
+const WRITERS = 2;
+const PAUSE_MS = 20;
+
+/** A target of online swaps, one after the other, that clients write meanwhile. */
+export interface OnlineTarget {
+  readonly server: Server;
+  readonly url: string;
+  trials: number;
+}
+
+/** A server with a target, for the tests of a file or a block. */
+export function onlineTarget(version: ServerVersion): () => OnlineTarget {
+  let target: OnlineTarget | undefined;
+  beforeAll(async () => {
+    // From 19 on the server decodes once there is a slot.
+    const server = await ownServer(version, {
+      settings: { wal_level: version >= 19 ? 'replica' : 'logical' },
+    });
+    target = { server, url: inDatabase(server.url, APP), trials: 0 };
+    await withClient(server.url, async (client) => {
+      await client.query(`CREATE DATABASE ${APP}`);
+      await client.query(`COMMENT ON DATABASE ${APP} IS 'the users'' own'`);
+    });
+    await withClient(target.url, (client) => client.query(SHADOWED_TABLES));
+  });
+  afterAll(() => target?.server.stop());
+  return () => {
+    if (!target) throw new Error('its server has not started');
+    return target;
+  };
+}
+
+/** A place in a run: the requests that come to the server in this order, the last of which is disturbed. */
+export type Place = readonly RegExp[];
+
+const FOLLOWING = /^ALTER SUBSCRIPTION .* ENABLE/;
+const CLOSING = /^ALTER DATABASE "app" ALLOW_CONNECTIONS false/;
+const OPENING = /^ALTER DATABASE "app" ALLOW_CONNECTIONS true/;
+const COMMIT = /^COMMIT/;
+
+/** A place in each step of an online swap, in their order. Only after the last one it is done. */
+export const PLACES = {
+  published: [/^CREATE PUBLICATION/, COMMIT],
+  slot: [/pg_create_logical_replication_slot/],
+  'closed for the clone': [CLOSING, COMMIT],
+  cloning: [/^CREATE DATABASE/],
+  'cloned and opened': [/^CREATE DATABASE/, OPENING, COMMIT],
+  migrating: [/^CREATE DATABASE/, /^ALTER TABLE orders/],
+  'about to follow': [/pg_replication_slot_advance/],
+  following: [FOLLOWING],
+  'catching up': [FOLLOWING, /pg_logical_emit_message/],
+  comparing: [FOLLOWING, /md5\(string_agg/],
+  'closed for the cut-over': [FOLLOWING, CLOSING, COMMIT],
+  draining: [FOLLOWING, CLOSING, /pg_logical_emit_message/],
+  'handed over': [/^DROP SUBSCRIPTION/, COMMIT],
+  'closed both': [/^DROP SUBSCRIPTION/, /^ALTER DATABASE .*_rehearsal_.* ALLOW_CONNECTIONS false/, COMMIT],
+  renaming: [/^ALTER DATABASE "app" RENAME/],
+  renamed: [/^ALTER DATABASE "app" RENAME/, COMMIT],
+} as const satisfies Record<string, Place>;
+
+export type PlaceName = keyof typeof PLACES;
+export const PLACE_NAMES = Object.keys(PLACES) as PlaceName[];
+
+export interface Trial {
+  readonly place: Place;
+  /** Called at the place. */
+  readonly disturb: (run: {
+    readonly child: ChildProcess;
+    readonly agent: number;
+  }) => Decision | Promise<Decision>;
+  /** Of the tool: limits, mostly. */
+  readonly options?: readonly string[];
+  /** `name:password` of the swap and of the clients. Default: the superuser's. */
+  readonly user?: string;
+  readonly migration?: string;
+}
+
+export interface TrialResult {
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** `swap` of the report, if there is one. */
+  readonly swap: { outcome: string; reasons: string[]; online: { attempts: number | null } } | undefined;
+  readonly reached: boolean;
+  /** The target has the migration. */
+  readonly swapped: boolean;
+  /** Everything of the swap on the server after its process, and the reopen agent, ended: its original included. */
+  readonly left: readonly string[];
+}
+
+/** Clients begin to write here: for the rehearsal, on a clone by template, the target is idle. */
+const FIRST = /^CREATE PUBLICATION/;
+
+/**
+ * One online swap under load, disturbed at a place. However it ends, the target is open and clients write again, each acknowledged
+ * row is there once, and `clean` leaves nothing. Nobody but the tool and its reopen agent has to do anything, unless both are dead.
+ */
+export async function disturbedSwap(target: OnlineTarget, trial: Trial): Promise<TrialResult> {
+  await emptied(target);
+  const left = [...trial.place];
+  let writers: ShadowedWriters | undefined;
+  let child: ChildProcess | undefined;
+  let agent: number | undefined;
+  let reached = false;
+  const relay = await startRelay(target.server.url, async (_, request) => {
+    if (!child?.pid || (!writers && !FIRST.test(request))) return 'forward';
+    if (!writers || agent === undefined) {
+      const started = startShadowedWriters(urlFor(target, trial), WRITERS, PAUSE_MS);
+      writers = started;
+      await until('clients write', async () => started.committed() > 10);
+      agent = await guardOf(child.pid);
+    }
+    if (reached || !left[0]?.test(request)) return 'forward';
+    left.shift();
+    if (left.length > 0) return 'forward';
+    reached = true;
+    return trial.disturb({ child, agent });
+  });
+  try {
+    child = start(target, relay.port, trial);
+    const output = Promise.all([child.stdout && text(child.stdout), child.stderr && text(child.stderr)]);
+    await once(child, 'close');
+    const [stdout, stderr] = (await output).map((each) => each ?? '') as [string, string];
+    const { exitCode, signalCode: signal } = child;
+    const swap = stdout === '' ? undefined : JSON.parse(stdout).swap;
+    const after = await settle(target, writers, agent);
+    return { exitCode, signal, stdout, stderr, swap, reached, ...after };
+  } finally {
+    child?.kill('SIGKILL');
+    await writers?.stop();
+    await relay.close();
+  }
+}
+
+function urlFor({ url }: OnlineTarget, { user }: Trial): string {
+  return user === undefined ? url : url.replace(/\/\/[^@]*@/, `//${user}@`);
+}
+
+function start(target: OnlineTarget, port: number, trial: Trial): ChildProcess {
+  const through = new URL(urlFor(target, trial));
+  through.port = String(port);
+  through.searchParams.set('sslmode', 'disable');
+  const migration =
+    trial.migration ?? `ALTER TABLE orders ADD COLUMN extra_${target.trials} int NOT NULL DEFAULT 7`;
+  const words = ['swap', '--online', '--yes', '--format', 'json', '--limit', 'cut-over=3s'];
+  return spawn(
+    PROGRAM[0],
+    [...PROGRAM.slice(1), ...words, ...(trial.options ?? []), '--', ...sqlCommand(migration)],
+    {
+      cwd: tmpdir(),
+      env: { ...plainEnvironment(), SAFEMIGRATE_CLONE: 'template', DATABASE_URL: through.href },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    },
+  );
+}
+
+/** Removes all rows, for writers that remember their own only. */
+export async function emptied(target: OnlineTarget): Promise<void> {
+  target.trials++;
+  await withClient(target.url, (client) => client.query('TRUNCATE orders, lines, events, markers'));
+}
+
+async function settle(
+  target: OnlineTarget,
+  writers: ShadowedWriters | undefined,
+  agent: number | undefined,
+): Promise<Pick<TrialResult, 'swapped' | 'left'>> {
+  const { url } = target;
+  if (agent === undefined) await until('the target is open', () => isOpen(target));
+  // It ends once the target is open. If it is dead, too, the target stays closed until somebody cleans.
+  else await until('the reopen agent ends', async () => !isAlive(agent));
+  const left = await extras(target).catch(() => ['the target is closed']);
+  await until('clean finds nothing of a living run', async () => {
+    const cleaned = await safemigrate(['clean', '--url', url]);
+    expect(cleaned).toMatchObject({ exitCode: 0, stderr: '' });
+    return !/alive|cannot be seen/.test(cleaned.stdout);
+  });
+  if (writers) await judgeRows(writers, url);
+  const [original, ...rest] = await extras(target);
+  expect({ original, rest }).toEqual({
+    original: original === undefined ? undefined : expect.stringMatching(/^database app_before_/),
+    rest: [],
+  });
+  if (original !== undefined) await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
+  return { swapped: original !== undefined, left };
+}
+
+async function judgeRows(writers: ShadowedWriters, url: string): Promise<void> {
+  const before = writers.committed();
+  await until('clients write again', async () => writers.committed() > before + 3);
+  await writers.stop();
+  const { rows, wrong } = await writers.compare(url);
+  expect(wrong).toEqual([]);
+  expect(rows).toBeGreaterThan(0);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+async function isOpen({ server }: OnlineTarget): Promise<boolean> {
+  const sql = 'SELECT datallowconn AS open FROM pg_database WHERE datname = $1';
+  return withClient(server.url, (client) => client.query<{ open: boolean }>(sql, [APP])).then(
+    ({ rows }) => rows[0]?.open ?? false,
+    () => false,
+  );
+}
+
+const EXTRAS = `
+SELECT 'database ' || datname AS name FROM pg_database WHERE datname NOT IN ('postgres', 'app') AND NOT datistemplate
+UNION ALL SELECT 'comment ' || coalesce(shobj_description(oid, 'pg_database'), 'none') FROM pg_database
+ WHERE datname = 'app' AND shobj_description(oid, 'pg_database') IS DISTINCT FROM 'the users'' own'
+UNION ALL SELECT 'slot ' || slot_name FROM pg_replication_slots
+UNION ALL SELECT 'subscription ' || subname FROM pg_subscription
+UNION ALL SELECT 'publication ' || pubname FROM pg_publication
+UNION ALL SELECT 'origin ' || roname FROM pg_replication_origin
+UNION ALL SELECT 'session ' || application_name FROM pg_stat_activity WHERE application_name LIKE 'safemigrate%'`;
+
+/** Names everything that is only there because of a swap. */
+async function extras({ url }: OnlineTarget): Promise<string[]> {
+  const { rows } = await withClient(url, (client) => client.query<{ name: string }>(EXTRAS));
+  return rows.map(({ name }) => name);
+}
