@@ -1,0 +1,183 @@
+import { Client } from 'pg';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { withClient } from '../helpers/client.ts';
+import { until } from '../helpers/cutting.ts';
+import { disturbedSwap, type OnlineTarget, onlineTarget, PLACES } from '../helpers/online-trials.ts';
+import type { Decision } from '../helpers/relay.ts';
+import { inDatabase } from '../helpers/swapping.ts';
+
+const timeout = 120_000;
+
+async function ask({ url }: OnlineTarget, sql: string): Promise<Record<string, unknown>[]> {
+  return (await withClient(url, (client) => client.query(sql))).rows;
+}
+
+async function cloneUrl(target: OnlineTarget): Promise<string> {
+  const [row] = await ask(
+    target,
+    String.raw`SELECT datname FROM pg_database WHERE datname LIKE 'app\_rehearsal\_%'`,
+  );
+  return inDatabase(target.server.url, String(row?.datname));
+}
+
+/** From now on the clone applies no row of orders, until the session ends, which it does with the clone. */
+async function holdApply(target: OnlineTarget): Promise<void> {
+  const client = new Client({ connectionString: await cloneUrl(target) });
+  client.on('error', () => {});
+  await client.connect();
+  await client.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
+}
+
+const WORKER = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type LIKE 'logical replication%worker'`;
+const WALSENDER = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'walsender'`;
+
+describe('an online swap', () => {
+  const target = onlineTarget(18);
+
+  test.each([
+    { what: 'worker', sql: WORKER, name: 'catching up' },
+    { what: 'worker', sql: WORKER, name: 'closed for the cut-over' },
+    { what: 'walsender', sql: WALSENDER, name: 'comparing' },
+    { what: 'walsender', sql: WALSENDER, name: 'closed for the cut-over' },
+  ] as const)('goes on after its $what was terminated: $name', { timeout }, async ({ sql, name }) => {
+    let ended = 0;
+    const swapped = await disturbedSwap(target(), {
+      place: PLACES[name],
+      disturb: async (): Promise<Decision> => {
+        ended = (await ask(target(), sql)).length;
+        return 'forward';
+      },
+    });
+    expect(swapped).toMatchObject({ exitCode: 0, swapped: true, swap: { outcome: 'swapped' } });
+    expect(ended).toBe(1);
+    // Whoever ends while the target is closed cannot come back before it is open again.
+    const attempts = swapped.swap?.online.attempts ?? 0;
+    if (name === 'closed for the cut-over') expect(attempts).toBeGreaterThan(1);
+  });
+
+  test('names a row that differs in the clone, and leaves the target as it is', { timeout }, async () => {
+    let id = 0;
+    const undone = await disturbedSwap(target(), {
+      place: PLACES.comparing,
+      disturb: async (): Promise<Decision> => {
+        id = await withClient(await cloneUrl(target()), async (client) => {
+          const { rows } = await client.query(
+            "UPDATE events SET what = 'planted' WHERE id = (SELECT min(id) FROM events) RETURNING id",
+          );
+          return Number(rows[0]?.id);
+        });
+        return 'forward';
+      },
+    });
+    expect(undone).toMatchObject({ exitCode: 4, swapped: false, left: [] });
+    expect(undone.swap).toMatchObject({
+      outcome: 'undone',
+      reasons: [expect.stringContaining(`"public"."events" ("id") = (${id}): other values in the clone`)],
+    });
+  });
+
+  const writeWal = async (segments: number) => {
+    for (let written = 0; written < segments; written++)
+      await ask(target(), "SELECT pg_logical_emit_message(false, 'test', ''), pg_switch_wal()");
+  };
+
+  test.each([
+    {
+      what: 'the server keeps too much WAL for it',
+      reason: /keeps .* of WAL for its replication slot, which is more than --limit kept-wal allows/,
+      disturb: () => writeWal(5),
+    },
+    {
+      what: 'the server has removed WAL that it needs',
+      reason: /max_slot_wal_keep_size/,
+      disturb: async () => {
+        await ask(target(), "ALTER SYSTEM SET max_slot_wal_keep_size = '16MB'");
+        await ask(target(), 'SELECT pg_reload_conf()');
+        await writeWal(3);
+        await ask(target(), 'CHECKPOINT');
+        await ask(target(), 'ALTER SYSTEM RESET max_slot_wal_keep_size');
+        await ask(target(), 'SELECT pg_reload_conf()');
+      },
+    },
+    {
+      what: 'somebody drops its slot',
+      reason: /replication slot was dropped/,
+      disturb: () =>
+        until('the slot is dropped', async () => {
+          await ask(target(), 'SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots');
+          const drop = 'SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots';
+          return ask(target(), drop).then(
+            () => true,
+            () => false,
+          );
+        }),
+    },
+  ])('is given up if $what', { timeout }, async ({ disturb, reason }) => {
+    const undone = await disturbedSwap(target(), {
+      place: PLACES['catching up'],
+      options: ['--limit', 'kept-wal=64MB'],
+      disturb: async (): Promise<Decision> => {
+        await holdApply(target());
+        await disturb();
+        return 'forward';
+      },
+    });
+    expect(undone).toMatchObject({ reached: true, exitCode: 4, swapped: false, left: [] });
+    expect(undone.swap).toMatchObject({ outcome: 'undone', reasons: [expect.stringMatching(reason)] });
+  });
+});
+
+// Only 14 has no disable_on_error.
+describe.each([14, 18] as const)('PostgreSQL %d, an online swap', (version) => {
+  const target = onlineTarget(version);
+
+  test('is given up if the clone cannot apply a row that a new constraint forbids', { timeout }, async () => {
+    const undone = await disturbedSwap(target(), {
+      place: PLACES.following,
+      migration: "ALTER TABLE events ADD CHECK (what <> 'forbidden')",
+      disturb: async (): Promise<Decision> => {
+        await ask(target(), "INSERT INTO events (client, what) VALUES (99, 'forbidden')");
+        await ask(target(), 'DELETE FROM events WHERE client = 99');
+        return 'forward';
+      },
+    });
+    expect(undone).toMatchObject({ reached: true, exitCode: 4, swapped: false, left: [] });
+    expect(undone.swap).toMatchObject({
+      outcome: 'undone',
+      reasons: [expect.stringContaining('could not apply what production wrote')],
+    });
+  });
+});
+
+describe.each([14, 18] as const)('PostgreSQL %d, a role that is no superuser', (version) => {
+  const target = onlineTarget(version);
+  const trial = { user: 'owner:ownerpass', place: [], disturb: (): Decision => 'forward' };
+  beforeAll(async () => {
+    await ask(target(), "CREATE ROLE owner LOGIN CREATEDB PASSWORD 'ownerpass'");
+    await ask(target(), 'ALTER DATABASE app OWNER TO owner');
+    for (const name of ['orders', 'lines', 'events', 'markers'])
+      await ask(target(), `ALTER TABLE ${name} OWNER TO owner`);
+  });
+
+  test('is told beforehand what it lacks for an online swap', { timeout }, async () => {
+    const { exitCode, stdout, stderr } = await disturbedSwap(target(), trial);
+    expect({ exitCode, said: `${stdout}${stderr}` }).toEqual({
+      exitCode: 4,
+      said: expect.stringMatching(
+        version < 16
+          ? /before PostgreSQL 16 only superusers may create subscriptions/
+          : /GRANT pg_create_subscription TO .*owner.*ALTER ROLE .*owner.* REPLICATION;/s,
+      ),
+    });
+  });
+
+  test.runIf(version >= 16)('swaps online with what it needs', { timeout }, async () => {
+    await ask(target(), 'GRANT pg_create_subscription TO owner');
+    await ask(target(), 'ALTER ROLE owner REPLICATION');
+    expect(await disturbedSwap(target(), trial)).toMatchObject({
+      exitCode: 0,
+      swapped: true,
+      swap: { outcome: 'swapped', reasons: [] },
+    });
+  });
+});
