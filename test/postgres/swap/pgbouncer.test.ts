@@ -21,7 +21,7 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
   let url: string;
 
   beforeAll(async () => {
-    server = await ownServer(18);
+    server = await ownServer(18, { settings: { wal_level: 'logical' } });
     url = inDatabase(server.url, 'app');
   });
   afterAll(() => server.stop());
@@ -70,6 +70,21 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
     expect({ exitCode: back.exitCode, stderr: back.stderr }).toMatchObject({ exitCode: 0 });
     const after = acknowledged.size;
     await until('they go on', async () => acknowledged.size > after + 20);
+    await load?.stop();
+    expect(errors).toEqual([]);
+    expect(await pooler.paused()).toEqual([]);
+  });
+
+  test('clients behind PgBouncer see no error during an online swap, and lose no row', {
+    timeout: 120_000,
+  }, async () => {
+    const { acknowledged, errors } = await startLoad();
+    const swapped = await swap('--online', '--limit', 'cut-over=5s', '--', ...sqlCommand(MIGRATION));
+    expect({ exitCode: swapped.exitCode, stderr: swapped.stderr }).toMatchObject({ exitCode: 0 });
+    const then = new Set(acknowledged);
+    await until('they go on', async () => acknowledged.size > then.size + 20);
+    expect(await missing(url, then)).toEqual([]);
+    await withClient(url, (client) => client.query('SELECT FROM added'));
     await load?.stop();
     expect(errors).toEqual([]);
     expect(await pooler.paused()).toEqual([]);
