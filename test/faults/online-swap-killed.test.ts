@@ -28,4 +28,44 @@ describe('an online swap that is killed', () => {
       });
     },
   );
+
+  test.each(['closed for the clone', 'catching up', 'closed both'] as const)(
+    'together with its agent leaves what clean repairs: %s',
+    { timeout },
+    async (name) => {
+      const killed = await disturbedSwap(target(), {
+        place: PLACES[name],
+        disturb: ({ child, agent }) => {
+          process.kill(agent, 'SIGKILL');
+          child.kill('SIGKILL');
+          return 'forward';
+        },
+      });
+      expect(killed).toMatchObject({ reached: true, signal: 'SIGKILL', swapped: false });
+      expect(killed.left).not.toEqual([]);
+    },
+  );
+
+  test.each(['SIGINT', 'SIGTERM'] as const)(
+    'by %s while the clone catches up leaves nothing',
+    {
+      timeout,
+    },
+    async (signal) => {
+      const ended = await disturbedSwap(target(), {
+        place: PLACES['catching up'],
+        disturb: ({ child }) => {
+          child.kill(signal);
+          return 'forward';
+        },
+      });
+      expect(ended).toMatchObject({
+        reached: true,
+        exitCode: signal === 'SIGINT' ? 130 : 143,
+        swapped: false,
+        left: [],
+      });
+      expect(ended.stderr).toContain('Interrupted');
+    },
+  );
 });
