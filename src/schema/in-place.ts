@@ -56,11 +56,24 @@ export function inPlace(
       .filter(({ key }) => after.has(key))
       .map((object) => `${object.kind} ${label(object, before)}`),
   );
+  const within = kept.map((name) => `${name.slice(name.lastIndexOf(' ') + 1)}.`);
+  const differing = new Set(
+    plan.deltas
+      .flatMap((delta) => ('id' in delta ? [nameOf(delta.id)] : []))
+      .filter((name) => !kept.includes(name)),
+  );
   return changes.flatMap((change) => {
     const name = `${change.kind} ${change.object}`;
-    if (!stayed.has(name) || (change.verb !== 'drop' && change.verb !== 'create')) return [change];
+    // An object elsewhere that is re-created because it differs, as a policy is, has nothing to do with them.
+    const isOther = differing.has(name) && !within.some((part) => change.object.startsWith(part));
+    if (!stayed.has(name) || isOther || (change.verb !== 'drop' && change.verb !== 'create')) return [change];
     return change.verb === 'create' && kept.includes(name)
       ? [{ ...change, verb: 'alter' as const, dataLoss: false }]
       : [];
   });
+}
+
+function nameOf(id: StableId): string {
+  const { kind, object } = described(id);
+  return `${kind} ${object}`;
 }

@@ -133,17 +133,25 @@ function granted(statements: readonly string[]): Map<string, string[]> {
 const QUERY_IT = "Query the table with the application's role, before and after.";
 
 function policies(context: HazardContext): Finding[] {
+  const isReplaced = (object: string) => context.changed('drop', object) && context.changed('create', object);
   return (context.facts.schema?.changes ?? [])
     .filter(
       ({ kind, verb, object }) =>
-        kind === 'policy' && verb !== 'comment' && context.relation(withoutLastPart(object)),
+        kind === 'policy' &&
+        verb !== 'comment' &&
+        !(verb === 'create' && isReplaced(object)) &&
+        context.relation(withoutLastPart(object)),
     )
     .map(({ verb, object, sql }) => {
-      const past = { create: 'created', drop: 'dropped' }[verb as string] ?? 'changed';
-      const statement = context.facts.statements.find(
+      const past = isReplaced(object)
+        ? 'changed'
+        : ({ create: 'created', drop: 'dropped' }[verb as string] ?? 'changed');
+      const relation = withoutLastPart(object);
+      const named = context.facts.statements.filter(
         ({ tag, error, sql }) => !error && / POLICY$/.test(tag ?? '') && sql.includes(bare(object)),
       );
-      const relation = withoutLastPart(object);
+      const statement =
+        named.find(({ locks }) => locks?.some((lock) => lock.relation === relation)) ?? named[0];
       const message = `the policy ${object} is ${past}`;
       const finding = changeFinding(context, statement?.index ?? null, relation, message, QUERY_IT);
       // Without the policy rows vanish or appear; a new one may be for rows of new code, unless it takes rows away.
