@@ -2,7 +2,13 @@ import type { SchemaChange } from '../../model/report.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import { changeFinding, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
+import {
+  changeFinding,
+  type Finding,
+  type HazardRecord,
+  type HazardTexts,
+  sqlAdvice,
+} from '../hazard-definition.ts';
 import { weighBreakage } from '../severity.ts';
 import { indexOfCode } from './dropped-objects.ts';
 
@@ -14,7 +20,8 @@ export const APPLICATION: readonly HazardRecord[] = [
     {
       code: 'TABLE_RENAMED',
       title: 'a table or view is renamed',
-      condition: 'A table, view or sequence that existed before has a different name or schema.',
+      condition:
+        'A table, view or sequence that existed before has a different name or schema. A notice if the command makes a view of the old name.',
       effect: 'Code that uses the old name fails from the commit until all of it is replaced.',
       safer: 'Keep a view with the old name until no code uses it.',
     },
@@ -204,16 +211,20 @@ function renamed(
     find: (context) => {
       return (context.facts.schema?.renames ?? [])
         .filter(({ kind }) => kinds.includes(kind))
-        .map(({ from, to }) => {
+        .map(({ from, to }): Finding => {
           const relation = relationOf(from, to);
           const isTable = relation !== null && context.relation(relation) !== undefined;
+          // What the view does not take, the probes find.
+          const isKept = (context.facts.schema?.changes ?? []).some(
+            ({ verb, kind, object }) => kind === 'view' && verb !== 'drop' && object === from,
+          );
           return {
             statement:
               renamingStatement(context, from, to) ??
               (relation === null ? null : indexOfCode(context, relation, bare(lastPart(from)))),
             relation,
-            severity: isTable ? weighBreakage(context, relation) : ('warning' as const),
-            message: `${from} is renamed to ${to}`,
+            severity: isKept ? 'notice' : isTable ? weighBreakage(context, relation) : 'warning',
+            message: `${from} is renamed to ${to}${isKept ? ', and a view has its name' : ''}`,
             evidence: isTable ? relationEvidence(context, relation) : 'it is not known who uses it',
             advice: adviceOf(from, to),
           };

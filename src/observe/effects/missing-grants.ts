@@ -18,16 +18,19 @@ export function newRelations({ changes }: SchemaSection): string[] {
     .map(({ object }) => object);
 }
 
+/** Partitions and children are read and written through their parent, with its privileges. */
+const IS_NO_CHILD = 'not exists (select from pg_catalog.pg_inherits h where h.inhrelid = c.oid)';
+
 /**
  * Roles with a privilege on nearly all relations of a schema, granted one by one, who lack it on a new one: neither they nor a role that
- * they belong to have it. Partitions are reached through their table.
+ * they belong to have it.
  */
 const LACKING = `
 with relations as materialized (
   select c.oid, n.nspname, c.relname, c.relnamespace, c.relowner, c.relacl,
     n.nspname || '.' || c.relname = any ($1) as is_new
   from ${RELATIONS_AND_SCHEMAS}
-  where ${IS_QUERIED} and not c.relispartition and ${USER_SCHEMA}
+  where ${IS_QUERIED} and ${IS_NO_CHILD} and ${USER_SCHEMA}
     and not ${ofExtension('pg_class', 'c.oid')}
     and n.oid in (select relnamespace from pg_catalog.pg_class where relname = any ($2))
 ), others as (
@@ -64,9 +67,9 @@ select n.nspname::pg_catalog.text as schema, c.relname::pg_catalog.text as name,
         pg_catalog.array_agg(a.privilege_type) as privileges
       from pg_catalog.aclexplode(c.relacl) a where a.grantee <> c.relowner group by 1) g) as grants
 from ${RELATIONS_AND_SCHEMAS}
-where n.nspname || '.' || c.relname = any ($1) and not c.relispartition and not ${ofExtension('pg_class', 'c.oid')}`;
+where n.nspname || '.' || c.relname = any ($1) and ${IS_NO_CHILD} and not ${ofExtension('pg_class', 'c.oid')}`;
 
-/** Returns what others may do with the new relations; partitions are left out. */
+/** Returns what others may do with the new relations; partitions and children are left out. */
 export async function grantsOf(session: Session, relations: readonly string[]): Promise<NewRelation[]> {
   const rows = await session.query<Omit<NewRelation, 'relation'> & { readonly name: string }>(GRANTS, [
     relations.map((each) => nameParts(each).join('.')),

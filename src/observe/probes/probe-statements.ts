@@ -9,8 +9,16 @@ export interface Tried {
 }
 
 export const isTable = ({ kind }: ProbedRelation) => kind === 'r' || kind === 'p';
-export const one = ({ sqlName }: ProbedRelation) => `ctid = (SELECT ctid FROM ${sqlName} LIMIT 1)`;
 const list = (names: readonly string[]) => names.map(identifier).join(', ');
+
+/** By a key, since a view that takes the place of a table has no ctid. */
+export function one({ keys, sqlName }: ProbedRelation): string {
+  const [column] =
+    keys.find(({ predicate, columns }) => predicate === null && columns.length === 1)?.columns ?? [];
+  if (column === undefined) return `ctid = (SELECT ctid FROM ${sqlName} LIMIT 1)`;
+  const name = identifier(column);
+  return `${name} = (SELECT ${name} FROM ${sqlName} WHERE ${name} IS NOT NULL LIMIT 1)`;
+}
 
 /** The newest row is the least likely one to be referred to. */
 export function newest(relation: ProbedRelation): string {
