@@ -63,8 +63,8 @@ export const HISTORY_TABLES: readonly HistoryTable[] = [
     columns: ['version'],
     isExact: true,
     isProgram: true,
-    file: /(?:^|\/)0*(\d+)[_-][^/]*\.rb$/,
-    takes: /^\d+_[_a-z0-9]*\.?[_a-z0-9]*\.rb$/,
+    file: /(?:^|\/)0*(\d+)[^/]*\.rb$/,
+    takes: /_/,
   },
   {
     tool: 'dbmate',
