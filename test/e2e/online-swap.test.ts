@@ -155,6 +155,26 @@ describe('swap --online', () => {
     await expectUntouched();
   });
 
+  test('gives up if the cut-over would take longer than its limit, and the target is open', {
+    timeout: 60_000,
+  }, async () => {
+    await withClient(url, (client) =>
+      client.query(`CREATE TABLE many AS SELECT n AS id, n % 500 + 1 AS order_id FROM generate_series(1, 200000) n;
+        ALTER TABLE many ADD PRIMARY KEY (id)`),
+    );
+    const key = 'ALTER TABLE many ADD CONSTRAINT of_order FOREIGN KEY (order_id) REFERENCES orders';
+    const undone = await swapOnline(url, '--limit', 'cut-over=5ms', '--', ...sqlCommand(key));
+    expect({ exitCode: undone.exitCode, swap: swapOf(undone) }).toMatchObject({
+      exitCode: 4,
+      swap: {
+        outcome: 'undone',
+        reasons: [expect.stringMatching(/\(of_order of public.many\).* --limit cut-over allows/)],
+        online: { attempts: null, cutOverClosedMs: null },
+      },
+    });
+    await expectUntouched();
+  });
+
   test.skipIf(noTerminal)('says what it costs before it asks', { timeout: 60_000 }, async () => {
     const { output, exitCode } = await inTerminal(
       ['--url', url, 'swap', '--online', '--', ...sqlCommand(MIGRATION)],
