@@ -103,7 +103,9 @@ async function tryToClose(run: OnlineRun): Promise<Omit<BothClosed, 'attempts'>>
       `the cut-over would have taken longer than ${formatDuration(maxCutOverMs)} (--limit cut-over)${checksOf(plan)}`,
     );
   const original = await window.close({ pids: [fork.inside.pid], slot: replicationName(subject.run) });
-  const drained = await window.step('drain', () => drain(control, follower, { timeoutMs: leftMs(), signal }));
+  const drained = await window.step('drain', () =>
+    drain(control, follower, { timeoutMs: leftMs(), signal, closed: true }),
+  );
   if (drained === undefined) throw late();
   await waitForUnfollowed(fork.counters, plan, target.server.versionNum);
   await requireUnchanged(fork, plan);

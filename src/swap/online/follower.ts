@@ -92,14 +92,17 @@ interface ApplyState {
   readonly behindBytes: number | null;
 }
 
-/** Ends of a worker without progress in between. PostgreSQL 14 would try again for ever. */
-const MOST_ENDS = 5;
+/** Without progress in between: how often its subscription may be disabled by an error, and for how long it may have no worker. */
+const MOST_DISABLED = 3;
+/** PostgreSQL 14 starts a worker that failed again every 5 s, for ever. */
+const MOST_ABSENT_MS = 15_000;
 const POLL_MS = 3;
 const SLOW_POLL_MS = 100;
 
 /**
  * Waits until the clone has applied all that was committed in the target so far.
  * @param session in another database of the server.
+ * @param options.closed the target is closed, so a worker that ended cannot come back. That is no sign that it cannot apply.
  * @returns the time that it took in milliseconds; undefined if it did not within the time.
  * @throws SafemigrateError `REFUSED` if the clone cannot apply it.
  */
@@ -110,23 +113,25 @@ export async function drain(
     timeoutMs,
     signal,
     onBehind,
-  }: { timeoutMs: number; signal: AbortSignal; onBehind?: (bytes: number) => void },
+    closed = false,
+  }: { timeoutMs: number; signal: AbortSignal; onBehind?: (bytes: number) => void; closed?: boolean },
 ): Promise<number | undefined> {
   const startedAt = performance.now();
   const [message] = await session.query<{ lsn: string }>(EMIT);
-  let last: ApplyState | undefined;
-  let ends = 0;
+  let [disabled, absentMs, lookedAt] = [0, 0, startedAt];
+  let confirmed: string | null = null;
   for (;;) {
     signal.throwIfAborted();
     const [state] = await session.query<ApplyState>(STATE, [replicationName(run), message?.lsn]);
     if (!state) throw cannotApply();
     if (state.applied) return performance.now() - startedAt;
-    if (state.confirmed !== last?.confirmed) ends = 0;
-    if (!state.enabled || (last && state.pid !== null && state.pid !== last.pid)) ends++;
-    if (ends > MOST_ENDS) throw cannotApply();
+    if (state.confirmed !== confirmed) [disabled, absentMs] = [0, 0];
+    if (!state.enabled) disabled++;
+    else if (state.pid === null) absentMs += performance.now() - lookedAt;
+    if (!closed && (disabled > MOST_DISABLED || absentMs > MOST_ABSENT_MS)) throw cannotApply();
     // A connection that breaks disables it as well (disable_on_error), so it gets another try.
     if (!state.enabled) await inside.query(`ALTER SUBSCRIPTION ${identifier(replicationName(run))} ENABLE`);
-    last = { ...state, pid: state.pid ?? last?.pid ?? null };
+    [confirmed, lookedAt] = [state.confirmed, performance.now()];
     const spentMs = performance.now() - startedAt;
     if (spentMs > timeoutMs) return undefined;
     if (state.behindBytes !== null) onBehind?.(state.behindBytes);
