@@ -100,7 +100,6 @@ export const HISTORY_TABLES: readonly HistoryTable[] = [
     columns: ['version_num'],
     isProgram: true,
     file: /(?:^|\/)versions\/([^/]+)\.py$/,
-    sharesKeys: true,
     place: alembicPlaces,
   },
   {

@@ -195,11 +195,4 @@ describe('revisions of Alembic', () => {
     expect(await missing('Alembic', ['c3'], at({ ...chain, named }))).toEqual([]);
     expect(await missing('Alembic', ['c3'], at({ ...chain, apart: revision('d4', null) }))).toEqual([]);
   });
-
-  test('of which two have the same name are told', async () => {
-    expect(await missing('Alembic', ['c3'], at({ ...chain, twin: revision('b2', 'a1') }))).toEqual([
-      'same version: alembic/versions/b.py',
-      'same version: alembic/versions/twin.py',
-    ]);
-  });
 });
