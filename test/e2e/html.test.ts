@@ -381,7 +381,7 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
         'instead of a rehearsal, 47.8 s old, signed',
         'failed with exit code 3 after 8.1 s',
         '2 attempts timed out waiting for the lock or ended in a deadlock, 810 ms of pauses, then it went on',
-        'process 4711 (reports, metabase, idle in transaction, since 2026-03-14 02:03:59+00) blocked CREATE TABLE',
+        'process 4711 (reports, metabase, idle in transaction, since 2026-03-14 02:03 UTC) blocked CREATE TABLE',
         'its query: SELECT sum(total)',
         'stopped, because it was not rehearsed: DROP TABLE public.legacy',
         'missing: create index public.coupons_code_key',

@@ -84,9 +84,15 @@ function blockerPhrase({
   blocked,
   ended,
 }: DuringSection['blockers'][number]): Phrase {
-  const known = [user, application, state, since && `since ${formatTime(new Date(since).toISOString())}`]
+  const known = [user, application, state, since && `since ${inUtc(since)}`]
     .filter((each) => each !== null && each !== '')
     .join(', ');
   const process = `process ${pid}${known === '' ? '' : ` (${known})`}${ended ? ', which was terminated,' : ''}`;
   return [`${process} blocked `, sql(blocked), ...(query === null ? [] : ['; its query: ', sql(query)])];
+}
+
+/** The server's time as others in the report; as it is if it cannot be read. */
+function inUtc(time: string): string {
+  const read = new Date(time);
+  return Number.isNaN(read.getTime()) ? time : formatTime(read.toISOString());
 }
