@@ -16,7 +16,7 @@ test('the demo shows a rehearsal that passes and one that is stopped, and leaves
     /^\$ safemigrate (?:-- node migrate\.js|--propose safer\.sql .*)\n/m,
   );
   expect(first).toContain('$ safemigrate -- node migrate.js --to 003_index_orders\n');
-  expect(first).toMatch(/^✓ PASSED: \d warnings?, \d notices .*node migrate\.js/m);
+  expect(first).toMatch(/^✓ PASSED: \d warnings?, \d notices\s.*node migrate\.js/m);
   expect(first).toContain('▲ COLUMN_RENAMED  migrations/001_rename_mail.sql:1\n');
   expect(first).toMatch(/^ {2}Schema {3}\+ orders\.total_cents, /m);
   expect(first).toMatch(/^✓ Passed, nothing was changed\./m);

@@ -171,7 +171,7 @@ describe('wrong usage is exit code 2', () => {
   ])('a URL that is none: %s', async (url) => {
     const { exitCode, stderr } = await safemigrate(MIGRATION, { env: { DATABASE_URL: url } });
     expect(exitCode).toBe(2);
-    expect(stderr).toMatch(/^safemigrate: DATABASE_URL: /);
+    expect(stderr).toMatch(/^safemigrate: DATABASE_URL: /m);
     expect(stderr).not.toContain('sesame');
   });
 });
