@@ -43,13 +43,13 @@ async function leftOfReplication(url: string): Promise<string[]> {
   const { rows } = await withClient(url, (client) =>
     client.query<{ name: string }>(
       `SELECT slot_name::text AS name FROM pg_replication_slots UNION ALL SELECT subname::text FROM pg_subscription
-       UNION ALL SELECT pubname::text FROM pg_publication`,
+       UNION ALL SELECT pubname::text FROM pg_publication UNION ALL SELECT roname FROM pg_replication_origin`,
     ),
   );
   return rows.map(({ name }) => name);
 }
 
-describe.each([14, 18, 19] as const)('PostgreSQL %d, swap --online', (version) => {
+describe.each([14, 15, 18, 19] as const)('PostgreSQL %d, swap --online', (version) => {
   let server: Server;
   let url: string;
   beforeAll(async () => {

@@ -12,7 +12,7 @@ const LONG = [
   'faults/swap',
   'faults/unusable-folders',
   'postgres/swap/online-plan',
-  'postgres/swap/online-swap',
+  'e2e/online-swap',
   'postgres/boundary/harmless-functions',
   'e2e/guards',
   'e2e/projects',
