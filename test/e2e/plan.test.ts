@@ -37,6 +37,12 @@ describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
     const plan = await safemigrate(['--plan', '--', ...sqlCommand('DROP TABLE jobs')], { env, folder });
     expect(plan.exitCode).toBe(0);
     expect(plan.stderr.replace(/^✓ .*\n/gm, '')).toBe('');
+    expect(plan.stdout).toMatch(/^Already sent.*: \d+ statements that only read/m);
+    const whole = await safemigrate(['--plan', '--verbose', '--', ...sqlCommand('DROP TABLE jobs')], {
+      env,
+      folder,
+    });
+    expect(whole.stdout).toMatch(/^ {2}\[postgres\] SELECT pg_try_advisory_lock/m);
     const ofApply = await safemigrate(['apply', '--plan', '--', ...sqlCommand('DROP TABLE jobs')], {
       env,
       folder,

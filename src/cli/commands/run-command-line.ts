@@ -1,4 +1,4 @@
-import { formatDuration } from '../../format.ts';
+import { formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import { describeStatements, type PlannedStatements } from '../../rehearsal/describe-plan.ts';
@@ -44,7 +44,9 @@ export async function rehearseCommand(
       const isText = values.format === undefined || values.format === 'text';
       const then = online ? afterOnlineRehearsal(online) : AFTER_REHEARSAL[mode];
       process.stdout.write(
-        isText ? visibleLines(planText(planned, then)) : jsonText({ plan: { ...planned, online } }),
+        isText
+          ? visibleLines(planText(planned, then, values.verbose ?? false))
+          : jsonText({ plan: { ...planned, online } }),
       );
       return EXIT.passed;
     }
@@ -92,13 +94,23 @@ async function runInMode(
   }
 }
 
-function planText({ target, sent, next, isolation }: PlannedStatements, then: string): string {
+function planText(
+  { target, sent, next, isolation }: PlannedStatements,
+  then: string,
+  isVerbose: boolean,
+): string {
   // Operations on files are shown as comments.
   const line = (sql: string) => `  ${sql.replace(/\s+/g, ' ').trim()}${sql.startsWith('--') ? '' : ';'}\n`;
   return [
     `Target: ${target.database} on ${target.host}:${target.port}, from ${target.source}\n\n`,
-    'Already sent, to find out the rest (reads only):\n',
-    ...sent.map(({ database, sql }) => `  [${database}]${line(sql).slice(1)}`),
+    ...(isVerbose
+      ? [
+          'Already sent, to find out the rest (reads only):\n',
+          ...sent.map(({ database, sql }) => `  [${database}]${line(sql).slice(1)}`),
+        ]
+      : [
+          `Already sent, to find out the rest: ${plural(sent.length, 'statement')} that only read (--verbose lists them)\n`,
+        ]),
     '\nA rehearsal would go on with:\n',
     ...next.map(line),
     `\nBetween making and dropping the clone, the command runs there, ${isolationText(isolation)}.\nBefore and after it, the same reads as above are made again on the target,\n` +

@@ -137,7 +137,7 @@ shift
 `;
 
 /**
- * Brings the loopback device up (SIOCSIFFLAGS with IFF_UP, IFF_LOOPBACK and IFF_RUNNING), as `ip` does, which a small system lacks.
+ * Brings the loopback device up (SIOCSIFFLAGS with IFF_UP, IFF_LOOPBACK and IFF_RUNNING). A small system has perl alone.
  * Its arguments are those of MAKE_READ_ONLY.
  */
 const OWN_NETWORK = `ip link set lo up 2>/dev/null || ifconfig lo up 2>/dev/null ||

@@ -91,7 +91,7 @@ function blockerPhrase({
   return [`${process} blocked `, sql(blocked), ...(query === null ? [] : ['; its query: ', sql(query)])];
 }
 
-/** The server's time as others in the report; as it is if it cannot be read. */
+/** The server's time in UTC; unchanged if it cannot be read. */
 function inUtc(time: string): string {
   const read = new Date(time);
   return Number.isNaN(read.getTime()) ? time : formatTime(read.toISOString());
