@@ -26,13 +26,14 @@ export interface OwnedSlot {
   readonly run: RunId;
   readonly database: string;
   readonly owning: 'alive' | 'dead';
-  /** Bytes of WAL that the server keeps for it; null if it has lost them. */
+  /** Bytes of WAL that the server keeps for it; null if it has lost some, or will with the next checkpoint. */
   readonly keptBytes: number | null;
 }
 
 const SLOTS = `
 SELECT slot_name::text AS name, database::text,
-       pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::float8 AS "keptBytes"
+       CASE WHEN wal_status IN ('reserved', 'extended')
+            THEN pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::float8 END AS "keptBytes"
   FROM pg_replication_slots
  WHERE slot_name ~ '${PATTERN}' AND slot_type = 'logical' AND plugin = 'pgoutput' ORDER BY slot_name`;
 

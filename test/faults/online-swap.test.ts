@@ -1,5 +1,5 @@
 import { Client } from 'pg';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { withClient } from '../helpers/client.ts';
 import { until } from '../helpers/cutting.ts';
 import { disturbedSwap, type OnlineTarget, onlineTarget, PLACES } from '../helpers/online-trials.ts';
@@ -88,15 +88,16 @@ describe('an online swap', () => {
       disturb: () => writeWal(5),
     },
     {
-      what: 'the server has removed WAL that it needs',
+      what: 'the server no longer keeps the WAL that it needs',
       reason: /max_slot_wal_keep_size/,
       disturb: async () => {
         await ask(target(), "ALTER SYSTEM SET max_slot_wal_keep_size = '16MB'");
         await ask(target(), 'SELECT pg_reload_conf()');
+        onTestFinished(async () => {
+          await ask(target(), 'ALTER SYSTEM RESET max_slot_wal_keep_size');
+          await ask(target(), 'SELECT pg_reload_conf()');
+        });
         await writeWal(3);
-        await ask(target(), 'CHECKPOINT');
-        await ask(target(), 'ALTER SYSTEM RESET max_slot_wal_keep_size');
-        await ask(target(), 'SELECT pg_reload_conf()');
       },
     },
     {

@@ -134,8 +134,9 @@ async function reasonToEnd(
   while (!signal.aborted) {
     const slot = (await ownedSlots(session)).find((each) => each.run === run);
     if (!slot) return 'its replication slot was dropped';
+    // Before it is lost: a checkpoint that removes WAL waits until the slot's walsender has ended.
     if (slot.keptBytes === null)
-      return 'the server has removed WAL that its replication slot needs (max_slot_wal_keep_size)';
+      return 'the server no longer keeps the WAL that its replication slot needs (max_slot_wal_keep_size)';
     if (slot.keptBytes > maxKeptBytes)
       return `the server keeps ${formatBytes(slot.keptBytes)} of WAL for its replication slot, which is more than --limit kept-wal allows`;
     await delay(WATCH_EVERY_MS, undefined, { signal }).catch(() => {});
