@@ -1,6 +1,6 @@
 import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { type Cleaning, cleanEach } from '../ownership/drop.ts';
+import { type Cleaning, cleanEach } from '../ownership/clean.ts';
 import { type FolderEntry, readEntries } from '../ownership/folder-records.ts';
 import { type Liveness, livenessOf } from '../ownership/process-stamp.ts';
 import type { UnreadableFile } from '../ownership/state-files.ts';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import * as z from 'zod/mini';
 import { SafemigrateError } from '../errors.ts';
 import { withoutPassword } from '../postgres/connection/connection-text.ts';
-import { type Cleaning, cleanEach } from './drop.ts';
+import { type Cleaning, cleanEach } from './clean.ts';
 import { absolutePath } from './folder-records.ts';
 import { livenessOf, processStampSchema } from './process-stamp.ts';
 import { type RunId, runIdSchema } from './run-id.ts';

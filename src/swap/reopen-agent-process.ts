@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isAnotherSystem, onPrimary, readServerIdentity } from '../database/server-identity.ts';
+import { cleanRun } from '../ownership/clean.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
-import { cleanRun } from '../ownership/drop.ts';
 import { runIsAlive } from '../ownership/owned.ts';
 import { reopenTargets } from '../ownership/reopen.ts';
 import { openSession } from '../postgres/connection/connect.ts';

@@ -52,7 +52,8 @@ export function makeSwapPlan(options: SwapOptions): SwapPlan {
   };
 }
 
-const OTHER_OIDS = "the rehearsal's clone would not have the target's OIDs, by which tables are matched";
+const OTHER_OIDS =
+  "the rehearsal's clone would have other OIDs than the target, and tables are matched by OID";
 const UNSEEN = 'the statements of the rehearsal decide whether a clone can follow the target';
 
 /** @throws SafemigrateError `CONFIGURATION` for options with which the rehearsal cannot show how a clone could follow the target. */

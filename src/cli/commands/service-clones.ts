@@ -9,8 +9,8 @@ import {
 import type { RecordedService } from '../../clone/services/service-records.ts';
 import { parseSource, sourceOfHost } from '../../clone/services/service-source.ts';
 import { messageOf } from '../../errors.ts';
+import type { Cleaning } from '../../ownership/clean.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
-import type { Cleaning } from '../../ownership/drop.ts';
 import { runIsAlive } from '../../ownership/owned.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
 import { withSession } from '../../postgres/session-helpers.ts';

@@ -1,4 +1,4 @@
-import { type Cleaning, cleanEach } from '../../ownership/drop.ts';
+import { type Cleaning, cleanEach } from '../../ownership/clean.ts';
 import type { RunId } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
 import { serviceNamed } from './all-services.ts';

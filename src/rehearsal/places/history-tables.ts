@@ -1,5 +1,18 @@
-import { alembicPlaces } from './alembic-revisions.ts';
-import type { PlacedFile, ReadSourceText } from './placed-file.ts';
+/** A file of a migrations folder, by what its tool records of it. */
+export interface PlacedFile {
+  readonly file: string;
+  /** Files of another folder are compared by themselves. */
+  readonly folder: string;
+  readonly key: string;
+  /** Its place in the order of the tool; numbers in it count as numbers. */
+  readonly order: string;
+  readonly isApplied: boolean;
+  /** The tool does not take the file, by its name or because its list of files lacks it. */
+  readonly isIgnored?: boolean;
+}
+
+/** Reads a file of the working folder; empty if it cannot be read. */
+export type ReadSourceText = (file: string) => Promise<string>;
 
 /** A table in which a tool records its migrations. */
 export interface HistoryTable {
@@ -176,4 +189,51 @@ async function flywayPlaces(
 ): Promise<PlacedFile[]> {
   const settings = await Promise.all(files.map(({ file }) => read(`${file}.conf`)));
   return files.filter((_, at) => !/shouldExecute/i.test(settings[at] ?? ''));
+}
+
+interface Revision extends PlacedFile {
+  readonly after: readonly string[];
+}
+
+const REVISION = /^revision\b[^=\n]*=\s*["']([^"']+)["']/m;
+const AFTER = /^(?:down_revision|depends_on)\b[^=\n]*=\s*(\([^)]*\)|\[[^\]]*\]|[^\n]*)/gm;
+/** Branches with a name are meant to be there side by side. */
+const LABELLED = /^branch_labels\b[^=\n]*=\s*(?!None\b)\S/m;
+
+/**
+ * Places files by the revisions in them. Alembic records only the last one of each branch: those before it are applied, those after
+ * it are pending, and what branches off from an applied one is passed over.
+ */
+async function alembicPlaces(
+  files: readonly PlacedFile[],
+  recorded: ReadonlySet<string>,
+  read: ReadSourceText,
+): Promise<PlacedFile[]> {
+  const revisions: Revision[] = [];
+  for (const each of files) {
+    const text = await read(each.file);
+    const key = REVISION.exec(text)?.[1];
+    if (LABELLED.test(text)) return [];
+    const after = [...text.matchAll(AFTER)].flatMap(([, words = '']) =>
+      [...words.matchAll(/["']([^"']+)["']/g)].map(([, name = '']) => name),
+    );
+    if (key !== undefined) revisions.push({ ...each, key, after });
+  }
+  const byKey = new Map(revisions.map((each) => [each.key, each]));
+  const before = (key: string, found = new Set<string>()): Set<string> => {
+    if (found.has(key)) return found;
+    found.add(key);
+    for (const each of byKey.get(key)?.after ?? []) before(each, found);
+    return found;
+  };
+  const applied = new Set([...recorded].flatMap((key) => [...before(key)]));
+  return revisions.flatMap((each) => {
+    const own = [...before(each.key)];
+    // A branch with another root, or with a revision that is in no file, is not judged.
+    if (own.some((key) => !byKey.has(key)) || !own.some((key) => applied.has(key))) return [];
+    const isApplied = applied.has(each.key);
+    // Applied ones, those that branch off from these, the last applied ones, and those after them.
+    const order = String((isApplied ? 1 : 2) + (own.some((key) => recorded.has(key)) ? 2 : 0));
+    return [{ ...each, order, isApplied }];
+  });
 }

@@ -2,8 +2,7 @@ import type { UnappliedFile } from '../../model/effect-facts.ts';
 import { USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
-import { HISTORY_TABLES, type HistoryTable } from './history-tables.ts';
-import type { PlacedFile, ReadSourceText } from './placed-file.ts';
+import { HISTORY_TABLES, type HistoryTable, type PlacedFile, type ReadSourceText } from './history-tables.ts';
 import { readSource, sourceFiles } from './source-files.ts';
 
 /** A history with more rows is not compared. */

@@ -167,6 +167,8 @@ export function nextWords(report: Report): string {
     const worst = open.find(({ severity }) => severity === 'error');
     if (worst) return firstOf(worst);
     if (!command.reachedClone) return howToName(command);
+    if (verdict.objections?.some(({ code }) => code === 'NOTHING_APPLIED'))
+      return 'check from which folder or build the command reads its migrations';
     return 'fix the error above and rehearse again';
   }
   const found = (['error', 'warning'] as const)

@@ -1,7 +1,8 @@
 import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Server } from '../../../src/local-server/embedded.ts';
-import { clean, dropOwnedDatabase } from '../../../src/ownership/drop.ts';
+import { clean } from '../../../src/ownership/clean.ts';
+import { dropOwnedDatabase } from '../../../src/ownership/drop.ts';
 import { formatMark, type Mark, ownedName } from '../../../src/ownership/mark.ts';
 import { ownedDatabases } from '../../../src/ownership/owned.ts';
 import {
