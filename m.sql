@@ -1,2 +1,0 @@
-alter table t add column z int;
-create index on t(v);
