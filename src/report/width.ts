@@ -7,9 +7,9 @@ let stringWidth: typeof import('string-width').default | undefined;
 
 /** Created when it is first needed: that takes 15 ms, and most texts have only characters of one cell. */
 let segmenter: Intl.Segmenter | undefined;
-/** Latin letters, dashes, quotes, arrows, and the marks of our own reports. */
+/** Latin letters, dashes, quotes, arrows, and the marks and lines of our own reports. */
 const SINGLE =
-  /^[ -~\u{a1}-\u{ac}\u{ae}-\u{2af}\u{2010}-\u{2027}\u{2190}-\u{2193}\u{2248}\u{25b2}\u{2713}\u{2717}\u{26a0}]*$/u;
+  /^[ -~\u{a1}-\u{ac}\u{ae}-\u{2af}\u{2010}-\u{2027}\u{2190}-\u{2193}\u{2248}\u{2500}\u{25b2}\u{2713}\u{2717}\u{26a0}]*$/u;
 
 export interface Grapheme {
   readonly text: string;
