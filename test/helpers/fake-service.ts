@@ -43,7 +43,9 @@ export interface FakeProgram {
   readonly program: string;
   kindOf(args: readonly string[]): CallKind;
   /** Returns what it prints: a text, or a value that is printed as JSON. Throws what it says when it fails. */
-  answer(args: readonly string[], fake: FakeService): unknown;
+  answer(args: readonly string[], fake: FakeService, input: string): unknown;
+  /** Tells the calls that print their answer and then run on until they are killed. */
+  readonly runsOn?: (args: readonly string[]) => boolean;
   /** Its addresses have no port: a relay stands at the usual one. */
   readonly fixedPort?: true;
   /** What the service says when the login has expired. */
@@ -148,11 +150,11 @@ export class FakeService {
   }
 
   /** Answers one call of the program. */
-  async call(args: readonly string[]): Promise<{ stdout: string; stderr: string; exitCode: number }> {
+  async call(args: readonly string[], input: string) {
     const { faults } = this;
     const kind = this.#fake.kindOf(args);
     this.#calls.push({ kind, args });
-    const failed = (stderr: string) => ({ stdout: '', stderr, exitCode: 1 });
+    const failed = (stderr: string) => ({ stdout: '', stderr, exitCode: 1, runsOn: false });
     if (faults.expired) return failed(this.#fake.expired);
     if (kind === 'create' && faults.create === 'fails') return failed('quota exceeded: token=abc123');
     if (kind === 'destroy' && (faults.destroy ?? 0) > 0) {
@@ -160,9 +162,10 @@ export class FakeService {
       return failed('503 Service Unavailable');
     }
     try {
-      const answer = await this.#fake.answer(args, this);
+      const answer = await this.#fake.answer(args, this, input);
       if (kind === 'create' && faults.create === 'hangs') await delay(600_000, undefined, { ref: false });
-      return { stdout: this.#printed(answer), stderr: '', exitCode: 0 };
+      const runsOn = this.#fake.runsOn?.(args) ?? false;
+      return { stdout: this.#printed(answer), stderr: '', exitCode: 0, runsOn };
     } catch (error) {
       return failed(error instanceof Error ? error.message : String(error));
     }
@@ -194,13 +197,15 @@ const request = require('node:http').request({ socketPath: ${JSON.stringify(sock
   let body = '';
   response.on('data', (chunk) => (body += chunk));
   response.on('end', () => {
-    const { stdout, stderr, exitCode } = JSON.parse(body);
+    const { stdout, stderr, exitCode, runsOn } = JSON.parse(body);
     process.stdout.write(stdout);
     process.stderr.write(stderr);
     process.exitCode = exitCode;
+    if (runsOn) setInterval(() => {}, 60_000);
   });
 });
-request.end(JSON.stringify(process.argv.slice(2)));
+const input = require('node:fs').readFileSync(0, 'utf8');
+request.end(JSON.stringify({ args: process.argv.slice(2), input }));
 `;
 
 /** Puts a shim of the program first in PATH, of this process and of those that it starts. */
@@ -208,8 +213,8 @@ export async function fakeService(fake: FakeProgram): Promise<FakeService> {
   const folder = mkdtempSync(path.join(tmpdir(), 'fake-'));
   const service = new FakeService(fake);
   const server = createServer(async (request, response) => {
-    const args: string[] = JSON.parse(await text(request));
-    response.end(JSON.stringify(await service.call(args)));
+    const { args, input }: { args: string[]; input: string } = JSON.parse(await text(request));
+    response.end(JSON.stringify(await service.call(args, input)));
   });
   const socket = path.join(folder, 'socket');
   await new Promise<void>((resolve) => server.listen(socket, resolve));

@@ -2,6 +2,7 @@ import { SERVICE_IDS, type ServiceId } from '../clone-settings.ts';
 import { aurora } from './aurora.ts';
 import type { CloneService } from './clone-service.ts';
 import { cloudsql } from './cloudsql.ts';
+import { cnpg } from './cnpg.ts';
 import { digitalocean } from './digitalocean.ts';
 import { neon } from './neon.ts';
 import { rds } from './rds.ts';
@@ -11,6 +12,7 @@ const SERVICES: Readonly<Record<ServiceId, CloneService>> = {
   rds,
   aurora,
   cloudsql,
+  cnpg,
   digitalocean,
 };
 

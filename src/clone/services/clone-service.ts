@@ -52,6 +52,8 @@ export interface SourceFacts {
   readonly instance: string | null;
   /** Time of the data that a clone made now would have, in ISO 8601; null if that is not known beforehand. */
   readonly asOf: string | null;
+  /** Tells for this source whether its clones read lazily; left out if all clones of the service are alike. */
+  readonly readsLazily?: boolean;
 }
 
 export interface CloneOrder {
@@ -80,6 +82,8 @@ export interface ServiceClone {
 }
 
 export interface CloneAddress {
+  /** Arguments with which the program forwards a port of this machine to the clone, for as long as it runs. */
+  readonly forward?: readonly string[];
   /** A whole URL, or the parts. */
   readonly url?: string;
   readonly host?: string;
@@ -93,5 +97,6 @@ export interface CloneAddress {
 export interface ServiceCli {
   /** Runs it, and reads its output as JSON. Fields that the schema does not name are left out. */
   json<T>(args: readonly string[], schema: z.ZodMiniType<T>): Promise<T>;
-  text(args: readonly string[]): Promise<string>;
+  /** @param input its standard input, which is empty otherwise. */
+  text(args: readonly string[], input?: string): Promise<string>;
 }

@@ -16,7 +16,7 @@ export function cliOf(
   { title, program, login }: Pick<CloneService, 'title' | 'program' | 'login'>,
   limits: { readonly timeoutMs: number; readonly signal?: AbortSignal; readonly graceMs?: number },
 ): ServiceCli {
-  const text = async (args: readonly string[]): Promise<string> => {
+  const text = async (args: readonly string[], input?: string): Promise<string> => {
     limits.signal?.throwIfAborted();
     const { execa } = await import('execa');
     const ending = new AbortController();
@@ -28,7 +28,7 @@ export function cliOf(
     try {
       const result = await execa(program, args, {
         reject: false,
-        stdin: 'ignore',
+        ...(input === undefined ? { stdin: 'ignore' } : { input }),
         timeout: limits.timeoutMs,
         cancelSignal: ending.signal,
         // Ctrl-C at a terminal is for us: we decide when the call ends.

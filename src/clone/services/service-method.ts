@@ -11,6 +11,7 @@ import { differencesElsewhere, openElsewhere, reachElsewhere } from '../elsewher
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from '../method.ts';
 import type { CloneAddress, CloneOrder, CloneService, ServiceClone, SourceFacts } from './clone-service.ts';
 import { destroyClone } from './destroy-clone.ts';
+import { forwardTo } from './forward.ts';
 import { cliOf } from './service-cli.ts';
 import { nameOfClone, parseCloneName, serverDigits } from './service-name.ts';
 import { removeServiceEntry, type ServiceEntry, writeServiceEntry } from './service-records.ts';
@@ -69,7 +70,7 @@ async function create(
   scope: Scope,
 ): Promise<Clone> {
   const started = performance.now();
-  const { title, id, readsLazily } = service;
+  const { title, id } = service;
   const cli = callsOf(service, context);
   const order = orderOf(service, context);
   let entry = await entryOf(service, context, order);
@@ -88,13 +89,16 @@ async function create(
   const ready = await waitUntilReady(service, context, order, facts);
   const asOf = ready.asOf ?? facts.asOf;
   refuseOld(service, context, asOf);
-  const settings = settingsOf(context, await service.address(cli, ready, order));
+  const { forward, ...named } = await service.address(cli, ready, order);
+  const place = forward && (await forwardTo(service, forward, scope, context.signal));
+  const settings = settingsOf(context, { ...named, ...place });
   const reached = await reachElsewhere(context, settings, {
     source: title,
     says: `${title} named`,
     afterwards: `the clone at ${title} is removed.`,
   });
   const opened = await openElsewhere(context, reached, scope);
+  const readsLazily = facts.readsLazily ?? service.readsLazily;
   const reasons = [
     `the clone is a server of ${title}: its hardware, settings and load differ from the target's`,
   ];

@@ -64,6 +64,8 @@ describe.each(['templates/kubernetes-job.yaml', 'templates/argocd-presync.yaml']
     expect(container.command).toEqual(['safemigrate']);
     expect(container.args.every((each: unknown) => typeof each === 'string')).toBe(true);
     expect(mistakeIn(container.args)).toBeUndefined();
+    const verb = container.args[0] === 'apply' ? 1 : 0;
+    expect(mistakeIn(container.args.toSpliced(verb, 0, '--clone', 'cnpg'))).toBeUndefined();
     const mounts: string[] = container.volumeMounts.map(({ mountPath }: { mountPath: string }) => mountPath);
     const written = [
       ...container.args.filter((each: string) => each.startsWith('/')),

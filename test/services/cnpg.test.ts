@@ -1,0 +1,142 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, expect } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import type { FakeService, Thing } from '../helpers/fake-service.ts';
+import { optionOf, serviceSuite } from './suite.ts';
+
+interface Manifest {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly labels: Record<string, string> };
+  readonly spec: Record<string, unknown>;
+}
+
+const SOURCE = {
+  apiVersion: 'postgresql.cnpg.io/v1',
+  kind: 'Cluster',
+  metadata: { name: 'shop', uid: 'uid-shop', labels: {} },
+  spec: {
+    instances: 3,
+    imageName: 'ghcr.io/cloudnative-pg/postgresql:18',
+    bootstrap: { initdb: { database: 'shop', owner: 'shop' } },
+    storage: { size: '100Gi', storageClass: 'fast' },
+    walStorage: { size: '10Gi', storageClass: 'fast' },
+    postgresql: { parameters: { work_mem: '32MB' }, synchronous: { method: 'any', number: 1 } },
+    backup: { volumeSnapshot: { className: 'snapshots' } },
+    plugins: [
+      {
+        name: 'barman-cloud.cloudnative-pg.io',
+        isWALArchiver: true,
+        parameters: { barmanObjectName: 'store' },
+      },
+    ],
+  },
+  status: { conditions: [{ type: 'Ready', status: 'True' }], phase: 'Cluster in healthy state' },
+};
+
+/** Fields of the custom resource definitions, as far as a clone may have them. The server refuses others. */
+const FIELDS: Record<string, readonly string[]> = {
+  Backup: ['cluster.name', 'method', 'online'],
+  Cluster: [
+    ...['instances', 'imageName', 'storage', 'walStorage', 'postgresql'],
+    ...['bootstrap.recovery.database', 'bootstrap.recovery.owner', 'bootstrap.recovery.secret.name'],
+    ...['bootstrap.recovery.source', 'bootstrap.recovery.volumeSnapshots.storage'],
+    ...['bootstrap.recovery.volumeSnapshots.walStorage', 'externalClusters'],
+  ],
+};
+
+function unknownFields(value: unknown, known: readonly string[], path = ''): string[] {
+  if (known.includes(path)) return [];
+  if (typeof value !== 'object' || value === null) return [path];
+  return Object.entries(value).flatMap(([name, each]) =>
+    unknownFields(each, known, path === '' ? name : `${path}.${name}`),
+  );
+}
+
+const ROLE: { rules: { apiGroups: string[]; resources: string[]; verbs: string[] }[] } = parseAllDocuments(
+  readFileSync(new URL('../../templates/kubernetes-cnpg.yaml', import.meta.url), 'utf8'),
+)
+  .map((document) => document.toJS())
+  .find(({ kind }) => kind === 'Role');
+
+/** Refuses what the Role in templates/ does not allow. */
+function demand(verb: string, resources: string): void {
+  for (const resource of resources.split(',')) {
+    const [name = '', ...group] = resource.split('.');
+    const allowed = ROLE.rules.some(
+      ({ apiGroups, resources, verbs }) =>
+        apiGroups.includes(group.join('.')) && resources.includes(name) && verbs.includes(verb),
+    );
+    if (!allowed) throw new Error(`Error from server (Forbidden): cannot ${verb} resource "${resource}"`);
+  }
+}
+
+const clusters = new Map<string, Manifest>();
+/** Snapshots of volumes by the backup that they belong to. They outlive it. */
+const snapshots = new Set<string>();
+
+function partsOf(thing: Thing, fake: FakeService): object[] {
+  const { id, name, labels, createdAt: stoppedAt } = thing;
+  const metadata = { name, uid: id, labels };
+  const made = { kind: 'Cluster', metadata, status: SOURCE.status };
+  if (thing.database === null) return [made];
+  const elements = [
+    { name, type: 'PG_DATA' },
+    { name: `${name}-wal`, type: 'PG_WAL' },
+  ];
+  const status = fake.isReady(thing)
+    ? { phase: 'completed', stoppedAt, snapshotBackupStatus: { elements } }
+    : { phase: 'running' };
+  const spec = { cluster: { name: 'shop' }, method: 'volumeSnapshot' };
+  return [{ kind: 'Backup', metadata, spec, status }, ...(clusters.has(name) ? [made] : [])];
+}
+
+async function created({ kind, metadata: { name, labels }, spec }: Manifest, fake: FakeService) {
+  demand('create', kind === 'Cluster' ? 'clusters.postgresql.cnpg.io' : 'backups.postgresql.cnpg.io');
+  const unknown = unknownFields(spec, FIELDS[kind] ?? []);
+  if (unknown.length > 0) throw new Error(`strict decoding error: unknown field "spec.${unknown[0]}"`);
+  if (kind === 'Cluster') return void clusters.set(name, { kind, metadata: { name, labels }, spec });
+  snapshots.add(name);
+  await fake.create(name, labels);
+}
+
+await serviceSuite({
+  service: 'cnpg',
+  of: 'production/shop',
+  program: 'kubectl',
+  expired: 'error: You must be logged in to the server (Unauthorized)',
+  runsOn: ([verb]) => verb === 'port-forward',
+  kindOf: ([verb, what = '']) => {
+    if (verb === 'create') return 'create';
+    if (verb === 'delete') return 'destroy';
+    return what.includes(',') ? 'list' : 'other';
+  },
+  async answer(args, fake, input) {
+    const [verb, what = '', name = ''] = args;
+    const selector = optionOf(args, '--selector');
+    switch (verb) {
+      case 'port-forward': {
+        const [, , , service = ''] = args;
+        const thing = fake.things.find((each) => `service/${each.name}-rw` === service);
+        return `Forwarding from 127.0.0.1:${thing?.port} -> 5432\nForwarding from [::1]:${thing?.port} -> 5432\n`;
+      }
+      case 'create':
+        await created(JSON.parse(input), fake);
+        return 'created';
+      case 'delete':
+        demand('delete', what);
+        if (selector !== '') return snapshots.delete(selector.replace('cnpg.io/backupName=', ''));
+        clusters.delete(name);
+        await fake.destroy((thing) => thing.name === name);
+        return 'deleted';
+      default:
+        demand(selector !== '' || what.includes(',') ? 'list' : 'get', what);
+        if (what === 'persistentvolumeclaims') return { items: [] };
+        if (what.startsWith('clusters') && name === 'shop') return SOURCE;
+        if (what.includes(','))
+          return { items: [SOURCE, ...fake.things.flatMap((each) => partsOf(each, fake))] };
+        return fake.things.flatMap((each) => (each.name === name ? partsOf(each, fake) : []))[0];
+    }
+  },
+});
+
+afterAll(() => expect([...clusters.keys(), ...snapshots]).toEqual([]));
