@@ -27,9 +27,6 @@ async function main(): Promise<number> {
     process.stdout.write(`${toolVersion()}\n`);
     return 0;
   }
-  // Node has it from version 21 on. Without it, pg looks for Response, which loads all of fetch: 0.1 s of a processor.
-  if (!('navigator' in globalThis))
-    Object.assign(globalThis, { navigator: { userAgent: `Node.js/${process.versions.node}` } });
   setFlagsFromString(`--wasm-tiering-budget=${WASM_TIERING_BUDGET}`);
   enableCompileCache?.(cacheFolder());
   const { dispatch } = await import('./dispatch.ts');

@@ -1,6 +1,7 @@
-import { Client } from 'pg';
+import type { Client } from 'pg';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import { pg } from '../postgres/connection/pg.ts';
 import { endsWithin } from '../postgres/session-helpers.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 
@@ -109,7 +110,7 @@ async function pause(admin: ConnectionSettings, alias: string): Promise<void> {
 /** Uses pg directly: the console speaks the simple protocol only, and rejects the settings that our own sessions start with. */
 async function withConsole<T>(settings: ConnectionSettings, use: (client: Client) => Promise<T>): Promise<T> {
   const [place] = settings.hosts;
-  const client = new Client({
+  const client = new pg.Client({
     host: place?.host,
     port: place?.port,
     user: settings.user,

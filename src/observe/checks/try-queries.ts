@@ -1,5 +1,6 @@
-import { type FieldDef, Query, type QueryResult } from 'pg';
+import type { FieldDef, QueryResult } from 'pg';
 import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
+import { pg } from '../../postgres/connection/pg.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 
 export interface SqlError {
@@ -39,8 +40,8 @@ SELECT name, pg_catalog.cardinality(parameter_types) AS count FROM pg_catalog.pg
 const VERSION = "SELECT pg_catalog.current_setting('server_version_num')::int AS num";
 
 /** A Parse message takes a single statement, and so cannot be made to run a second one. */
-class Preparation extends Query {
-  override submit: InstanceType<typeof Query>['submit'];
+class Preparation extends pg.Query {
+  override submit: InstanceType<typeof pg.Query>['submit'];
   constructor(text: string, done: (error: Error | undefined, result?: QueryResult) => void) {
     super({ text }, done);
     this.submit = (connection) => {

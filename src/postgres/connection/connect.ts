@@ -1,8 +1,9 @@
-import { Client } from 'pg';
+import type { Client } from 'pg';
 import { SafemigrateError } from '../../errors.ts';
 import type { Audit } from './audit.ts';
 import type { ConnectionSettings } from './connection-settings.ts';
 import { dial, type Link } from './dial.ts';
+import { pg } from './pg.ts';
 import { PgSession } from './pg-session.ts';
 import type { Session } from './session.ts';
 import { refuseUnsupported } from './supported-versions.ts';
@@ -103,7 +104,7 @@ function newClient(
 ): Client {
   const binding = settings.parameters.channel_binding ?? 'prefer';
   let boundOffered = false;
-  const client = new Client({
+  const client = new pg.Client({
     ...(settings.parameters.options === undefined ? {} : { options: settings.parameters.options }),
     host: link.address.host,
     port: link.address.port,
