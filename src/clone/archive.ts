@@ -208,7 +208,7 @@ function missingWal({ name, said }: MissingWal, until: string, cause?: unknown):
     'CLONE',
     `The archive has no WAL file ${name}, which recovery to ${until} needs${said === '' ? '' : ` (${said})`}.${log}`,
     {
-      hint: 'Correct --restore-command or the archive; or take an earlier time, if the WAL of that one is not archived yet (pg_switch_wal() on the target). The target was not touched.',
+      hint: 'Correct SAFEMIGRATE_RESTORE_COMMAND or the archive; or take an earlier time, if the WAL of that one is not archived yet (pg_switch_wal() on the target). The target was not touched.',
       cause,
     },
   );

@@ -80,7 +80,7 @@ export const CLONE_SETTINGS = grouped(
             'with --clone-at: base backup, data directory in a snapshot, or dataset@snapshot of ZFS, to begin with',
           notInFile: true,
         }),
-        restoreCommand: flag('--restore-command <command>', TEXT, {
+        restoreCommand: unflagged('restoreCommand', TEXT, {
           summary:
             "with --clone-at: shell command that fetches %f from the archive to %p; without it: the target's",
           notInFile: true,

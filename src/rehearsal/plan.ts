@@ -140,7 +140,7 @@ function makePointInTime(
     'CONFIGURATION',
     '--clone-at needs --base-backup, and goes with none of --clone, --dump and --receipt.',
     {
-      hint: 'safemigrate --clone-at latest --base-backup DIR [--restore-command COMMAND] -- <command>. Nothing was touched.',
+      hint: 'safemigrate --clone-at latest --base-backup DIR -- <command>; SAFEMIGRATE_RESTORE_COMMAND fetches from the archive. Nothing was touched.',
     },
   );
 }

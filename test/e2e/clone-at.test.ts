@@ -64,14 +64,14 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
     await place?.remove();
   });
 
-  const at = (time: string, ...more: string[]) => [
-    ...['--clone-at', time, '--base-backup', backup, '--restore-command', `cp ${archive}/%f "%p"`],
-    ...more,
-  ];
-  const AUTO = { SAFEMIGRATE_CLONE: 'auto' };
+  const at = (time: string, ...more: string[]) => [...['--clone-at', time, '--base-backup', backup], ...more];
+  const auto = () => ({
+    SAFEMIGRATE_CLONE: 'auto',
+    SAFEMIGRATE_RESTORE_COMMAND: `cp ${archive}/%f "%p"`,
+  });
 
   test('sees the rows of that time and no later ones, and says so', async () => {
-    const { report, stderr } = await rehearse(server.url, NOTES, { args: at(moment), env: AUTO });
+    const { report, stderr } = await rehearse(server.url, NOTES, { args: at(moment), env: auto() });
     expect(stderr).toContain('before,early,early too');
     expect(stderr).not.toContain(',late');
     expect(report.clone).toMatchObject({
@@ -84,7 +84,7 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
   });
 
   test('goes as far as the archive with `latest`', async () => {
-    const { report, stderr } = await rehearse(server.url, NOTES, { args: at('latest'), env: AUTO });
+    const { report, stderr } = await rehearse(server.url, NOTES, { args: at('latest'), env: auto() });
     expect(stderr).toContain('before,early,early too,late');
     expect(report.clone.method).toBe('archive');
   });
@@ -97,7 +97,9 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
       await rename(path.join(archive, gone), path.join(place.path, gone));
       try {
         const words = at(time === 'latest' ? time : moment, '--', ...NOTES);
-        const { exitCode, stderr } = await safemigrate(words, { env: { DATABASE_URL: server.url, ...AUTO } });
+        const { exitCode, stderr } = await safemigrate(words, {
+          env: { DATABASE_URL: server.url, ...auto() },
+        });
         expect(exitCode).toBe(3);
         expect(stderr).toContain(`The archive has no WAL file ${gone}`);
         expect(stderr).toContain('No such file or directory');
@@ -114,7 +116,7 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
     await mkdir(path.join(other, 'global'), { recursive: true });
     await writeFile(path.join(other, 'PG_VERSION'), `${version}\n`);
     await writeFile(path.join(other, 'global', 'pg_control'), Buffer.alloc(8192, 7));
-    const env = { DATABASE_URL: server.url, ...AUTO };
+    const env = { DATABASE_URL: server.url, ...auto() };
     const strange = await safemigrate(
       [...at('latest', '--base-backup', other).slice(4), '--clone-at', 'latest', '--', ...NOTES],
       { env },
@@ -122,9 +124,9 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
     expect(strange.exitCode, strange.stderr).toBe(3);
     expect(strange.stderr).toContain('is of another cluster than the target');
     const without = await safemigrate(['--clone-at', 'latest', '--base-backup', backup, '--', ...NOTES], {
-      env,
+      env: { DATABASE_URL: server.url, SAFEMIGRATE_CLONE: 'auto' },
     });
-    expect(without.stderr).toContain("--restore-command 'cp /archive/%f %p'");
+    expect(without.stderr).toContain("SAFEMIGRATE_RESTORE_COMMAND='cp /archive/%f %p'");
     const alone = await safemigrate(['--clone-at', 'latest', '--', ...NOTES], { env });
     expect(alone.exitCode).toBe(2);
     expect(alone.stderr).toContain('--clone-at needs --base-backup');

@@ -34,10 +34,10 @@ export async function expectRowsOfThatTime(
     await until('all WAL is archived', async () =>
       (await readdir(archive)).includes(last.rows[0]?.file ?? ''),
     );
-    const at = ['--clone-at', rows[0]?.now ?? '', '--restore-command', `cp ${archive}/%f "%p"`];
+    const at = ['--clone-at', rows[0]?.now ?? ''];
     const { report, stderr } = await rehearse(server.url, NOTES, {
       args: [...at, ...snapshot],
-      env: { SAFEMIGRATE_CLONE: 'auto' },
+      env: { SAFEMIGRATE_CLONE: 'auto', SAFEMIGRATE_RESTORE_COMMAND: `cp ${archive}/%f "%p"` },
     });
     expect(stderr).toMatch(/early(?!,late)/);
     expect(stderr).not.toContain('early,late');

@@ -156,8 +156,10 @@ const FORMER: ReadonlyMap<string, string> = new Map([
 export function unknownFlagHint(name: string): string | undefined {
   const key = attributeOf(name);
   const setting = settingsIn(RUN_SETTINGS).find((each) => each.key === key);
-  if (setting?.flag === null)
-    return `It has no flag: set ${variableOf(setting)}, or ${setting.key} in the config file.`;
+  if (setting?.flag === null) {
+    const inFile = setting.notInFile === true ? '' : `, or ${setting.key} in the config file`;
+    return `It has no flag: set ${variableOf(setting)}${inFile}.`;
+  }
   const now = FORMER.get(name) ?? setting?.flag;
   return modesOfName(name) ?? (now === undefined ? undefined : `Write ${now} instead.`);
 }

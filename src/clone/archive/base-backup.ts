@@ -93,7 +93,7 @@ async function restoreCommandOf({ control }: CloneContext, { restoreCommand }: P
   if (row?.command) return row.command;
   throw new CopyObstacle(
     'the target has no restore_command that this role may read',
-    "--restore-command 'cp /archive/%f %p'",
+    "SAFEMIGRATE_RESTORE_COMMAND='cp /archive/%f %p'",
   );
 }
 

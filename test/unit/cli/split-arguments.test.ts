@@ -138,6 +138,7 @@ describe('what is asked for', () => {
     ['swap --retries', '--retries is an option of safemigrate apply'],
     ['--rehearsal-url=x', '--clone-to URL'],
     ['--observe', 'set SAFEMIGRATE_OBSERVE, or observe in the config file'],
+    ['--restore-command', 'set SAFEMIGRATE_RESTORE_COMMAND.'],
   ])('%s has another name, which the hint gives', (flag, now) => {
     expect(() => ask(`${flag} x -- y`)).toThrow(
       expect.objectContaining({ hint: expect.stringContaining(now) }),
