@@ -28,6 +28,8 @@ export type Phase =
   /** The command once more, and the command that undoes it. */
   | 'rerun'
   | 'down'
+  /** The checks of the application, with the migration and without it. */
+  | 'app'
   /** The command, several times together on a second clone. */
   | 'at-once'
   /** The command under load, on a second clone. */

@@ -37,6 +37,7 @@ const WORDS: Record<Phase, { doing: string; done: string }> = {
   propose: { doing: 'Writing and proving a safer form', done: 'Wrote and proved a safer form' },
   rerun: { doing: 'Running the command again', done: 'Ran the command again' },
   down: { doing: 'Running the way back', done: 'Ran the way back' },
+  app: { doing: "Running the application's checks", done: "Ran the application's checks" },
   initdb: { doing: 'Making a cluster of the new version', done: 'Made a cluster of the new version' },
   check: { doing: 'Checking with pg_upgrade', done: 'Checked with pg_upgrade' },
   upgrade: { doing: 'Upgrading a copy', done: 'Upgraded a copy' },
@@ -47,7 +48,7 @@ const WORDS: Record<Phase, { doing: string; done: string }> = {
 };
 
 /** The terminal is theirs. */
-const OF_COMMANDS: ReadonlySet<Phase> = new Set(['command', 'rerun', 'down', 'at-once', 'load']);
+const OF_COMMANDS: ReadonlySet<Phase> = new Set(['command', 'rerun', 'down', 'at-once', 'app', 'load']);
 
 interface Running {
   readonly phase: Phase;

@@ -1,5 +1,6 @@
 import type { HazardFacts } from '../model/hazard-facts.ts';
 import type { Hazard } from '../model/report.ts';
+import { APP_HAZARDS } from './app-hazards.ts';
 import { EXIT_CODE_CHECKS } from './exit-code-checks.ts';
 import { HazardContext } from './hazard-context.ts';
 import type { HazardRecord, HazardTexts } from './hazard-definition.ts';
@@ -74,13 +75,14 @@ export function findHazards(facts: HazardFacts): Hazard[] {
     );
 }
 
-/** All hazards that a report may contain: of the catalogue, the target's traffic, the exit code, the disk, and the load. */
+/** All hazards that a report may contain: of the catalogue, the target's traffic, the exit code, the disk, the load, and the application's checks. */
 export const KNOWN_HAZARDS: readonly HazardTexts[] = [
   ...CATALOGUE,
   ...TRAFFIC_HAZARDS,
   ...EXIT_CODE_CHECKS,
   ...DISK_HAZARDS,
   ...LOAD_HAZARDS,
+  ...APP_HAZARDS,
 ];
 
 /** Codes of hazards that sessions feel while the command runs. A swap exists to avoid them: it is judged by what is lost, what fails, and its limit. */

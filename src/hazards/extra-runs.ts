@@ -12,7 +12,7 @@ export interface RequestedExtraRuns {
 
 const LISTED = 3;
 
-/** The reasons of the user's own checks, the second run and the down migration against the migration. */
+/** The reasons of the user's own checks, the second run and the down migration against the migration; the application's checks are hazards. */
 export function extraRunReasons({ checks, rerun, down, atOnce, caveats }: RequestedExtraRuns): string[] {
   return [
     ...checks.flatMap(checkReason),
@@ -63,6 +63,11 @@ function runReasons(
 
 const TOGETHER = { path: 'atOnce', name: 'the runs together (--at-once)' } as const;
 
+const APPLICATION = {
+  path: 'app',
+  name: 'the checks of the application (--app, SAFEMIGRATE_APP_NEW)',
+} as const;
+
 function atOnceReasons(section: AtOnceSection | null): string[] {
   if (!section || section.passed) return [];
   const { runs, deadlocks, schemaEqual, dataDifferences } = section;
@@ -104,9 +109,9 @@ function endReason({ exitCode, signal, timedOut }: FurtherRunSection, name: stri
 
 /** An extra run that was requested but not possible has not passed. */
 function notDone(caveats: readonly Caveat[]): string[] {
-  return [SECOND_RUN, DOWN, TOGETHER].flatMap(({ path, name }) =>
+  return [SECOND_RUN, DOWN, TOGETHER, APPLICATION].flatMap(({ path, name }) =>
     caveats
       .filter((caveat) => caveat.path === path && caveat.kind === 'unmeasured')
-      .map(({ reason }) => `${name} was not run: ${reason}`),
+      .map(({ reason }) => `${name} ${path === 'app' ? 'say nothing' : 'was not run'}: ${reason}`),
   );
 }

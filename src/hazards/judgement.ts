@@ -1,6 +1,7 @@
 import type { HazardFacts } from '../model/hazard-facts.ts';
 import type { Profile } from '../model/profile-model.ts';
-import type { CommandSection, DataSection, SchemaSection } from '../model/report.ts';
+import type { AppCheck, CommandSection, DataSection, SchemaSection } from '../model/report.ts';
+import { findAppHazards } from './app-hazards.ts';
 import { findHazards } from './catalogue.ts';
 import { changedNothing, findExitCodeHazards } from './exit-code-checks.ts';
 import { type ForecastInput, forecast } from './forecast.ts';
@@ -21,6 +22,7 @@ export type RehearsalEvidence = Omit<
     readonly command: CommandSection;
     readonly schema: SchemaSection | null;
     readonly data: DataSection | null;
+    readonly app?: readonly AppCheck[] | undefined;
   };
 
 /**
@@ -43,6 +45,7 @@ export function reachJudgement(
     ...findExitCodeHazards(evidence),
     ...findDiskHazards(expected.section),
     ...underLoad,
+    ...findAppHazards(evidence.app ?? []),
     ...findHazards({
       ...evidence,
       traffic: expected.rates?.relations ?? null,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { appSection } from './app-model.ts';
 import { applySection, swapSection } from './apply-model.ts';
 import {
   atOnceSection,
@@ -74,6 +75,8 @@ export const report = z.object({
   down: furtherRunSection.nullable(),
   /** null: not requested (`--at-once`), or not run; `caveats` says why. */
   atOnce: atOnceSection.nullable(),
+  /** Checks of the application's releases (`--app`, `appNew`). Absent: not requested, or not run; `caveats` says why. */
+  app: appSection.optional(),
   /** null: not requested (`--load`), or not run; `caveats` says why. */
   load: loadSection.nullable(),
   /** Absent: not requested (`--propose`). */
@@ -135,6 +138,7 @@ export type Report = z.infer<typeof report>;
 export type PrintedReport = z.infer<typeof printedReport>;
 export type PrintedError = z.infer<typeof printedError>;
 
+export type { AppCheck, AppRun } from './app-model.ts';
 export type { ApplySection, DuringSection, OnlineSection, SwapSection } from './apply-model.ts';
 export type {
   AtOnceSection,

@@ -205,7 +205,7 @@ interface Hidden {
 }
 
 async function wordsToHide(
-  { queries, checks, target: { host } }: Report,
+  { queries, checks, app = [], target: { host } }: Report,
   statements: readonly StatementSection[],
 ): Promise<Hidden> {
   const tried = [...(queries?.broken ?? []), ...(queries?.slower ?? [])].map(({ sql }) => sql);
@@ -214,6 +214,7 @@ async function wordsToHide(
   for (const sql of new Set([...statements.map((statement) => statement.sql), ...tried, ...asked]))
     for (const word of await wordsIn(sql)) words.set(word, PLACEHOLDER);
   for (const row of checks.flatMap(({ missing, added }) => [...missing, ...added])) words.set(row, HIDDEN);
+  for (const { command } of app) if (/['"`=@]|:\/\/|\s-h\s/.test(command)) words.set(command, HIDDEN);
   for (const { error } of [...checks, ...(queries?.broken ?? [])])
     if (error && messageWithoutValues(error) !== error.message)
       words.set(error.message, messageWithoutValues(error));

@@ -59,7 +59,9 @@ export interface ExtraRun {
 }
 
 export interface ExtraResults {
-  readonly sections: Partial<Pick<Report, 'script' | 'atOnce' | 'proposal' | 'rerun' | 'down' | 'load'>>;
+  readonly sections: Partial<
+    Pick<Report, 'script' | 'atOnce' | 'proposal' | 'rerun' | 'down' | 'app' | 'load'>
+  >;
   /** Each run that was begun: what it did to the target counts, even if the rest failed. */
   readonly runs: readonly CloneRun[];
   /** The statements of runs on the first clone. */

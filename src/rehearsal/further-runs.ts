@@ -6,6 +6,7 @@ import type { ContentsBefore, ExtraResults, ExtraRun, FirstRun } from './extra-r
 import { PROPOSAL, PROPOSAL_UNDER_LOAD } from './propose/propose.ts';
 import { RECORDED_SCRIPT } from './record-script.ts';
 import { DOWN, RERUN } from './run-again.ts';
+import { APP } from './run-app.ts';
 import { AT_ONCE } from './run-at-once.ts';
 import type { CloneSetup } from './run-on-clone.ts';
 import { LOAD } from './run-under-load.ts';
@@ -17,6 +18,7 @@ const EXTRA_RUNS: readonly ExtraRun[] = [
   PROPOSAL,
   RERUN,
   DOWN,
+  APP,
   LOAD,
   PROPOSAL_UNDER_LOAD,
 ];

@@ -25,6 +25,7 @@ import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { makeCloneContext, visitFirst } from './clone-context.ts';
 import { restoreFile } from './from-file.ts';
+import { type App, locateApps, requireAppFolder } from './locate-apps.ts';
 import type { RehearsalPlan } from './plan.ts';
 import { type ProvenProfile, readProfile } from './profile/profile-file.ts';
 import { askTarget, type Questions, readGiven } from './requested-checks.ts';
@@ -41,6 +42,7 @@ export interface RehearsalContext {
   readonly command: LocatedCommand;
   /** The command that undoes the migration; null if none was given. */
   readonly down: LocatedCommand | null;
+  readonly apps: readonly App[];
   readonly questions: Questions;
   /** null: what is found is judged by the target's own sizes and rates. */
   readonly profile: ProvenProfile | null;
@@ -67,6 +69,7 @@ async function readRequest(scope: Scope, stop: Stop, plan: RehearsalPlan) {
   const { target, command, clone } = plan;
   refuseToOverwrite('--propose', plan.propose, plan);
   refuseToOverwrite('--script', plan.script, plan);
+  requireAppFolder(plan);
   const outside = readEnvironment(command.env, command.folder);
   const located = target.from === null ? locateTarget(target, outside) : undefined;
   resolveCommand(command.argv, { path: outside.env.PATH ?? '', folder: outside.folder });
@@ -117,6 +120,7 @@ async function inspect(
   const command = { input, logins: await findLogins(input, compare) };
   const back = plan.checks.down === null ? null : { ...input, argv: ['sh', '-c', plan.checks.down] };
   const down = back && { input: back, logins: await findLogins(back, compare) };
+  const apps = await locateApps(plan, input, compare);
   const readOnServer = async () => {
     const choice = await chooseMethod(context, plan.clone.method);
     refuseLoadInTarget(plan, choice);
@@ -128,10 +132,10 @@ async function inspect(
   };
   // At once: a sandbox is tried by starting processes, for 30 ms.
   const [sandbox, read] = await Promise.all([
-    sandboxFor(plan, [command, ...(down ? [down] : [])], target.settings, context.control),
+    sandboxFor(plan, [command, ...(down ? [down] : []), ...apps], target.settings, context.control),
     readOnServer(),
   ]);
-  return { context, settings: located.settings, command, down, profile, afterClone, sandbox, ...read };
+  return { context, settings: located.settings, command, down, apps, profile, afterClone, sandbox, ...read };
 }
 
 function untriedCaveats(version: string): Caveat[] {

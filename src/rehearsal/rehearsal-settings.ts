@@ -145,6 +145,25 @@ export const REHEARSAL_SETTINGS = {
         summary: 'down migration (shell command), run on the clone last: it must restore schema and data',
         notInFile: true,
       }),
+      app: flag('--app <command>', listOf(TEXT), {
+        summary:
+          "checks of the release that runs now (shell command, such as 'npm test'): they must work on the migrated clone, too; repeatable",
+        default: [],
+        notInFile: true,
+      }),
+      appNew: unflagged('appNew', listOf(TEXT), {
+        summary:
+          'checks of the new release (shell command): they must work on a clone that is not migrated, too',
+        default: [],
+        notInFile: true,
+      }),
+      appDir: unflagged('appDir', TEXT, {
+        summary: 'folder of a checkout of the release that runs now, in which --app runs',
+      }),
+      appTimeoutMs: unflagged('appTimeout', TIME_LIMIT, {
+        summary: 'end a run of the checks of a release after this time',
+        default: 15 * 60_000,
+      }),
     },
   ),
   ...grouped(

@@ -22,7 +22,7 @@ import { type Lifetime, openSchemaReader, withScope } from './with-scope.ts';
 //   readBefore           the clone's schema and data, queries and checks; the target once more; the proxy opens
 //   runMigration         the command, through the proxy, on the clone
 //   readAfter            the clone again: what changed, what the command sent, whether queries and checks still hold
-//   runFurther           --script, --at-once, --propose, --rerun, --down and --load
+//   runFurther           --script, --at-once, --propose, --rerun, --down, --app and --load
 //   compareWithTarget    whether the target is as it was, and who changed it if not
 //   measureLoss          what of the target's data the command would lose
 //   judgeRehearsal       hazards, forecast, policy, verdict

@@ -27,7 +27,7 @@ export const RERUN: ExtraRun = {
   isAsked: ({ checks }) => checks.rerun,
   run: ({ setup, prepared, ran, after }) =>
     attemptRun(setup, 'rerun', prepared.command, async () => {
-      refuseIf(whyNot(setup, ran.result, []));
+      refuseIf(whyNotFurther(setup, ran.result, []));
       const contents = await contentsOf(setup);
       const { schema } = after.observed;
       const aim = await inCloneForContents(setup, (session) => aimAtAfter(session, setup.schema, schema));
@@ -45,13 +45,13 @@ export const DOWN: ExtraRun = {
     if (!prepared.down || !contents) return {};
     const contacts = runs.flatMap(({ targetConnections }) => targetConnections);
     return attemptRun(setup, 'down', prepared.down, async () => {
-      refuseIf(whyNot(setup, ran.result, contacts));
+      refuseIf(whyNotFurther(setup, ran.result, contacts));
       return { contents, aim: aimAtBefore(setup.schema) };
     });
   },
 };
 
-function refuseIf(reason: string | null): void {
+export function refuseIf(reason: string | null): void {
   if (reason !== null) throw new Error(reason);
 }
 
@@ -74,7 +74,7 @@ async function attemptRun(
     const run = await runThroughWire(setup, command, await openWire(setup, command));
     runs.push(run);
     caveats.push(...run.caveats);
-    statements = await statementsOf(setup, run);
+    statements = await statementsOnFirst(setup, run);
     const ignored = path === 'rerun' ? setup.plan.checks.rerunIgnore : [];
     const compared = await compareRun(setup, aim, contents, ignored);
     const words = commandWithoutSecrets(command.input.argv, command.logins.logins);
@@ -93,7 +93,8 @@ async function attemptRun(
   return { sections, runs, statements, caveats };
 }
 
-async function statementsOf(setup: CloneSetup, { wire }: CloneRun): Promise<StatementSection[]> {
+/** Returns the statements of a run on the first clone. @throws Error after an interrupt */
+export async function statementsOnFirst(setup: CloneSetup, { wire }: CloneRun): Promise<StatementSection[]> {
   if (setup.plan.signal.aborted) throw new Error(INTERRUPTED);
   const tree = await inCloneForContents(setup, (session) => givenRelations(session, wire.lockedRelations()));
   return (await wire.statements({ tree })).statements;
@@ -112,7 +113,7 @@ async function compareRun(setup: CloneSetup, aim: Aim, contents: Contents, ignor
 const INTERRUPTED = 'the run was interrupted';
 
 /** Says why no further run may follow. */
-function whyNot(
+export function whyNotFurther(
   { plan }: CloneSetup,
   { exitCode }: CommandResult,
   targetConnections: readonly TargetConnection[],

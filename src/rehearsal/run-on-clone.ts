@@ -74,7 +74,9 @@ interface WireOptions {
   readonly gate?: RehearsalGate;
   readonly inside?: OpenSandbox | null;
   /** Default: the plan's, but that standard output is that of the first run alone. */
-  readonly settings?: Partial<Pick<CommandPlan, 'stdout' | 'timeoutMs' | 'interrupts' | 'interrupted'>>;
+  readonly settings?: Partial<
+    Pick<CommandPlan, 'folder' | 'stdout' | 'timeoutMs' | 'interrupts' | 'interrupted'>
+  >;
 }
 
 /**

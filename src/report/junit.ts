@@ -162,7 +162,7 @@ function hazardCases(report: Report): JunitCase[] {
   });
 }
 
-function checkCases({ checks, queries, atOnce, rerun, down }: Report): JunitCase[] {
+function checkCases({ checks, queries, app = [], atOnce, rerun, down }: Report): JunitCase[] {
   const further = (name: string, run: Report['rerun']): JunitCase[] => {
     if (!run) return [];
     const seconds = run.durationMs / 1000;
@@ -190,6 +190,12 @@ function checkCases({ checks, queries, atOnce, rerun, down }: Report): JunitCase
           },
         ]
       : []),
+    ...app.map(({ release, command, result, after, failed }): JunitCase => {
+      const why = failed.map(({ sqlstate, message, sql }) => `${message} (SQLSTATE ${sqlstate}): ${sql}`);
+      const failure = linesOf([`${release} release: ${result}`, ...why]);
+      const one = { name: `${command} of the ${release} release`, seconds: after.durationMs / 1000 };
+      return ['breaks', 'needs migration'].includes(result) ? { ...one, failure } : one;
+    }),
     ...further('safe to run twice', rerun),
     ...further('the down migration works', down),
   ];

@@ -69,6 +69,7 @@ const SECTIONS = [
     'rerun',
     'down',
     'atOnce',
+    'app',
     'load',
     'proposal',
     'script',

@@ -694,6 +694,42 @@ const asked = sampleReport({
       added: [],
     },
   ],
+  app: [
+    {
+      release: 'old',
+      command: 'npm test',
+      before: { exitCode: 0, signal: null, timedOut: false, durationMs: 8120, statements: 941 },
+      after: { exitCode: 1, signal: null, timedOut: false, durationMs: 7920, statements: 903 },
+      result: 'breaks',
+      failed: [
+        {
+          sqlstate: '42703',
+          message: 'column "legacy_code" does not exist',
+          sql: 'SELECT id, legacy_code FROM customers WHERE email = $1',
+          count: 12,
+        },
+      ],
+      refused: [{ what: 'CREATE DATABASE', why: 'it would take effect outside of the clone' }],
+    },
+    {
+      release: 'new',
+      command: 'npm run test:api',
+      before: { exitCode: null, signal: null, timedOut: true, durationMs: 900_000, statements: 12 },
+      after: { exitCode: 0, signal: null, timedOut: false, durationMs: 6210, statements: 1204 },
+      result: 'needs migration',
+      failed: [],
+      refused: [],
+    },
+    {
+      release: 'new',
+      command: 'npm run test:unit',
+      before: null,
+      after: { exitCode: null, signal: 'SIGKILL', timedOut: false, durationMs: 120, statements: 3 },
+      result: 'fails either way',
+      failed: [],
+      refused: [],
+    },
+  ],
   rerun: {
     ...furtherRun,
     command: 'npx prisma migrate deploy',

@@ -51,6 +51,7 @@ const SUBJECTS: Readonly<Record<string, string>> = {
   rerun: 'the second run',
   down: 'the way back',
   atOnce: 'the runs at once',
+  app: "the application's checks",
   load: 'the run under load',
   'load.rate': 'the rate of the load',
   proposal: 'the safer form',

@@ -1,5 +1,6 @@
 import type { Report } from '../../model/report.ts';
 import type { Section } from '../view/section.ts';
+import { appView } from './app-view.ts';
 import { applyView } from './apply-view.ts';
 import { caveatsView } from './caveats-view.ts';
 import { checkViews } from './checks-view.ts';
@@ -34,6 +35,7 @@ export function reportSections(report: Report): Section[] {
     ...proposalView(report),
     ...scriptView(report),
     ...queriesView(report),
+    ...appView(report),
     ...checkViews(report),
     ...timelineView(report),
     ...lossView(report),

@@ -64,7 +64,7 @@ describe('JUnit XML', () => {
     ['rewrite', 4, 2],
     ['large', 26, 0],
     ['interrupted', 1, 1],
-    ['asked', 8, 6],
+    ['asked', 11, 8],
     ['half-applied', 2, 1],
     ['swapped', 2, 0],
     ['swap-undone', 2, 1],
