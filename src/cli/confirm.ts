@@ -69,7 +69,7 @@ export function confirmApply(
 /** Asks whether to close the target and swap it, with the estimate of how long it is closed; `--yes` is the answer. */
 export function confirmSwap(
   report: Report,
-  closedMs: number,
+  { closedMs, limits }: { readonly closedMs: number; readonly limits: readonly string[] },
   values: RunValues,
   display: ProgressDisplay,
   signal: AbortSignal,
@@ -79,18 +79,33 @@ export function confirmSwap(
   const offline =
     `The rehearsal passed. No session will be able to connect to ${database} for ${about}; ` +
     'then it is the migrated clone, and the original is kept beside it.';
-  const question = values.online?.enabled ? onlineQuestion(database, about, values.online) : [offline];
+  const question = values.online?.enabled
+    ? onlineQuestion(database, about, values.online, limits)
+    : [offline];
   return confirmAfter(report, question, values, { display, signal });
 }
 
-function onlineQuestion(database: string, about: string, given: NonNullable<RunValues['online']>): string[] {
-  const { maxCutOverMs, maxKeptWalBytes } = fillIn(SWAP_SETTINGS.online, given);
+function onlineQuestion(
+  database: string,
+  about: string,
+  given: NonNullable<RunValues['online']>,
+  limits: readonly string[],
+): string[] {
+  const { maxCutOverMs, maxKeptWalBytes, wayBackMs } = fillIn(SWAP_SETTINGS.online, given);
   return [
     `The rehearsal passed. ${database} stays open while a clone of it is migrated and follows it.`,
     `  Closed: twice, and all sessions are terminated each time: for ${about} while it is cloned, and for a moment when the clone takes its place (it is opened again if that takes longer than ${formatDuration(maxCutOverMs)})`,
     `  Cost: until then the server decodes its WAL, and keeps up to ${formatBytes(maxKeptWalBytes)} of it (--limit kept-wal)`,
     `  Afterwards: ${database} is the migrated clone, with all that was written; the original is kept beside it`,
+    ...(wayBackMs === null ? [] : wayBackLines(wayBackMs, limits)),
   ];
+}
+
+function wayBackLines(lastsMs: number, limits: readonly string[]): string[] {
+  const lines = [
+    `  Way back: the original follows it for ${formatDuration(lastsMs)}, with the writes a third time; \`rollback\` then keeps all new writes`,
+  ];
+  return limits.length === 0 ? lines : [...lines, `  Not taken back, or in its way: ${limits.join('; ')}`];
 }
 
 /** Shows the rehearsal, and asks with what is lost for good, if anything is. */

@@ -58,7 +58,8 @@ export async function diagnose(plan: RehearsalPlan) {
         differences: await readDifferences(inTarget, target.server.versionNum),
         sandbox: await trySandbox(target.settings),
         swapObstacles: await swapObstacles(claim.control, target, false),
-        onlineObstacles: await onlineObstacles(claim.control, target),
+        onlineObstacles: await onlineObstacles(claim.control, target, false),
+        wayBackObstacles: await onlineObstacles(claim.control, target, true),
         advice: fileSystemAdvice(
           (await inspectFileSystems(claim.control, target)).types,
           target.server.versionNum,

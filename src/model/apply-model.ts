@@ -253,6 +253,17 @@ const onlineSection = z.object({
   attempts: z.int().nullable(),
   /** Time for which the target was closed by the cut-over that succeeded. */
   cutOverClosedMs: milliseconds.nullable(),
+  /** The original that follows the new target, so that a rollback keeps all writes; null: it was not asked for, or nothing was swapped. */
+  wayBack: z
+    .object({
+      /** Time until which the original follows (ISO 8601); null if it does not. */
+      until: z.string().nullable(),
+      /** Writes to the new target that do not go back, or that the original cannot apply. */
+      limits: z.array(z.string()),
+      /** Reason why it does not follow, although the swap was done; null if it does. */
+      failure: z.string().nullable(),
+    })
+    .nullable(),
 });
 
 /** The outcome of `safemigrate swap`, if the rehearsal passed. */

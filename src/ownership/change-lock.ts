@@ -67,6 +67,11 @@ export async function withChangeLock<T>(
   }
 }
 
+/** Says whether an apply, swap or rollback of the target is running. @param session in the maintenance database. */
+export async function isBeingChanged(session: Session, target: string): Promise<boolean> {
+  return (await session.query(HOLDER, [keyOf(target)])).length > 0;
+}
+
 async function isIn(session: Session, database: string): Promise<boolean> {
   const [row] = await session.query<{ name: string }>('SELECT pg_catalog.current_database() AS name');
   return row?.name === database;

@@ -8,6 +8,16 @@ import { dropOwnedPublications, dropOwnedSlot, ownedSlots } from './owned-replic
 import { reopenTargets } from './reopen.ts';
 import type { RunId } from './run-id.ts';
 import { startOf } from './run-id.ts';
+import {
+  dropWayBackObjects,
+  endWayBack,
+  findWayBacks,
+  isInUse,
+  isOver,
+  resumeWayBack,
+  runsInReturn,
+  type WayBack,
+} from './way-back.ts';
 
 /** Names of the things that were removed, and those that were not, with the reason. */
 export interface Cleaning {
@@ -59,6 +69,7 @@ export interface CleanOptions {
 /**
  * Reopens targets that a dead run left closed, and drops what has no living owner: clones and probes of dead runs, marked or
  * unmarked, and their replication slots and publications. Kept clones (`--keep`) and originals stay unless the options say otherwise.
+ * Ways back that are over are ended, and those that have stopped are started again.
  * @returns also the targets that were reopened.
  */
 export async function clean(
@@ -66,9 +77,35 @@ export async function clean(
   options: CleanOptions,
 ): Promise<Cleaning & { readonly reopened: OwnedDatabase[] }> {
   const reopened = await reopenTargets(session);
+  const wayBacks = await cleanWayBacks(session, options);
   const databases = await ownedDatabases(session, { sizes: false });
-  const cleaning = await cleanDatabases(session, databases, options);
+  const cleaning = joined(wayBacks, await cleanDatabases(session, databases, options));
   return { ...joined(cleaning, await cleanReplication(session, options)), reopened };
+}
+
+/** Ends the ways back that are over or lost, and starts those again that have stopped. */
+async function cleanWayBacks(session: Session, { enter, signal }: CleanOptions): Promise<Cleaning> {
+  const idle: WayBack[] = [];
+  for (const each of await findWayBacks(session)) if (!(await isInUse(session, each))) idle.push(each);
+  const isLost = (each: WayBack) => isOver(each) || each.broken?.kind === 'lost';
+  const nameOf = ({ original }: WayBack) => `way back of ${original.name}`;
+  const cleaned = await cleanEach(
+    idle.filter(isLost),
+    nameOf,
+    () => (signal?.aborted ? 'cleaning was interrupted' : null),
+    async (each) => {
+      await endWayBack(session, each, enter);
+      return true;
+    },
+  );
+  for (const each of idle.filter((one) => !isLost(one) && one.broken?.kind === 'stopped')) {
+    const name = nameOf(each);
+    await resumeWayBack(session, each.original, enter).then(
+      () => cleaned.left.push({ name, reason: 'it had stopped, and was started again' }),
+      (error: unknown) => cleaned.failed.push({ name, reason: messageOf(error) }),
+    );
+  }
+  return cleaned;
 }
 
 function cleanDatabases(
@@ -81,10 +118,12 @@ function cleanDatabases(
     databases,
     ({ name }) => name,
     (database) => reasonToLeave(database, options),
-    async ({ name, run, role, oid }) =>
-      run !== null &&
-      role !== null &&
-      dropOwnedDatabase(session, { name, run, role, oid, ownRun: false, enter }),
+    async ({ name, run, role, oid }) => {
+      if (run === null || role === null) return false;
+      const wayBack = (await findWayBacks(session)).find(({ original }) => original.oid === oid);
+      if (wayBack) await endWayBack(session, wayBack, enter);
+      return dropOwnedDatabase(session, { name, run, role, oid, ownRun: false, enter });
+    },
   );
 }
 
@@ -96,24 +135,37 @@ function joined(one: Cleaning, other: Cleaning): Cleaning {
   };
 }
 
-/** Drops what one dead run left on the server, but no original: its clone, its replication slot, its publications. */
-export async function cleanRun(
+/**
+ * Drops what dead runs left on the server, but no original: clones, replication slots, publications. A way back that has not begun is
+ * ended, one that has stopped is started again.
+ */
+export async function cleanRuns(
   session: Session,
-  run: RunId,
+  runs: readonly RunId[],
   { target, enter }: Pick<CleanOptions, 'target' | 'enter'>,
 ): Promise<Cleaning> {
   const clones = (await ownedDatabases(session, { sizes: false })).filter(
-    (database) => database.run === run && (database.role === 'clone' || database.role === 'made'),
+    ({ run, role }) => run !== null && runs.includes(run) && (role === 'clone' || role === 'made'),
   );
   const options = { kept: false, target, enter };
-  const cleaned = await cleanDatabases(session, clones, options);
-  const replication = await cleanReplication(session, options, run);
-  return joined(cleaned, replication);
+  const wayBacks = await cleanWayBacks(session, options);
+  const cleaned = joined(wayBacks, await cleanDatabases(session, clones, options));
+  return joined(cleaned, await cleanReplication(session, options, runs));
 }
 
-/** Drops slots and publications of dead runs. Their subscriptions went with their clones. */
-async function cleanReplication(session: Session, options: CleanOptions, only?: RunId): Promise<Cleaning> {
-  const slots = (await ownedSlots(session)).filter(({ run }) => only === undefined || run === only);
+/**
+ * Drops slots and publications of dead runs. Their subscriptions went with their clones, but for those of a way back whose original is
+ * the target again.
+ */
+async function cleanReplication(
+  session: Session,
+  options: CleanOptions,
+  only?: readonly RunId[],
+): Promise<Cleaning> {
+  const returning = runsInReturn(await findWayBacks(session));
+  const slots = (await ownedSlots(session)).filter(
+    ({ run, wayBack }) => (only?.includes(run) ?? true) && !(wayBack && returning.has(run)),
+  );
   const cleaned = await cleanEach(
     slots,
     ({ name }) => `replication slot ${name}`,
@@ -123,10 +175,13 @@ async function cleanReplication(session: Session, options: CleanOptions, only?: 
         : owning === 'alive'
           ? 'its run is still alive'
           : null,
-    ({ run }) => dropOwnedSlot(session, { run, ownRun: false }),
+    async (slot) => {
+      if (slot.wayBack) return (await dropWayBackObjects(session, slot.run, options)).length > 0;
+      return dropOwnedSlot(session, { run: slot.run, ownRun: false });
+    },
   );
   for (const database of new Set([options.target, ...slots.map((slot) => slot.database)])) {
-    const dropped = await publicationsDropped(database, options);
+    const dropped = await publicationsDropped(database, returning, options);
     cleaned.removed.push(...dropped.map((name) => `publication ${name} in ${database}`));
   }
   return cleaned;
@@ -135,10 +190,13 @@ async function cleanReplication(session: Session, options: CleanOptions, only?: 
 /** A database that is closed keeps its publications, which do no harm. */
 async function publicationsDropped(
   database: string,
+  returning: ReadonlySet<RunId>,
   { enter }: Pick<CleanOptions, 'enter'>,
 ): Promise<string[]> {
   try {
-    return await withSession(enter(database), (inside) => dropOwnedPublications(inside, null));
+    return await withSession(enter(database), (inside) =>
+      dropOwnedPublications(inside, null, { inUse: returning }),
+    );
   } catch (error) {
     if (error instanceof SafemigrateError || sqlstateOf(error) !== undefined) return [];
     throw error;

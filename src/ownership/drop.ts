@@ -5,6 +5,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { withSession } from '../postgres/session-helpers.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
+import { dropOwnedSlot, endingStatements, ownedSlots } from './owned-replication.ts';
 import type { RunId } from './run-id.ts';
 
 /** Properties of the object to drop; each is checked again on the server. */
@@ -80,12 +81,15 @@ async function dropBesideAutovacuum(session: Session, name: string): Promise<voi
   await session.query(`DROP DATABASE ${identifier(name)}`);
 }
 
-/** Ends prepared transactions and subscriptions, with which DROP DATABASE refuses even with FORCE. */
+/** Ends prepared transactions, subscriptions and slots, with which DROP DATABASE refuses even with FORCE. */
 async function endWhatOutlivesSessions(
   session: Session,
   { name, role, enter }: DropOrder,
   found: OwnedDatabase,
 ): Promise<void> {
+  if (role === 'clone')
+    for (const slot of await ownedSlots(session))
+      if (slot.database === name) await dropOwnedSlot(session, { ...slot, ownRun: true });
   const prepared = await preparedTransactions(session, name);
   // Those of a former target may be in use: its DROP must be refused.
   const subscriptions =
@@ -96,18 +100,16 @@ async function endWhatOutlivesSessions(
     await session.query(`ALTER DATABASE ${identifier(name)} ALLOW_CONNECTIONS true`);
   await withSession(enter(name), async (inside) => {
     for (const { gid } of prepared) await inside.query(`ROLLBACK PREPARED ${literal(gid)}`);
-    for (const subscription of subscriptions) await dropSubscription(inside, identifier(subscription.name));
+    for (const subscription of subscriptions) await dropSubscription(inside, subscription.name);
   });
 }
 
 const SUBSCRIPTIONS = `SELECT s.subname AS name FROM pg_catalog.pg_subscription s
   JOIN pg_catalog.pg_database d ON d.oid = s.subdbid WHERE d.datname = $1`;
 
-/** Drops the subscriptions without the slots at the publisher, which may belong to others. */
-async function dropSubscription(inside: Session, subscription: string): Promise<void> {
-  await inside.query(`ALTER SUBSCRIPTION ${subscription} DISABLE`);
-  await inside.query(`ALTER SUBSCRIPTION ${subscription} SET (slot_name = NONE)`);
-  await inside.query(`DROP SUBSCRIPTION ${subscription}`);
+/** Drops subscriptions without the slots at the publisher, which may belong to others. */
+async function dropSubscription(inside: Session, name: string): Promise<void> {
+  for (const statement of endingStatements(name)) await inside.query(statement);
 }
 
 function refusal(found: OwnedDatabase, error: unknown): SafemigrateError {

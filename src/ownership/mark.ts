@@ -2,6 +2,7 @@ import * as z from 'zod/mini';
 import { parseRunId, RUN_ID_LENGTH, type RunId, runIdSchema } from './run-id.ts';
 
 const oid = z.int().check(z.positive());
+const time = z.string().check(z.refine((text) => !Number.isNaN(Date.parse(text))));
 
 /**
  * Mark that safemigrate writes on the databases it makes (COMMENT ON DATABASE; for folders see folder-records.ts), so that a later
@@ -35,7 +36,21 @@ const mark = z.object({
   /** Time of the last reset of the server's counters. */
   countedSince: z.exactOptional(z.string()),
   /** For a kept original: the time until which it is kept, in ISO 8601; absent if none was given. */
-  keepUntil: z.exactOptional(z.string().check(z.refine((time) => !Number.isNaN(Date.parse(time))))),
+  keepUntil: z.exactOptional(time),
+  /** For a kept original that follows its successor (way-back.ts). */
+  wayBack: z.exactOptional(
+    z.object({
+      until: time,
+      /** `starting`: if its run is dead, it never will follow. */
+      state: z.enum(['starting', 'following']),
+      /** The original's CONNECTION LIMIT. While it follows, the limit is 0. */
+      connectionLimit: z.int(),
+      /** Counters of rows inserted and changed in the successor's tables that it does not follow, by OID (swap/online/counters.ts). */
+      counters: z.record(z.string(), z.readonly(z.tuple([z.string(), z.string()]))),
+      /** Time of the last reset of these counters. */
+      countedSince: z.string(),
+    }),
+  ),
 });
 
 export type Mark = Readonly<z.infer<typeof mark>>;

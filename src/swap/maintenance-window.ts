@@ -4,6 +4,7 @@ import { formatDuration } from '../format.ts';
 import type { SwapSection } from '../model/report.ts';
 import { formatMark, type Mark, ownedName } from '../ownership/mark.ts';
 import { openingStatements } from '../ownership/reopen.ts';
+import type { RunId } from '../ownership/run-id.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';
@@ -55,14 +56,14 @@ export async function openWindow(
 
 /**
  * Starts the agent, so that the target can be closed later, once or several times.
- * @param online the run will have a replication slot.
+ * @param replicating runs that have replication slots, or will.
  */
 export async function prepareWindow(
   subject: SwapSubject,
   scope: Scope,
   plan: WindowPlan,
   environment: Environment,
-  online = false,
+  replicating: readonly RunId[] = [],
 ): Promise<MaintenanceWindow> {
   const { control, target, settings, run, audit, emit } = subject;
   const { name, oid } = target.database;
@@ -76,7 +77,7 @@ export async function prepareWindow(
     message: `if this process dies, \`safemigrate clean\` reopens ${name}, or: ${byHand(closed)}`,
   });
   const window = new MaintenanceWindow(subject, scope, plan, closed);
-  await window.startAgent(online);
+  await window.startAgent(replicating);
   return window;
 }
 
@@ -93,7 +94,6 @@ export class MaintenanceWindow {
   readonly #steps: SwapSection['steps'] = [];
   /** Functions that let the clients of a paused PgBouncer go on. */
   readonly #resuming: (() => Promise<void>)[] = [];
-  #dismissAgent: (() => Promise<void>) | undefined;
   #state: 'open' | 'closed' | 'swapped' = 'open';
   #closedAt = 0;
   /** For how long the target was closed, each time. */
@@ -123,13 +123,13 @@ export class MaintenanceWindow {
     return result;
   }
 
-  async startAgent(online: boolean): Promise<void> {
+  async startAgent(replicating: readonly RunId[]): Promise<void> {
     const { lockDatabaseOid } = this.#subject;
     const { settings, database, server, run, consoles } = this.#closed;
     const order = { settings, database: database.name, server, run, consoles, lockDatabaseOid };
-    this.#dismissAgent = await this.#scope.own(
+    await this.#scope.own(
       'reopen agent',
-      () => startReopenAgent({ ...order, port: this.#port, online }),
+      () => startReopenAgent({ ...order, port: this.#port, replicating }),
       // If the target is still closed, the agent outlives us and keeps trying to reopen it.
       async (dismiss) => (this.#state === 'closed' ? undefined : dismiss?.()),
     );
@@ -186,7 +186,7 @@ export class MaintenanceWindow {
   }
 
   /** Gives the successor the target's name, and lets the clients in. There is nothing to undo after its COMMIT. */
-  async rename(original: Fence, successor: Successor): Promise<SwapSection> {
+  async rename(original: Fence, successor: Successor, wayBack?: Mark['wayBack']): Promise<SwapSection> {
     const { target, run, signal } = this.#subject;
     const closed = this.#closed;
     const { name, oid } = target.database;
@@ -195,7 +195,7 @@ export class MaintenanceWindow {
     signal.throwIfAborted();
     if (performance.now() - this.#closedAt > this.#plan.maxClosedMs) throw this.#closedTooLong();
     const keptAs = ownedName(name, 'before', run);
-    const keepUntil = this.#keepUntil();
+    const keepUntil = this.#keepUntil(wayBack);
     const originalMark = this.#mark({
       state: 'renamed',
       at: { database: keptAs, oid },
@@ -207,6 +207,7 @@ export class MaintenanceWindow {
       ),
       countedSince: successor.written.since,
       ...(keepUntil === null ? {} : { keepUntil }),
+      ...(wayBack === undefined ? {} : { wayBack }),
     });
     await this.step('rename', () =>
       commitRename(this.#subject, closed, {
@@ -221,7 +222,6 @@ export class MaintenanceWindow {
     this.#state = 'swapped';
     this.closedMs.push(performance.now() - this.#closedAt);
     await this.#resumePoolers();
-    await this.#dismissAgent?.();
     return { ...this.#facts(), outcome: 'swapped', reasons: [], original: keptAs, keepUntil };
   }
 
@@ -269,17 +269,14 @@ export class MaintenanceWindow {
     return { stallMs, sessionsEnded: this.#sessionsEnded, steps: this.#steps };
   }
 
-  #keepUntil(): string | null {
+  #keepUntil(wayBack: Mark['wayBack']): string | null {
     const { keepOriginalMs } = this.#plan;
-    return keepOriginalMs === null ? null : new Date(Date.now() + keepOriginalMs).toISOString();
+    if (keepOriginalMs === null) return null;
+    const asked = new Date(Date.now() + keepOriginalMs).toISOString();
+    return wayBack && wayBack.until > asked ? wayBack.until : asked;
   }
 
-  #mark(
-    more: Pick<
-      Mark,
-      'state' | 'at' | 'successor' | 'writes' | 'properties' | 'countedSince' | 'keepUntil' | 'pgbouncer'
-    >,
-  ): string {
+  #mark(more: Omit<Mark, 'version' | 'run' | 'role' | 'targetOid' | 'lockDatabaseOid' | 'comment'>): string {
     const { run, lockDatabaseOid, target } = this.#subject;
     return formatMark({
       version: 1,

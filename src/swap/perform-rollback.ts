@@ -7,6 +7,7 @@ import { type ChangeLock, withChangeLock } from '../ownership/change-lock.ts';
 import { claimRun, lostControl } from '../ownership/control-session.ts';
 import { type OwnedDatabase, ownedDatabases } from '../ownership/owned.ts';
 import { visitOrReopen } from '../ownership/reopen.ts';
+import { endWayBack, findWayBacks, type WayBack } from '../ownership/way-back.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
 import type { Session } from '../postgres/connection/session.ts';
@@ -24,6 +25,7 @@ import {
 } from './database-state.ts';
 import { closeDatabase } from './fence.ts';
 import { openWindow, type Successor } from './maintenance-window.ts';
+import { brokenWords, enter, returnWithWrites } from './online/perform-return.ts';
 import { obstacleReasons } from './preflight.ts';
 import type { SwapSubject } from './rename.ts';
 import type { RollbackPlan } from './swap-plan.ts';
@@ -38,6 +40,8 @@ import { refusedSwap, swapFailure } from './swap-section.ts';
  * | open the window, close the target | maintenance-window.ts says it |
  * | count the writes since the swap, close the original | the target closed, as before; the original was closed already |
  * | rename | the original as the target, open; the newer database under its new name, closed and marked |
+ *
+ * With a way back: perform-return.ts.
  *
  * @throws SafemigrateError `REFUSED` if there is no original; `TARGET_CHANGED` if the target could not be reopened.
  */
@@ -58,13 +62,60 @@ async function exchangeBack(
   lock: ChangeLock,
 ): Promise<SwapSection & { readonly target: string }> {
   const subject = await connectForRollback(scope, stop, plan);
-  const { target, control, run, audit, signal } = subject;
-  const { name, oid } = target.database;
+  const { target, control } = subject;
+  const { name } = target.database;
   const original = await findOriginal(control, target.database, plan.run);
-  const reasons = await obstacleReasons(control, target, plan);
+  const wayBack = (await findWayBacks(control)).find((each) => each.original.oid === original.oid);
+  const reasons = await obstacleReasons(control, target, plan, wayBack !== undefined);
   if (reasons.length > 0) return { ...refusedSwap(reasons), target: name };
+  lock.requireHeld();
+  const exchange = { subject, scope };
+  const returned = wayBack && (await returnIfFollowing(exchange, plan, wayBack));
+  if (returned && !('stopped' in returned)) return { ...returned, target: name };
+  if (returned && !plan.discardWrites)
+    return { ...refusedSwap([`${returned.stopped}; ${WITHOUT_WRITES}`]), target: name };
   if (!(await plan.confirm(name, original.name)))
     return { ...refusedSwap(['it was not confirmed']), target: name };
+  if (wayBack) await endWayBack(control, wayBack, (database) => enter(subject, database));
+  return { ...(await returnWithoutWrites(exchange, plan, original, lock)), target: name };
+}
+
+const WITHOUT_WRITES =
+  'with --discard-writes the original comes back with all rows that it has so far, and the rest is only in the newer database, which is kept';
+
+async function returnIfFollowing(
+  exchange: { readonly subject: SwapSubject; readonly scope: Scope },
+  plan: RollbackPlan,
+  wayBack: WayBack,
+): ReturnType<typeof returnWithWrites> {
+  const { control, target } = exchange.subject;
+  const { original, content } = wayBack;
+  const stopped = (why: string) => ({ stopped: `the original does not follow any more: ${why}` });
+  if (wayBack.broken?.kind === 'lost') return stopped(brokenWords(wayBack));
+  const judge = async (comment: string | null) => {
+    const now = propertyDigests(await readClusterProperties(control, target.database.oid), comment);
+    const kept = await readClusterProperties(control, original.oid);
+    const then = { ...kept, datconnlimit: content.connectionLimit };
+    const changed = changedSince(original, now, propertyDigests(then, original.mark.comment ?? null));
+    return { comment: judgeProperties(original, changed, comment, plan) };
+  };
+  const confirm = () => plan.confirm(target.database.name, original.name, true);
+  const result = await returnWithWrites(exchange, plan, wayBack, {
+    givesUp: plan.discardWrites,
+    confirm,
+    judge,
+  });
+  return 'stopped' in result ? stopped(result.stopped) : result;
+}
+
+async function returnWithoutWrites(
+  { subject, scope }: { readonly subject: SwapSubject; readonly scope: Scope },
+  plan: RollbackPlan,
+  original: OwnedDatabase,
+  lock: ChangeLock,
+): Promise<SwapSection> {
+  const { target, control, run, audit, signal } = subject;
+  const { oid } = target.database;
   const counters = { run, audit, signal, purpose: 'counters', readOnly: true };
   const ofAnalyze = await withSession(openSession(target.settings, counters), (inside) => {
     lock.requireHeld();
@@ -79,14 +130,26 @@ async function exchangeBack(
     const now = propertyDigests(await readClusterProperties(control, oid), window.comment);
     const then = await readClusterProperties(control, original.oid);
     const changed = changedSince(original, now, propertyDigests(then, original.mark?.comment ?? null));
-    if (!plan.discardWrites) refuseTakingBack(original, changed);
+    const comment = judgeProperties(original, changed, window.comment, plan);
     const successor = await sealOriginal(subject, original);
-    // The comment is set together with the name, so it can be kept.
-    const comment = changed.includes('comment') && !plan.discardWrites ? window.comment : successor.comment;
-    return { ...(await window.rename(newer, { ...successor, comment })), target: name };
+    return await window.rename(newer, { ...successor, comment });
   } catch (error) {
-    return { ...(await window.undo(error)), target: name };
+    return window.undo(error);
   }
+}
+
+/**
+ * Chooses the comment of the database, which is set together with the name and so can be kept.
+ * @throws SafemigrateError `REFUSED` if other properties of the newer database would be taken back.
+ */
+function judgeProperties(
+  original: OwnedDatabase,
+  changed: readonly string[],
+  ofNewer: string | null,
+  { discardWrites }: Pick<RollbackPlan, 'discardWrites'>,
+): string | null {
+  if (!discardWrites) refuseTakingBack(original, changed);
+  return changed.includes('comment') && !discardWrites ? ofNewer : (original.mark?.comment ?? null);
 }
 
 /** Connects to the target, which a killed run may have left closed, and takes the lock of a run. */
@@ -108,11 +171,10 @@ async function connectForRollback(scope: Scope, stop: Stop, plan: RollbackPlan):
 /** Closes the original, so that renameInto() can check it like any successor: closed since the swap, it was not written to. */
 async function sealOriginal(
   { control, signal }: SwapSubject,
-  { name: database, oid, mark }: OwnedDatabase,
-): Promise<Successor> {
+  { name: database, oid }: OwnedDatabase,
+): Promise<Omit<Successor, 'comment'>> {
   const fence = await closeDatabase(control, { database, oid }, null, signal);
-  const written = await rowsWritten(control, oid, 0n);
-  return { fence, comment: mark?.comment ?? null, written };
+  return { fence, written: await rowsWritten(control, oid, 0n) };
 }
 
 async function findOriginal(

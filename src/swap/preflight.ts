@@ -2,6 +2,7 @@ import { ownershipStatements } from '../database/privileges.ts';
 import type { Target } from '../database/target.ts';
 import { formatDuration, plural } from '../format.ts';
 import type { Report } from '../model/report.ts';
+import { WAY_BACKS } from '../ownership/owned-replication.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 import { type TargetState, targetChangesBetween } from '../proof/target-state.ts';
@@ -42,12 +43,20 @@ export async function obstacleReasons(
   session: Session,
   target: Pick<Target, 'database' | 'role'>,
   { allowStandbys }: Pick<SwapPlan, 'allowStandbys'>,
+  returns = false,
 ): Promise<string[]> {
-  const obstacles = await swapObstacles(session, target, allowStandbys);
+  const obstacles = await swapObstacles(session, target, allowStandbys, returns);
   return obstacles.map(({ reason, wayOut }) => `${reason}: ${wayOut}`);
 }
 
-type Counted = 'prepared' | 'slots' | 'subscriptions' | 'standbys' | 'superusers' | 'unterminable';
+type Counted =
+  | 'prepared'
+  | 'slots'
+  | 'returning'
+  | 'subscriptions'
+  | 'standbys'
+  | 'superusers'
+  | 'unterminable';
 
 /**
  * One query, so that all conditions hold at the same moment. A walsender with a database serves logical replication. Most
@@ -55,7 +64,8 @@ type Counted = 'prepared' | 'slots' | 'subscriptions' | 'standbys' | 'superusers
  */
 const CONDITIONS = `
 SELECT (SELECT count(*) FROM pg_prepared_xacts WHERE database = $2) AS prepared,
-       (SELECT count(*) FROM pg_replication_slots WHERE database = $2) AS slots,
+       (SELECT count(*) FROM pg_replication_slots WHERE database = $2 AND slot_name !~ $3) AS slots,
+       (SELECT count(*) FROM pg_replication_slots WHERE database = $2 AND slot_name ~ $3) AS returning,
        (SELECT count(*) FROM pg_subscription WHERE subdbid = $1::oid) AS subscriptions,
        (SELECT count(*) FROM pg_stat_replication r JOIN pg_stat_activity a ON a.pid = r.pid
          WHERE a.datid IS NULL AND coalesce(r.state, 'streaming') IN ('streaming', 'catchup')) AS standbys,
@@ -74,15 +84,18 @@ const MAINTENANCE = new Set(['postgres', 'template0', 'template1']);
 /**
  * Finds everything about the server and the role that prevents a swap, each with what would help. Changes nothing.
  * @param session in another database of the target's server.
+ * @param returns the original that follows it comes back.
  */
 export async function swapObstacles(
   session: Session,
   { database, role }: Pick<Target, 'database' | 'role'>,
   allowStandbys: boolean,
+  returns = false,
 ) {
   const [row] = await session.query<Record<Counted, string> & { may_clone: boolean }>(CONDITIONS, [
     database.oid,
     database.name,
+    WAY_BACKS,
   ]);
   if (!row) throw new Error(`no database with OID ${database.oid}`);
   const found: { reason: string; wayOut: string }[] = [];
@@ -111,6 +124,11 @@ export async function swapObstacles(
     Number(row.slots) > 0,
     `${plural(Number(row.slots), 'logical replication slot')} on it, which would stay with the original`,
     'drop them and re-create them after the swap, or apply the migration in place (safemigrate apply)',
+  );
+  addIf(
+    Number(row.returning) > 0 && !returns,
+    'the original of an earlier swap follows it (--way-back)',
+    'end that with `safemigrate clean --originals --older-than 0s`, which drops that original, or roll back',
   );
   addIf(
     Number(row.subscriptions) > 0,

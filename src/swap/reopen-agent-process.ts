@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isAnotherSystem, onPrimary, readServerIdentity } from '../database/server-identity.ts';
-import { cleanRun } from '../ownership/clean.ts';
+import { isBeingChanged } from '../ownership/change-lock.ts';
+import { cleanRuns } from '../ownership/clean.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { runIsAlive } from '../ownership/owned.ts';
 import { reopenTargets } from '../ownership/reopen.ts';
@@ -69,9 +70,11 @@ async function reopen({ settings, database, server, run, ...order }: ReopenOrder
       const [row] = await session.query<{ open: boolean }>(OPEN, [database]);
       if (row?.open === false) return false;
       for (const console of order.consoles) await resumePooler(console, { database, port: order.port });
-      if (!order.online) return true;
+      if (order.replicating.length === 0) return true;
+      // The lock on changes is held by another session of the dead run, which may end later.
+      if (await isBeingChanged(session, database)) return false;
       const enter = (name: string) => openSession(place.settings, { database: name, purpose: 'guard' });
-      const { failed } = await cleanRun(session, run, { target: database, enter });
+      const { failed } = await cleanRuns(session, order.replicating, { target: database, enter });
       return failed.length === 0;
     });
   } catch {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { Socket } from 'node:net';
 import { SafemigrateError } from '../errors.ts';
+import type { RunId } from '../ownership/run-id.ts';
 import { wordsOfProgram } from '../package.ts';
 import type { ClosedTarget } from './reopen-target.ts';
 
@@ -10,8 +11,8 @@ export interface ReopenOrder extends Pick<ClosedTarget, 'settings' | 'server' | 
   readonly lockDatabaseOid: number;
   /** The server's port in the configuration of the PgBouncers. */
   readonly port: number;
-  /** The run may have a replication slot, which fills the disk of production if it is left. */
-  readonly online: boolean;
+  /** Runs that may have a replication slot, which fills the disk of production if it is left. */
+  readonly replicating: readonly RunId[];
 }
 
 const DISMISSED = 'done\n';

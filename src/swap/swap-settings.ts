@@ -26,6 +26,10 @@ export const SWAP_SETTINGS = grouped(
         summary: 'most WAL that the server may keep for the clone; beyond it everything is undone (--online)',
         needs: 'online',
       }),
+      wayBackMs: flag('--way-back <duration>', AGE, {
+        summary: 'let the original follow: `rollback` keeps writes',
+        needs: 'online',
+      }),
     },
     window: {
       maxClosedMs: flag('--limit closed=<duration>', DURATION, {
@@ -33,7 +37,7 @@ export const SWAP_SETTINGS = grouped(
       }),
       pgbouncer: flag('--pgbouncer <url>', listOf(TEXT), {
         default: [],
-        summary: 'console of a PgBouncer whose clients wait during the swap; repeatable',
+        summary: 'console of a PgBouncer to pause; repeatable',
       }),
       keepOriginalMs: flag('--keep-original <duration>', AGE, {
         summary: 'how long `clean --originals` keeps the original',
@@ -55,14 +59,22 @@ export interface SwapOptions extends RehearseOptions, OptionsOf<typeof SWAP_SETT
   /**
    * Gets the report of the rehearsal, and answers whether to continue.
    * @param closedMs estimate of how long the target will be closed: of an online swap, while it is cloned.
+   * @param limits of an online swap: writes that a way back does not take back.
    */
-  readonly confirm: (report: Report, closedMs: number) => Promise<boolean>;
+  readonly confirm: (report: Report, closedMs: number, limits?: readonly string[]) => Promise<boolean>;
 }
 
 /** Everything that a user can set for a rollback. */
 export const ROLLBACK_SETTINGS = {
   target: pick(REHEARSAL_SETTINGS.target, 'url', 'urlEnv'),
   window: pick(SWAP_SETTINGS.window, 'pgbouncer', 'maxClosedMs'),
+  online: {
+    maxCutOverMs: {
+      ...SWAP_SETTINGS.online.maxCutOverMs,
+      summary:
+        'longest time that the target may be closed until the original has all writes; beyond it the target is opened and it is tried again (--way-back)',
+    },
+  },
   allowStandbys: SWAP_SETTINGS.allowStandbys,
   discardWrites: flag('--discard-writes', SWITCH, {
     default: false,
@@ -77,5 +89,6 @@ export interface RollbackOptions
     Pick<RehearseOptions, 'emit' | 'audit' | 'signal' | 'env' | 'folder'> {
   /** Run of the swap to roll back. Default: the last one. */
   readonly run?: string | undefined;
-  readonly confirm: (target: string, original: string) => Promise<boolean>;
+  /** @param follows the original has the writes since the swap, too. */
+  readonly confirm: (target: string, original: string, follows?: boolean) => Promise<boolean>;
 }

@@ -1,4 +1,4 @@
-import type { Report } from '../../src/model/report.ts';
+import type { Report, SwapSection } from '../../src/model/report.ts';
 
 /** Fields that come with few errors. */
 const NOT_SAID = {
@@ -1006,28 +1006,52 @@ const swapUndone = sampleReport({
   },
 });
 
-const swappedOnline = sampleReport({
+const onlineSwap = {
+  outcome: 'swapped' as const,
+  reasons: [],
+  original: 'shop_before_01jq4x9d0k7pt',
+  keepUntil: null,
+  stallMs: 262,
+  sessionsEnded: 41,
+  steps: [
+    { name: 'clone', durationMs: 171 },
+    { name: 'migrate', durationMs: 252_210 },
+    { name: 'catch up', durationMs: 20_400 },
+    { name: 'rename', durationMs: 11 },
+  ],
+  online: {
+    cloneClosedMs: 262,
+    catchUpMs: 12_200,
+    rowsCompared: 1_204_112,
+    rowsUnsettled: 3,
+    compareMs: 8_100,
+    attempts: 2,
+    cutOverClosedMs: 141,
+    wayBack: null,
+  },
+} satisfies SwapSection;
+const swappedOnline = sampleReport({ swap: onlineSwap });
+
+const swappedWithoutWayBack = sampleReport({
   swap: {
-    outcome: 'swapped',
-    reasons: [],
-    original: 'shop_before_01jq4x9d0k7pt',
-    keepUntil: null,
-    stallMs: 262,
-    sessionsEnded: 41,
-    steps: [
-      { name: 'clone', durationMs: 171 },
-      { name: 'migrate', durationMs: 252_210 },
-      { name: 'catch up', durationMs: 20_400 },
-      { name: 'rename', durationMs: 11 },
-    ],
+    ...onlineSwap,
     online: {
-      cloneClosedMs: 262,
-      catchUpMs: 12_200,
-      rowsCompared: 1_204_112,
-      rowsUnsettled: 3,
-      compareMs: 8_100,
-      attempts: 2,
-      cutOverClosedMs: 141,
+      ...onlineSwap.online,
+      wayBack: { until: null, limits: [], failure: 'its worker did not start' },
+    },
+  },
+});
+
+const swappedWithWayBack = sampleReport({
+  swap: {
+    ...onlineSwap,
+    online: {
+      ...onlineSwap.online,
+      wayBack: {
+        until: '2025-01-02T09:00:00.000Z',
+        limits: ['values of the new column public.orders.note', 'NULL in public.orders.code'],
+        failure: null,
+      },
     },
   },
 });
@@ -1049,6 +1073,7 @@ const onlineUndone = sampleReport({
       compareMs: null,
       attempts: null,
       cutOverClosedMs: null,
+      wayBack: null,
     },
   },
 });
@@ -1068,5 +1093,7 @@ export const sampleReports: Record<string, Report> = {
   swapped,
   'swap-undone': swapUndone,
   'swapped-online': swappedOnline,
+  'swapped-with-way-back': swappedWithWayBack,
+  'swapped-without-way-back': swappedWithoutWayBack,
   'online-swap-undone': onlineUndone,
 };

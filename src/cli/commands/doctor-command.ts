@@ -44,6 +44,7 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
     sandbox,
     swapObstacles,
     onlineObstacles,
+    wayBackObstacles,
     recommended,
     service,
   } = diagnosis;
@@ -97,6 +98,9 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
   }
   lines.push(...obstacleLines(style, 'What prevents safemigrate swap', swapObstacles));
   lines.push(...obstacleLines(style, 'What swap --online lacks', onlineObstacles));
+  const known = new Set(onlineObstacles.map(({ reason }) => reason));
+  const more = wayBackObstacles.filter(({ reason }) => !known.has(reason));
+  lines.push(...obstacleLines(style, 'What --way-back lacks as well', more));
   lines.push('', ...conclusion(style, taken));
   return `${lines.join('\n')}\n`;
 }

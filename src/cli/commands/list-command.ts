@@ -1,6 +1,6 @@
 import { type InspectedApply, inspectInterruptedApplies } from '../../apply/journal.ts';
 import { recordedServices } from '../../clone/services/service-records.ts';
-import { formatBytes, formatDuration, plural } from '../../format.ts';
+import { formatBytes, formatDuration, formatTime, plural } from '../../format.ts';
 import { folderBytes, type RecordedFolder, recordedFolders } from '../../local-server/recorded-folders.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import { type ExternalClone, externalClones } from '../../ownership/external-clones.ts';
@@ -9,6 +9,7 @@ import { type OwnedSlot, ownedSlots } from '../../ownership/owned-replication.ts
 import { whoMayWait } from '../../ownership/reopen.ts';
 import { type RunId, startOf } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
+import { isOver, readWayBacks, type WayBack } from '../../ownership/way-back.ts';
 import { visible } from '../../report/visible.ts';
 import { LIST_SETTINGS } from '../options/subcommand-table.ts';
 import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';
@@ -36,6 +37,7 @@ export async function listCommand(flags: Record<string, unknown>, signal: AbortS
     process.stdout.write(
       asJson(
         onServer?.databases ?? [],
+        onServer?.wayBacks ?? [],
         folders,
         [
           ...elsewhereRows(externals),
@@ -45,8 +47,7 @@ export async function listCommand(flags: Record<string, unknown>, signal: AbortS
         applies,
       ),
     );
-  else if (onServer)
-    process.stdout.write(databasesAsText(onServer.databases, onServer.server) + slotsAsText(onServer.slots));
+  else if (onServer) process.stdout.write(databasesAsText(onServer) + slotsAsText(onServer.slots));
   else if ([folders, externals, services, atService, applies].every(({ length }) => length === 0))
     process.stdout.write(NOTHING_HERE);
   return 0;
@@ -63,16 +64,26 @@ function withBytes(found: (RecordedFolder | UnreadableFile)[]): Promise<Listed[]
   );
 }
 
+interface OnServer {
+  readonly databases: OwnedDatabase[];
+  readonly slots: OwnedSlot[];
+  readonly wayBacks: WayBack[];
+  readonly server: string;
+}
+
 async function databasesOf(
   options: Parameters<typeof findNamedPlace>[0],
   signal: AbortSignal,
-): Promise<{ databases: OwnedDatabase[]; slots: OwnedSlot[]; server: string } | undefined> {
+): Promise<OnServer | undefined> {
   const target = findNamedPlace(options);
   if (!target) return undefined;
   const session = await openMaintenanceSession(target, { purpose: 'list', signal });
   try {
-    const slots = await ownedSlots(session);
-    return { databases: await ownedDatabases(session), slots, server: nameServer(target) };
+    const databases = await ownedDatabases(session);
+    const wayBacks = await readWayBacks(session, databases);
+    const known = new Set(wayBacks.map(({ original }) => original.run));
+    const slots = (await ownedSlots(session)).filter(({ run, wayBack }) => !(wayBack && known.has(run)));
+    return { databases, slots, wayBacks, server: nameServer(target) };
   } finally {
     await session.close();
   }
@@ -80,6 +91,7 @@ async function databasesOf(
 
 function asJson(
   databases: OwnedDatabase[],
+  wayBacks: WayBack[],
   folders: Listed[],
   elsewhere: object[],
   applies: InspectedApply[],
@@ -90,6 +102,7 @@ function asJson(
     kept: mark?.kept ?? false,
     keepUntil: mark?.keepUntil ?? null,
     pgbouncer: mark?.pgbouncer ?? [],
+    wayBack: wayBackRow(wayBacks.find(({ original }) => original.oid === database.oid)),
     startedAt: database.run ? new Date(startOf(database.run)).toISOString() : null,
   }));
   const clones = folders.map((each) => {
@@ -118,6 +131,12 @@ function asJson(
     owning: state,
   }));
   return `${JSON.stringify([...rows, ...clones, ...elsewhere, ...interrupted], null, 2)}\n`;
+}
+
+function wayBackRow(wayBack: WayBack | undefined): object | null {
+  if (!wayBack) return null;
+  const { content, broken, behindBytes, keptBytes } = wayBack;
+  return { until: content.until, behindBytes, keptBytes, broken };
 }
 
 function elsewhereRows(externals: (ExternalClone | UnreadableFile)[]): object[] {
@@ -206,11 +225,11 @@ function endsIn(endsAt: string | null): string {
   return left > 0 ? `in ${formatDuration(left)}` : 'overdue';
 }
 
-function databasesAsText(databases: OwnedDatabase[], server: string): string {
+function databasesAsText({ databases, wayBacks, server }: OnServer): string {
   if (databases.length === 0) return `Nothing of safemigrate is on ${server}.\n`;
   const rows = databases.map((database) => [
     database.name,
-    whatItIs(database),
+    whatItIs(database) + wayBackWords(wayBacks.find(({ original }) => original.oid === database.oid)),
     database.run ? startedAgo(database.run) : '',
     database.sizeBytes === null ? '?' : formatBytes(database.sizeBytes),
     String(database.sessions),
@@ -222,7 +241,7 @@ function databasesAsText(databases: OwnedDatabase[], server: string): string {
 }
 
 const ORIGINALS =
-  'Originals are closed to everybody, which pg_upgrade refuses: drop them before it, with `safemigrate clean --originals --older-than 0s`.\n';
+  'Originals are closed, which pg_upgrade refuses: drop them before it, with `safemigrate clean --originals --older-than 0s`.\n';
 
 /** Describes a database in a phrase that also says what `clean` would do with it. */
 function whatItIs(database: OwnedDatabase): string {
@@ -237,6 +256,20 @@ function whatItIs(database: OwnedDatabase): string {
   if (owning === 'unknown') return `${what}; whether its run is alive is not known`;
   if (role === 'original') return `${what}${timeLeft(mark?.keepUntil)}`;
   return mark?.kept ? what : `${what} of a dead run`;
+}
+
+/** `; follows as the way back for another 23 h, 12 kB behind, 34 MB of WAL kept` */
+function wayBackWords(wayBack: WayBack | undefined): string {
+  if (!wayBack || wayBack.original.owning === 'alive') return '';
+  const { content, broken, behindBytes, keptBytes } = wayBack;
+  const kept = `${formatBytes(behindBytes ?? 0)} behind, ${formatBytes(keptBytes ?? 0)} of WAL kept`;
+  if (isOver(wayBack)) return `; its way back is over: \`safemigrate clean\` ends it (${kept})`;
+  if (broken) {
+    const since = broken.since === null ? '' : ` since ${formatTime(broken.since)}`;
+    return `; its way back is broken${since}: ${broken.reason} (${kept})`;
+  }
+  const leftMs = Date.parse(content.until) - Date.now();
+  return `; follows as the way back for another ${formatDuration(leftMs)}, ${kept}`;
 }
 
 function timeLeft(keepUntil: string | undefined): string {

@@ -10,6 +10,7 @@ import { progress } from '../progress.ts';
 import { gatherOptions } from '../read-options.ts';
 
 const DISCARDED = 'Rows written since the swap are then in the newer database only (--discard-writes).';
+const FOLLOWED = 'It has followed the newer database, and has all that was written since the swap.';
 const REFUSED = 'If anything was written since the swap, it is refused, and the target is opened again.';
 
 /** Swaps the kept original back. @returns 0 if it did, 4 if it was refused or undone. */
@@ -28,11 +29,11 @@ export async function rollbackCommand(
         audit: auditTo(audit),
         emit: display.emit,
         signal,
-        confirm: (name, kept) =>
+        confirm: (name, kept, follows) =>
           confirm({
             lines: [
               `${kept} becomes ${name} again; the newer database is kept beside it.`,
-              options.discardWrites ? DISCARDED : REFUSED,
+              follows ? FOLLOWED : options.discardWrites ? DISCARDED : REFUSED,
             ],
             yes,
             signal,

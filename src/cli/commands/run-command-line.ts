@@ -87,7 +87,8 @@ async function runInMode(
       return performSwap(
         makeSwapPlan({
           ...options,
-          confirm: (report, closedMs) => confirmSwap(report, closedMs, values, display, signal),
+          confirm: (report, closedMs, limits = []) =>
+            confirmSwap(report, { closedMs, limits }, values, display, signal),
         }),
       );
     }
@@ -128,7 +129,7 @@ async function examineSwap(options: RehearseOptions): Promise<OnlineExamination>
 }
 
 /** The statements of an online swap that change something in the target's server, and its obstacles. */
-function afterOnlineRehearsal({ database, objections, cloneClosedMs }: OnlineExamination): string {
+function afterOnlineRehearsal({ database, objections, cloneClosedMs, wayBack }: OnlineExamination): string {
   const name = identifier(database);
   return [
     '\nIf the rehearsal passes, and shows that a clone can follow the target:\n',
@@ -140,9 +141,13 @@ function afterOnlineRehearsal({ database, objections, cloneClosedMs }: OnlineExa
     `  CREATE DATABASE … TEMPLATE ${name};\n`,
     `  ALTER DATABASE ${name} ALLOW_CONNECTIONS true;\n`,
     '  -- in the clone: the command, --verify, CREATE SUBSCRIPTION; then both are compared\n',
+    ...(wayBack ? ['  -- in the clone: the same publications and slot, as safemigrate_<run>_back\n'] : []),
     '  -- closed for a moment, all sessions terminated\n',
     `  ALTER DATABASE ${name} ALLOW_CONNECTIONS false;\n`,
     `  ALTER DATABASE ${name} RENAME TO …; ALTER DATABASE … RENAME TO ${name};\n`,
+    ...(wayBack
+      ? ['  -- in the original, with CONNECTION LIMIT 0: CREATE SUBSCRIPTION safemigrate_<run>_back …\n']
+      : []),
     ...(objections.length === 0 ? [] : ['\nWhat prevents it:\n']),
     ...objections.map((each) => `  - ${each}\n`),
   ].join('');

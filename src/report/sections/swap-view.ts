@@ -54,7 +54,8 @@ function factsOf({ outcome, original, keepUntil, sessionsEnded, steps, online }:
     ['Closed', online ? closures(online) : null],
     ['Compared', online ? proof(online) : null],
     ['Original', isSwapped ? ['kept as ', named(original ?? '?'), kept] : null],
-    ['To undo', isSwapped ? [named('safemigrate rollback'), ROLLBACK, named('--discard-writes')] : null],
+    ['Way back', online?.wayBack ? wayBackWords(online.wayBack) : null],
+    ['To undo', isSwapped ? undoing(online) : null],
     ['Now', isSwapped ? STATISTICS : null],
     ['Sessions', outcome === 'refused' ? null : `${formatCount(sessionsEnded)} terminated`],
     ['Steps', took === '' ? null : took, [...AS_TEXT, 'markdown']],
@@ -79,6 +80,19 @@ function proof({ catchUpMs, rowsCompared, rowsUnsettled, compareMs }: OnlineSect
   return `caught up in ${formatDuration(catchUpMs)}; ${compared}${unsettled}`;
 }
 
+/** `the original follows until 2025-01-02 09:00; not taken back, or in its way: NULL in public.orders.code` */
+function wayBackWords({ until, limits, failure }: NonNullable<OnlineSection['wayBack']>): string {
+  if (until === null) return `none: ${failure ?? 'it was not started'}`;
+  const without = limits.length === 0 ? '' : `; not taken back, or in its way: ${limits.join('; ')}`;
+  return `the original follows until ${formatTime(until)}${without}`;
+}
+
+function undoing(online: OnlineSection | undefined): Phrase {
+  const command = named('safemigrate rollback');
+  return online?.wayBack?.until ? [command, KEEPS] : [command, ROLLBACK, named('--discard-writes')];
+}
+
+const KEEPS = ', which keeps all that has been written since';
 const ROLLBACK = '; it gives up what has been written since only with ';
 const STATISTICS = 'cumulative statistics start at zero; the planner statistics are those of the original';
 

@@ -15,12 +15,11 @@ const NO_LIMIT_MS = Number.POSITIVE_INFINITY;
 const APPLIED_WITHIN_MS = 5_000;
 
 /**
- * Waits until the clone has applied all writes since it was made, and proves that it has the same rows, while both are
- * written.
+ * Waits until the follower has applied all writes so far, and proves that it has the same rows, while both are written.
  * @throws SafemigrateError `REFUSED`, naming the rows that differ.
  */
 export async function catchUp(
-  run: Omit<OnlineRun, 'window'>,
+  run: Omit<OnlineRun, 'window' | 'beforeSealing'>,
 ): Promise<Pick<OnlineSection, 'catchUpMs' | 'rowsCompared' | 'rowsUnsettled' | 'compareMs'>> {
   const { subject, fork, follower, plan } = run;
   const { control, signal, emit } = subject;
@@ -43,10 +42,10 @@ export async function catchUp(
     emit({ type: 'progress', phase: 'compare', done, unit: 'rows' });
   };
   const compared = await inPhase(emit, 'compare', () =>
-    compareRows(fork.inside, follower.inside, plan, { signal, isApplied, onRows }),
+    compareRows(fork.inside, follower.inside, plan, { signal, isApplied, onRows, called: follower.called }),
   );
   if (compared.differences.length > 0)
-    throw swapFailure(`the clone differs from the target: ${compared.differences.join('; ')}`);
+    throw swapFailure(`the ${follower.called} differs from the target: ${compared.differences.join('; ')}`);
   return {
     catchUpMs: catchUpMs ?? 0,
     rowsCompared: compared.rows,
@@ -59,7 +58,7 @@ export async function catchUp(
  * Checks the new foreign keys as the cut-over will, while the target is open. A check that takes longer than the target may be closed
  * would fail in each attempt, and end all sessions each time. The first one may have read from the disk.
  */
-async function requireShortChecks(run: Omit<OnlineRun, 'window'>): Promise<void> {
+async function requireShortChecks(run: Pick<OnlineRun, 'maxCutOverMs' | 'plan' | 'follower'>): Promise<void> {
   const { maxCutOverMs, plan } = run;
   let tookMs = Number.POSITIVE_INFINITY;
   for (let turn = 0; turn < CHECKS && tookMs > maxCutOverMs; turn++) {

@@ -19,10 +19,10 @@ type Checked = { readonly way: OwnConnection } | { readonly objections: string[]
 export async function checkOnline(
   prepared: RehearsalContext,
   before: TargetState,
-  plan: Pick<SwapPlan, 'allowStandbys' | 'window'>,
+  plan: Pick<SwapPlan, 'allowStandbys' | 'window' | 'online'>,
 ): Promise<Checked> {
   const { control, target, run, audit } = prepared.context;
-  const obstacles = await onlineObstacles(control, target);
+  const obstacles = await onlineObstacles(control, target, plan.online.wayBackMs !== null);
   const objections = [
     ...(await swapObjections(prepared, before, plan)),
     ...obstacles.map(({ reason, wayOut }) => `${reason}: ${wayOut}`),
@@ -63,7 +63,8 @@ export async function examineOnline(plan: SwapPlan) {
     const checked = await checkOnline(prepared, prepared.stateBefore, plan);
     const { name } = prepared.context.target.database;
     const objections = 'objections' in checked ? checked.objections : [];
-    return { database: name, objections, cloneClosedMs: cloneTime(prepared) };
+    const wayBack = plan.online.wayBackMs !== null;
+    return { database: name, objections, cloneClosedMs: cloneTime(prepared), wayBack };
   });
   return result;
 }

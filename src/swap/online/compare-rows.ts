@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session } from '../../postgres/connection/session.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
+import type { Follower } from './follower.ts';
 import type { OnlinePlan, OnlineTable } from './online-plan.ts';
 
 /** Result of a comparison of the target with the clone that follows it. */
@@ -26,24 +27,31 @@ interface Comparing {
   readonly isApplied: () => Promise<boolean>;
   /** Gets the number of rows that each chunk adds. */
   readonly onRows: (rows: number) => void;
+  /** The word for the clone, which in a rollback is the original. */
+  readonly called: Follower['called'];
 }
 
 /**
  * Compares all rows of the tables that the clone follows, while both are written: the digests of chunks in the order of the key, then
  * the rows of a chunk that differs, again and again until they agree. A row differs if the target did not change it while the clone
- * applied everything before. Changed types are compared by the new one. Each query is its own transaction.
+ * applied everything before. Changed types are compared by that of the migrated database. Each query is its own transaction.
  */
 export async function compareRows(
   target: Session,
   clone: Session,
   { tables }: Pick<OnlinePlan, 'tables'>,
-  { signal, isApplied, onRows = () => {} }: Pick<Comparing, 'signal' | 'isApplied'> & Partial<Comparing>,
+  {
+    signal,
+    isApplied,
+    onRows = () => {},
+    called = 'clone',
+  }: Pick<Comparing, 'signal' | 'isApplied'> & Partial<Comparing>,
 ): Promise<RowsCompared> {
-  const comparing = { target, clone, signal, isApplied, onRows };
+  const comparing = { target, clone, signal, isApplied, onRows, called };
   const differences: string[] = [];
   let [rows, unsettled] = [0, 0];
   for (const table of tables) {
-    const queries = await queriesFor(target, table);
+    const queries = await queriesFor([target, clone], table);
     const compare = table.key.length === 0 ? compareWhole : compareByKey;
     const found = await compare(comparing, table, queries);
     rows += found.rows;
@@ -69,15 +77,23 @@ interface Queries {
 
 const KNOWN = `SELECT t.name FROM unnest($1::text[]) t(name) WHERE to_regtype(t.name) IS NOT NULL`;
 
-async function queriesFor(target: Session, { inTarget, columns, key }: OnlineTable): Promise<Queries> {
-  const types = columns.map(({ cloneType }) => cloneType);
-  const known = new Set((await target.query<{ name: string }>(KNOWN, [types])).map(({ name }) => name));
+async function queriesFor(
+  both: readonly [target: Session, clone: Session],
+  { inTarget, columns, key }: OnlineTable,
+): Promise<Queries> {
+  const types = columns.map(({ comparedBy }) => comparedBy);
+  let known = new Set(types);
+  for (const session of both) {
+    const rows = await session.query<{ name: string }>(KNOWN, [[...known]]);
+    known = new Set(rows.map(({ name }) => name));
+  }
   const side = (inClone: boolean): Side => {
-    const values = columns.map(({ inTarget: name, targetType, cloneType }) => {
+    const values = columns.map(({ inTarget: name, targetType, cloneType, comparedBy }) => {
       if (targetType === cloneType) return identifier(name);
-      // A type that only the clone has is compared as text.
-      if (!known.has(cloneType)) return `${identifier(name)}::text`;
-      return inClone ? identifier(name) : `${identifier(name)}::${cloneType}`;
+      // A type that only one of them has is compared as text.
+      if (!known.has(comparedBy)) return `${identifier(name)}::text`;
+      const own = inClone ? cloneType : targetType;
+      return own === comparedBy ? identifier(name) : `${identifier(name)}::${comparedBy}`;
     });
     return {
       from: `ONLY ${inTarget}`,
@@ -160,7 +176,11 @@ function rangeOf({ from, key }: Side, { after, end }: Range, columns: string): s
 type Digests = ReadonlyMap<string, string>;
 
 /** Looks at the rows of a chunk that differs until each agrees, or is known to differ. */
-async function settle({ target, clone, signal, isApplied }: Comparing, queries: Queries, range: Range) {
+async function settle(
+  { target, clone, signal, isApplied, called }: Comparing,
+  queries: Queries,
+  range: Range,
+) {
   const inRange = (session: Session, side: Side) => readDigests(session, side, range);
   let suspects = differing(await inRange(target, queries.target), await inRange(clone, queries.clone));
   const differences = new Map<string, string>();
@@ -176,7 +196,7 @@ async function settle({ target, clone, signal, isApplied }: Comparing, queries: 
       const [first, other, last] = [before.get(key), there.get(key), now.get(key)];
       if (other === first || other === last) agreed.add(key);
       // In a second round, so that a row that was changed and changed back is not taken for one that stayed.
-      else if (first === last && applied && round > 0) differences.set(key, describe(last, other));
+      else if (first === last && applied && round > 0) differences.set(key, describe(last, other, called));
     }
     suspects = suspects.filter((key) => !agreed.has(key) && !differences.has(key));
     if (differences.size >= MOST_DIFFERENCES) break;
@@ -186,9 +206,9 @@ async function settle({ target, clone, signal, isApplied }: Comparing, queries: 
   return { differing: shown, unsettled: suspects.length };
 }
 
-function describe(inTarget: string | undefined, inClone: string | undefined): string {
+function describe(inTarget: string | undefined, inClone: string | undefined, called: string): string {
   if (inClone === undefined) return 'only in the target';
-  return inTarget === undefined ? 'only in the clone' : 'other values in the clone';
+  return inTarget === undefined ? `only in the ${called}` : `other values in the ${called}`;
 }
 
 function differing(first: Digests, second: Digests): string[] {
@@ -216,7 +236,7 @@ async function toDigests(session: Session, sql: string, values: readonly unknown
 
 /** Compares a table without a key as a whole: the number of its rows and a sum of their digests. */
 async function compareWhole(
-  { target, clone, signal, isApplied }: Comparing,
+  { target, clone, signal, isApplied, called }: Comparing,
   table: OnlineTable,
   queries: Queries,
 ): Promise<Found> {
@@ -235,7 +255,7 @@ async function compareWhole(
     if ([before.digest, now.digest].includes(there.digest))
       return { rows: now.rows, differences: [], unsettled: 0 };
     if (before.digest === now.digest && applied && round > 0) {
-      const rows = `${now.rows} rows in the target, ${there.rows} in the clone`;
+      const rows = `${now.rows} rows in the target, ${there.rows} in the ${called}`;
       return { rows: now.rows, differences: [`${table.inTarget} (no key): ${rows}`], unsettled: 0 };
     }
   }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Clone } from '../../clone/method.ts';
 import { SafemigrateError, sqlstateOf } from '../../errors.ts';
 import { formatDuration, plural } from '../../format.ts';
-import { dropOwnedPublications, replicationName } from '../../ownership/owned-replication.ts';
 import { inTransaction } from '../../ownership/reopen.ts';
 import { rowsOfAnalyze, rowsWritten } from '../database-state.ts';
 import { closeDatabase, type Fence, terminateSessions } from '../fence.ts';
@@ -9,19 +9,25 @@ import type { MaintenanceWindow, Successor } from '../maintenance-window.ts';
 import type { SwapSubject } from '../rename.ts';
 import { requireSameTarget } from '../successor.ts';
 import { swapFailure } from '../swap-section.ts';
-import { waitForUnfollowed } from './counters.ts';
-import { drain, endingStatements, type Follower } from './follower.ts';
-import { type Fork, requireUnchanged } from './fork.ts';
+import { type WriteCounters, waitForUnfollowed } from './counters.ts';
+import { drain, type Follower } from './follower.ts';
+import { type Fork, readInsertLsn, requireUnchanged } from './fork.ts';
 import type { OnlinePlan } from './online-plan.ts';
 
 /** Facts and limits of a cut-over. */
 export interface OnlineRun {
   readonly subject: SwapSubject;
   readonly window: MaintenanceWindow;
-  readonly fork: Fork;
+  readonly fork: Pick<Fork, 'inside' | 'digest' | 'properties'> & {
+    readonly clone: Pick<Clone, 'database' | 'oid'>;
+    /** Null: writes that the follower does not get are given up. */
+    readonly counters: WriteCounters | null;
+  };
   readonly plan: OnlinePlan;
   readonly follower: Follower;
-  /** For how long the target may be closed before the clone is about to take its place. */
+  /** Called while the target is closed, before the follower is. */
+  readonly beforeSealing: () => Promise<unknown>;
+  /** For how long the target may be closed before the follower is about to take its place. */
   readonly maxCutOverMs: number;
 }
 
@@ -30,6 +36,8 @@ export interface BothClosed {
   readonly original: Fence;
   readonly successor: Omit<Successor, 'comment'>;
   readonly attempts: number;
+  /** A position in the WAL: every commit in the successor comes before it, or after the rename. */
+  readonly lsn: string;
 }
 
 const MOST_ATTEMPTS = 10;
@@ -102,16 +110,17 @@ async function tryToClose(run: OnlineRun): Promise<Omit<BothClosed, 'attempts'>>
     new Postponed(
       `the cut-over would have taken longer than ${formatDuration(maxCutOverMs)} (--limit cut-over)${checksOf(plan)}`,
     );
-  const original = await window.close({ pids: [fork.inside.pid], slot: replicationName(subject.run) });
+  const original = await window.close({ pids: [fork.inside.pid], slot: follower.name });
   const drained = await window.step('drain', () =>
     drain(control, follower, { timeoutMs: leftMs(), signal, closed: true }),
   );
   if (drained === undefined) throw late();
-  await waitForUnfollowed(fork.counters, plan, target.server.versionNum);
+  if (fork.counters) await waitForUnfollowed(fork.counters, plan, target.server.versionNum);
   await requireUnchanged(fork, plan);
   await requireSameTarget(control, target.database.oid, fork.properties);
   await window.step('hand over', () => handOver(run, leftMs, late));
-  return { original, successor: await window.step('close both', () => seal(run)) };
+  const successor = await window.step('close both', () => seal(run));
+  return { original, successor, lsn: await readInsertLsn(control) };
 }
 
 /** Checks of the cut-over that read whole tables. */
@@ -120,10 +129,10 @@ function checksOf({ newForeignKeys }: OnlinePlan): string {
   return names === '' ? '' : `, since it checks all rows for the new foreign keys: ${names}`;
 }
 
-/** Copies the values of sequences to the clone, checks new foreign keys, and ends its subscription, in one transaction. */
+/** Copies the values of sequences to the follower, checks new foreign keys, and ends its following, in one transaction. */
 async function handOver(run: OnlineRun, leftMs: () => number, late: () => Postponed): Promise<void> {
-  const { fork, follower, plan, subject } = run;
-  const sequences = await sequenceStatements(fork, plan);
+  const { follower, plan, subject } = run;
+  const sequences = await sequenceStatements(run);
   const timeoutMs = Math.floor(leftMs());
   if (timeoutMs <= 0) throw late();
   const limited = [`SET LOCAL statement_timeout = ${timeoutMs}`, ...sequences, ...plan.raise];
@@ -136,7 +145,7 @@ async function handOver(run: OnlineRun, leftMs: () => number, late: () => Postpo
         for (const statement of plan.after) await follower.inside.query(statement);
         await follower.inside.query('SET LOCAL statement_timeout = 0');
         if (leftMs() <= 0) throw late();
-        for (const statement of endingStatements(subject.run)) await follower.inside.query(statement);
+        for (const statement of follower.ending) await follower.inside.query(statement);
       },
       timeoutMs,
     );
@@ -151,9 +160,9 @@ async function handOver(run: OnlineRun, leftMs: () => number, late: () => Postpo
 const QUERY_CANCELED = '57014';
 
 /** Statements that give the clone's sequences the values of the target's. */
-async function sequenceStatements({ inside }: Fork, { sequences }: OnlinePlan): Promise<string[]> {
+async function sequenceStatements({ fork, plan: { sequences } }: OnlineRun): Promise<string[]> {
   if (sequences.length === 0) return [];
-  const values = await inside.query<{ at: number; value: string; called: boolean }>(
+  const values = await fork.inside.query<{ at: number; value: string; called: boolean }>(
     sequences
       .map(
         ({ inTarget }, at) =>
@@ -176,17 +185,18 @@ export async function requireNoOrphans({
   for (const { name, orphans } of plan.newForeignKeys) {
     const [row] = await follower.inside.query<{ orphans: string }>(orphans);
     const count = Number(row?.orphans);
-    if (count > 0) throw swapFailure(`${plural(count, 'row')} that production wrote violate the new ${name}`);
+    if (count > 0)
+      throw swapFailure(`${plural(count, 'row')} that production wrote violate the foreign key ${name}`);
   }
 }
 
 /** Ends the last sessions in both databases, and closes the clone. */
-async function seal({ subject, fork, follower }: OnlineRun): Promise<Omit<Successor, 'comment'>> {
-  const { control, target, signal, run } = subject;
+async function seal({ subject, fork, follower, beforeSealing }: OnlineRun): Promise<BothClosed['successor']> {
+  const { control, target, signal } = subject;
   const { database, oid } = fork.clone;
   const counts = target.server.versionNum >= COUNTS_AT_ONCE_SINCE;
   const ofAnalyze = await rowsOfAnalyze(follower.inside);
-  await dropOwnedPublications(fork.inside, run);
+  await beforeSealing();
   await Promise.all([fork.inside.close(), follower.inside.close()]);
   const fence = await closeDatabase(control, { database, oid }, null, signal);
   await terminateSessions(control, { database: target.database.name, oid: target.database.oid }, signal);

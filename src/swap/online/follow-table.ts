@@ -22,7 +22,7 @@ export interface Followed {
 
 export const OFFLINE = 'swap it without --online, or apply the migration in place (safemigrate apply)';
 /** Since this version a publication lists columns. */
-const COLUMN_LISTS_SINCE = 150_000;
+export const COLUMN_LISTS_SINCE = 150_000;
 
 export const qualified = ({ schema, name }: { readonly schema: string; readonly name: string }) =>
   `${identifier(schema)}.${identifier(name)}`;
@@ -42,12 +42,20 @@ export async function followTable(pair: TablePair, session: Session): Promise<Fo
     else if (value !== undefined) steps.push(temporaryDefault(clone, column, value));
   }
   for (const { name, enabled } of clone.triggers) steps.push(withoutTrigger(clone, name, enabled));
+  return { table: tableOf(pair, 'clone'), steps, objections };
+}
+
+/** Describes how one database follows a table of another. @param migrated the one by whose types values are compared. */
+export function tableOf(
+  { target, clone }: Pick<TablePair, 'target' | 'clone'>,
+  migrated: 'target' | 'clone',
+): OnlineTable {
   const published = target.columns.filter(({ generated }) => generated === '');
   const columns = published.flatMap((column) => {
     const there = clone.columns.find(({ attnum }) => attnum === column.attnum);
     return there ? [{ column, there }] : [];
   });
-  const table: OnlineTable = {
+  return {
     oid: target.oid,
     inTarget: qualified(target),
     inClone: qualified(clone),
@@ -57,19 +65,19 @@ export async function followTable(pair: TablePair, session: Session): Promise<Fo
       inClone: there.name,
       targetType: column.type.written,
       cloneType: there.type.written,
+      comparedBy: (migrated === 'clone' ? there : column).type.written,
     })),
     key: (target.key ?? []).flatMap((at) => published.find(({ attnum }) => attnum === at)?.name ?? []),
     listsColumns: columns.length < published.length,
     insertsOnly: isInsertsOnly(target),
   };
-  return { table, steps, objections };
 }
 
-function isInsertsOnly({ identity, key }: CatalogueTable): boolean {
+export function isInsertsOnly({ identity, key }: CatalogueTable): boolean {
   return identity === 'n' || (identity !== 'f' && key === null);
 }
 
-function about(
+export function about(
   table: CatalogueTable,
   column: string | null,
   kind: OnlineObjection['kind'],
@@ -122,7 +130,11 @@ function unsafeConversion(
   return undefined;
 }
 
-function keyObjections({ target, clone }: TablePair, added: readonly CatalogueColumn[]): OnlineObjection[] {
+/** Says why rows of the target cannot be found in the clone. @param added columns that only the clone has. */
+export function keyObjections(
+  { target, clone }: Pick<TablePair, 'target' | 'clone'>,
+  added: readonly CatalogueColumn[],
+): OnlineObjection[] {
   const { identity, key } = target;
   const identified = `ALTER TABLE ${qualified(target)} REPLICA IDENTITY FULL; or a primary key`;
   if (isInsertsOnly(target)) {

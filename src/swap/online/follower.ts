@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { openInClone } from '../../clone/own-sessions.ts';
-import { replicationName } from '../../ownership/owned-replication.ts';
+import { endingStatements, replicationName } from '../../ownership/owned-replication.ts';
 import { inTransaction } from '../../ownership/reopen.ts';
-import type { RunId } from '../../ownership/run-id.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { Scope } from '../../scope.ts';
@@ -18,12 +17,15 @@ const DISABLE_ON_ERROR_SINCE = 150000;
 const OPTIONS =
   'create_slot = false, copy_data = false, enabled = false, synchronous_commit = off, streaming = off';
 
-/** The migrated clone, which applies all writes in the target. */
+/** A database that applies all writes in the target: the migrated clone, or for a rollback the original. */
 export interface Follower {
-  /** In the clone. */
+  readonly called: 'clone' | 'original';
+  /** In that database. */
   readonly inside: Session;
-  readonly run: RunId;
-  readonly versionNum: number;
+  /** Name of its subscription, and of the slot in the target. */
+  readonly name: string;
+  /** Statements after which it does not follow any more. */
+  readonly ending: readonly string[];
 }
 
 /**
@@ -47,25 +49,17 @@ export async function startFollowing(
     async (session) => session?.close(),
   );
   await inTransaction(inside, plan.before);
-  const options = `${OPTIONS}${versionNum >= DISABLE_ON_ERROR_SINCE ? ', disable_on_error = true' : ''}`;
-  await createSubscription(inside, { run, way, options, superuser });
+  const name = replicationName(run);
+  await createSubscription(inside, { name, way, options: followingOptions(versionNum), superuser });
   // The clone has all commits before the fork.
-  await fork.inside.query('SELECT pg_replication_slot_advance($1, $2::pg_lsn)', [
-    replicationName(run),
-    fork.lsn,
-  ]);
-  await inside.query(`ALTER SUBSCRIPTION ${identifier(replicationName(run))} ENABLE`);
-  return { inside, run, versionNum };
+  await fork.inside.query('SELECT pg_replication_slot_advance($1, $2::pg_lsn)', [name, fork.lsn]);
+  await inside.query(`ALTER SUBSCRIPTION ${identifier(name)} ENABLE`);
+  return { called: 'clone', inside, name, ending: endingStatements(name) };
 }
 
-/** Statements with which the clone stops following. The slot stays. */
-export function endingStatements(run: RunId): string[] {
-  const name = identifier(replicationName(run));
-  return [
-    `ALTER SUBSCRIPTION ${name} DISABLE`,
-    `ALTER SUBSCRIPTION ${name} SET (slot_name = NONE)`,
-    `DROP SUBSCRIPTION ${name}`,
-  ];
+/** Options of a subscription that follows from a position in the WAL. */
+export function followingOptions(versionNum: number): string {
+  return `${OPTIONS}${versionNum >= DISABLE_ON_ERROR_SINCE ? ', disable_on_error = true' : ''}`;
 }
 
 /** Writes a record to the WAL and flushes it: a commit without one, and a transaction without writes, are flushed later. */
@@ -100,15 +94,15 @@ const POLL_MS = 3;
 const SLOW_POLL_MS = 100;
 
 /**
- * Waits until the clone has applied all that was committed in the target so far.
+ * Waits until the follower has applied all that was committed in the target so far.
  * @param session in another database of the server.
  * @param options.closed the target is closed, so a worker that ended cannot come back. That is no sign that it cannot apply.
  * @returns the time that it took in milliseconds; undefined if it did not within the time.
- * @throws SafemigrateError `REFUSED` if the clone cannot apply it.
+ * @throws SafemigrateError `REFUSED` if it cannot apply it.
  */
 export async function drain(
   session: Session,
-  { run, inside }: Follower,
+  { name, inside, called }: Follower,
   {
     timeoutMs,
     signal,
@@ -122,15 +116,15 @@ export async function drain(
   let confirmed: string | null = null;
   for (;;) {
     signal.throwIfAborted();
-    const [state] = await session.query<ApplyState>(STATE, [replicationName(run), message?.lsn]);
-    if (!state) throw cannotApply();
+    const [state] = await session.query<ApplyState>(STATE, [name, message?.lsn]);
+    if (!state) throw cannotApply(called);
     if (state.applied) return performance.now() - startedAt;
     if (state.confirmed !== confirmed) [disabled, absentMs] = [0, 0];
     if (!state.enabled) disabled++;
     else if (state.pid === null) absentMs += performance.now() - lookedAt;
-    if (!closed && (disabled > MOST_DISABLED || absentMs > MOST_ABSENT_MS)) throw cannotApply();
+    if (!closed && (disabled > MOST_DISABLED || absentMs > MOST_ABSENT_MS)) throw cannotApply(called);
     // A connection that breaks disables it as well (disable_on_error), so it gets another try.
-    if (!state.enabled) await inside.query(`ALTER SUBSCRIPTION ${identifier(replicationName(run))} ENABLE`);
+    if (!state.enabled) await inside.query(`ALTER SUBSCRIPTION ${identifier(name)} ENABLE`);
     [confirmed, lookedAt] = [state.confirmed, performance.now()];
     const spentMs = performance.now() - startedAt;
     if (spentMs > timeoutMs) return undefined;
@@ -139,8 +133,8 @@ export async function drain(
   }
 }
 
-function cannotApply(): Error {
+function cannotApply(called: Follower['called']): Error {
   return swapFailure(
-    "the clone could not apply what production wrote, e.g. rows that a new constraint forbids; the server's log has the error of the logical replication worker",
+    `the ${called} could not apply what production wrote, e.g. rows that one of its constraints forbids; the server's log has the error of the logical replication worker`,
   );
 }

@@ -29,7 +29,12 @@ export interface Fork {
   readonly inside: Session;
 }
 
-const INSERT_LSN = 'SELECT pg_current_wal_insert_lsn()::text AS lsn';
+/** Reads the position in the WAL before which all commits so far are. */
+export async function readInsertLsn(session: Session): Promise<string> {
+  const [row] = await session.query<{ lsn: string }>('SELECT pg_current_wal_insert_lsn()::text AS lsn');
+  if (!row) throw new Error('no position in the WAL');
+  return row.lsn;
+}
 
 /**
  * Closes the target, clones it, and opens it again. In between no session and no transaction of it is left, so each of its commits
@@ -46,8 +51,7 @@ export async function forkTarget(
   await window.holdClients();
   await window.close();
   const properties = await readClusterProperties(control, target.database.oid);
-  const [position] = await control.query<{ lsn: string }>(INSERT_LSN);
-  if (!position) throw new Error('no position in the WAL');
+  const lsn = await readInsertLsn(control);
   const clone = await window.step('clone', () => cloneTarget(prepared, scope));
   await window.reopen();
   requireSame(properties, await readClusterProperties(control, clone.oid), clone);
@@ -62,7 +66,7 @@ export async function forkTarget(
   await requireUnchanged({ digest, counters: before, inside }, plan);
   await inClone(reads, (session) => dropOwnedPublications(session, subject.run), { readOnly: false });
   const birth = await inClone(reads, (session) => readCloneBirth(inside, session));
-  return { clone, lsn: position.lsn, digest, properties, birth, counters: before, inside };
+  return { clone, lsn, digest, properties, birth, counters: before, inside };
 }
 
 /**
@@ -71,17 +75,18 @@ export async function forkTarget(
  * @throws SafemigrateError `REFUSED`
  */
 export async function requireUnchanged(
-  { digest, counters, inside }: Pick<Fork, 'digest' | 'counters' | 'inside'>,
+  { digest, counters, inside }: Pick<Fork, 'digest' | 'inside'> & { readonly counters: WriteCounters | null },
   plan: OnlinePlan,
 ): Promise<void> {
   const changed = compareDigests(digest, await catalogueDigest(inside));
   if (changed.length > 0)
     throw swapFailure(
-      `the target's catalogues were written while production went on (rows of ${changed.join(', ')}), which is not replicated: DDL, TRUNCATE or REFRESH; swap again without them`,
+      `the target's catalogues were written while production went on (rows of ${changed.join(', ')}), which is not replicated: DDL, TRUNCATE or REFRESH; try again without them`,
     );
+  if (!counters) return;
   const written = writtenUnfollowed(counters, await readWriteCounters(inside), plan);
   if (written.length > 0)
     throw swapFailure(
-      `production wrote to ${written.join(', ')}, which the clone does not follow; swap again without such writes, or without --online`,
+      `production wrote to ${written.join(', ')}, which is not replicated; try again without such writes, or swap without --online`,
     );
 }

@@ -23,6 +23,7 @@ export interface CatalogueColumn {
   readonly type: ColumnType;
   readonly generated: string;
   readonly identity: string;
+  readonly notNull: boolean;
   /** Inherited columns are renamed with those of the parent. */
   readonly inherited: boolean;
   /** The column's default, or its domain's, as SQL. */
@@ -84,12 +85,24 @@ export interface CatalogueForeignKey {
   readonly temporal: boolean;
 }
 
+/** A CHECK constraint, or an index that is unique or enforces an exclusion. */
+export interface CatalogueRule {
+  readonly oid: number;
+  readonly table: number;
+  readonly name: string;
+  /** The expression of a CHECK. */
+  readonly expression: string | null;
+  /** The attributes of a unique index without expressions and condition. */
+  readonly columns: readonly number[] | null;
+}
+
 /** Everything that decides whether a migrated clone can follow its target. */
 export interface OnlineCatalogue {
   readonly versionNum: number;
   readonly tables: readonly CatalogueTable[];
   readonly sequences: readonly CatalogueSequence[];
   readonly foreignKeys: readonly CatalogueForeignKey[];
+  readonly rules: readonly CatalogueRule[];
   /** All names in the namespace of relations. */
   readonly relations: readonly { oid: number; schemaOid: number; name: string }[];
   readonly schemas: readonly { readonly oid: number; readonly name: string }[];
@@ -106,7 +119,7 @@ const TYPE = `jsonb_build_object('oid', t.oid::int8, 'modifier', a.atttypmod, 'w
     WHERE b.typtype = 'c' AND p.attrelid = b.typrelid AND p.attnum > 0 AND NOT p.attisdropped))`;
 
 const COLUMNS = `SELECT coalesce(jsonb_agg(jsonb_build_object('attnum', a.attnum, 'name', a.attname, 'type', ${TYPE},
-    'generated', a.attgenerated, 'identity', a.attidentity, 'inherited', a.attinhcount > 0,
+    'generated', a.attgenerated, 'identity', a.attidentity, 'notNull', a.attnotnull, 'inherited', a.attinhcount > 0,
     'ownDefault', f.expression,
     'default', coalesce(f.expression, CASE WHEN t.typtype = 'd' THEN pg_get_expr(t.typdefaultbin, 0) END),
     'missing', (a.attmissingval::text::text[])[1],
@@ -158,6 +171,17 @@ SELECT k.oid::int8::float8 AS oid, k.conname AS name, k.conrelid::int8::float8 A
   FROM pg_constraint k WHERE k.contype = 'f' AND k.conparentid = 0 AND k.convalidated
    AND (to_jsonb(k) -> 'conenforced') IS DISTINCT FROM 'false' ORDER BY k.oid`;
 
+const RULES = `
+SELECT k.oid::int8::float8 AS oid, k.conrelid::int8::float8 AS table, k.conname AS name,
+  pg_get_expr(k.conbin, k.conrelid) AS expression, NULL::jsonb AS columns
+  FROM pg_constraint k WHERE k.contype = 'c' AND k.conrelid <> 0 AND (to_jsonb(k) -> 'conenforced') IS DISTINCT FROM 'false'
+UNION ALL
+SELECT i.indexrelid::int8::float8, i.indrelid::int8::float8, c.relname, NULL,
+  CASE WHEN i.indisunique AND i.indexprs IS NULL AND i.indpred IS NULL
+       THEN to_jsonb((i.indkey::int2[])[0:i.indnkeyatts - 1]) END
+  FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+ WHERE (i.indisunique OR i.indisexclusion) AND c.relkind = 'i' ORDER BY oid`;
+
 const RELATIONS = `
 SELECT c.oid::int8::float8 AS oid, c.relnamespace::int8::float8 AS "schemaOid", c.relname AS name
   FROM ${RELATIONS_AND_SCHEMAS} WHERE ${USER_SCHEMA}`;
@@ -195,6 +219,7 @@ export async function readOnlineCatalogue(
     tables: await session.query<CatalogueTable>(TABLES),
     sequences: await session.query<CatalogueSequence>(SEQUENCES, [database === 'clone']),
     foreignKeys: await session.query<CatalogueForeignKey>(FOREIGN_KEYS),
+    rules: await session.query<CatalogueRule>(RULES),
     relations: await session.query<{ oid: number; schemaOid: number; name: string }>(RELATIONS),
     schemas: await session.query<{ oid: number; name: string }>(SCHEMAS),
     materializedViews: await session.query<{ oid: number }>(MATERIALIZED),

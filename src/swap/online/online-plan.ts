@@ -7,6 +7,8 @@ export interface OnlineColumn {
   /** Types as format_type() writes them, with length and precision. */
   readonly targetType: string;
   readonly cloneType: string;
+  /** The one of both by which values are compared: that of the migrated database. */
+  readonly comparedBy: string;
 }
 
 /** A table that the clone follows. The OID is the same in both databases. */
@@ -89,11 +91,33 @@ export type OnlineObjectionKind =
   | 'foreign key'
   | 'generated column'
   | 'key'
+  | 'new column'
   | 'new table'
   | 'persistence'
+  | 'rename'
   | 'row security'
-  | 'sequence';
+  | 'sequence'
+  | 'trigger';
+
+/** How the original can follow the migrated database, once that has its name. */
+export interface WayBackPlan {
+  /** The original's tables, with the migrated database as the target. */
+  readonly tables: readonly OnlineTable[];
+  /** Reasons why there can be no way back. */
+  readonly objections: readonly OnlineObjection[];
+  readonly limits: readonly WayBackLimit[];
+}
+
+/** Writes to the migrated database that do not go back. */
+export interface WayBackLimit {
+  /** For people: `NULL in public.orders.note`. */
+  readonly what: string;
+  /** They stop the way back. Otherwise the rows go back without them, or not at all. */
+  readonly stops: boolean;
+  /** SQL for the migrated database: the number of rows with such values, as `found`; null if no query finds them. */
+  readonly rows: string | null;
+}
 
 export type OnlineEligibility =
-  | { readonly eligible: true; readonly plan: OnlinePlan }
+  | { readonly eligible: true; readonly plan: OnlinePlan; readonly wayBack: WayBackPlan }
   | { readonly eligible: false; readonly objections: readonly OnlineObjection[] };

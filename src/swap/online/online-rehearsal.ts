@@ -6,13 +6,14 @@ import { waitUntil, withSession } from '../../postgres/session-helpers.ts';
 import type { CloneReader } from '../../rehearsal/rehearse.ts';
 import type { CloneSetup } from '../../rehearsal/run-on-clone.ts';
 import { waitForCounters } from '../database-state.ts';
-import type { OnlineEligibility, OnlinePlan } from './online-plan.ts';
+import type { OnlinePlan, WayBackPlan } from './online-plan.ts';
 import { type CloneBirth, planOnlineSwap, type RehearsedFacts, readCloneBirth } from './plan-online-swap.ts';
 import { readStatementFacts } from './rehearsed-facts.ts';
 
 /** Result of a rehearsal for an online swap. */
 export interface OnlineRehearsal {
   readonly plan: OnlinePlan;
+  readonly wayBack: WayBackPlan;
   /** Facts of the command's statements, as the rehearsal saw them. */
   readonly statements: Omit<RehearsedFacts, 'birth'>;
 }
@@ -45,7 +46,8 @@ export function planInRehearsal() {
       const statements = await readStatementFacts(after.seen);
       const facts = { ...statements, birth, now };
       const judged = await inBoth(setup, (target, clone) => planOnlineSwap(target, clone, facts));
-      found = judged.eligible ? { plan: judged.plan, statements } : { objections: objectionsText(judged) };
+      if (!judged.eligible) found = { objections: objectionsText(judged) };
+      else found = { plan: judged.plan, wayBack: judged.wayBack, statements };
     },
   };
   return { reader, found: () => found };
@@ -85,6 +87,6 @@ function inBoth<T>(
 }
 
 /** Objections to a migration, for people. */
-export function objectionsText({ objections }: Extract<OnlineEligibility, { eligible: false }>): string[] {
+export function objectionsText({ objections }: Pick<WayBackPlan, 'objections'>): string[] {
   return objections.map(({ subject, reason, remedy }) => `${subject}: ${reason}; ${remedy}`);
 }

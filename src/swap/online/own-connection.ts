@@ -92,17 +92,22 @@ async function triedWay(
   }
 }
 
-/** Creates a subscription by such a way. @param options as in WITH ( ). */
+/** Creates a subscription by such a way, to the publications of the same name. @param options as in WITH ( ). */
 export async function createSubscription(
   session: Session,
-  { run, way, options, superuser }: { run: RunId; way: OwnConnection; options: string; superuser: boolean },
+  {
+    name,
+    way,
+    options,
+    superuser,
+  }: { name: string; way: OwnConnection; options: string; superuser: boolean },
 ): Promise<void> {
-  const name = identifier(replicationName(run));
+  const publications = `${identifier(name)}, ${identifier(insertsName(name))}`;
   await session.query('BEGIN');
   try {
     if (superuser) for (const statement of UNLOGGED) await session.query(statement);
     await session.query(
-      `CREATE SUBSCRIPTION ${name} CONNECTION ${literal(way)} PUBLICATION ${name}, ${identifier(insertsName(run))} WITH (${options})`,
+      `CREATE SUBSCRIPTION ${identifier(name)} CONNECTION ${literal(way)} PUBLICATION ${publications} WITH (${options})`,
     );
     await session.query('COMMIT');
   } catch (error) {

@@ -2,6 +2,7 @@ import { inClone } from '../../clone/own-sessions.ts';
 import { inPhase } from '../../events.ts';
 import type { OnlineSection, Report, SwapSection } from '../../model/report.ts';
 import type { ChangeLock } from '../../ownership/change-lock.ts';
+import { dropOwnedPublications } from '../../ownership/owned-replication.ts';
 import { readEnvironment } from '../../postgres/connection/environment.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import type { TargetState } from '../../proof/target-state.ts';
@@ -19,10 +20,11 @@ import { readWriteCounters } from './counters.ts';
 import { closeBoth } from './cut-over.ts';
 import { startFollowing } from './follower.ts';
 import { type Fork, forkTarget } from './fork.ts';
-import type { OnlinePlan } from './online-plan.ts';
+import type { OnlineEligibility, OnlinePlan } from './online-plan.ts';
 import { type OnlineRehearsal, objectionsText, planInRehearsal, waitForCommand } from './online-rehearsal.ts';
 import { planOnlineSwap } from './plan-online-swap.ts';
 import { openInTarget, openSource, watchSlot } from './source.ts';
+import { prepareWayBack } from './start-way-back.ts';
 
 /** The section of a swap that has not begun. */
 const NOTHING_YET: OnlineSection = {
@@ -33,6 +35,7 @@ const NOTHING_YET: OnlineSection = {
   compareMs: null,
   attempts: null,
   cutOverClosedMs: null,
+  wayBack: null,
 };
 
 /**
@@ -51,6 +54,7 @@ const NOTHING_YET: OnlineSection = {
  * | close the target for the cut-over | the target closed, as before |
  * | hand over, close both | the same |
  * | rename | the clone as the target, open; the original under its new name, closed and marked; the slot, as before |
+ * | prepare the way back, start it | start-way-back.ts says it |
  *
  * @throws SafemigrateError `REFUSED` if something prevents it even before the rehearsal; `TARGET_CHANGED` if the target could not be
  *   reopened.
@@ -62,9 +66,10 @@ export async function performOnlineSwap(plan: SwapPlan, lock: ChangeLock): Promi
   const rehearsed = found() ?? { objections: report.verdict.pass ? [NOT_PLANNED] : [] };
   const objections = [
     ...(report.verdict.pass ? [] : ['the rehearsal did not pass']),
-    ...('objections' in rehearsed ? rehearsed.objections : []),
+    ...('objections' in rehearsed ? rehearsed.objections : objectionsToReturn(rehearsed, plan)),
   ];
-  if (objections.length === 0 && !(await plan.confirm(report, cloneMs)))
+  const limits = 'objections' in rehearsed ? [] : rehearsed.wayBack.limits.map(({ what }) => what);
+  if (objections.length === 0 && !(await plan.confirm(report, cloneMs, limits)))
     objections.push('it was not confirmed');
   if (objections.length > 0 || 'objections' in rehearsed)
     return redactIfAsked(withSwap(report, refusedOnline(objections), { done: [], failed: [] }), plan);
@@ -72,6 +77,10 @@ export async function performOnlineSwap(plan: SwapPlan, lock: ChangeLock): Promi
     exchangeOnline({ scope, stop }, { before, rehearsed }, { plan, lock }),
   );
   return redactIfAsked(withSwap(report, result, cleanup), plan);
+}
+
+function objectionsToReturn({ wayBack }: OnlineRehearsal, { online }: SwapPlan): string[] {
+  return online.wayBackMs === null ? [] : objectionsText(wayBack).map((each) => `no way back: ${each}`);
 }
 
 function refusedOnline(reasons: string[]): SwapSection {
@@ -91,7 +100,9 @@ async function exchangeOnline(
   if ('objections' in ready) return refusedOnline(ready.objections);
   lock.requireHeld();
   const { env, folder } = plan.command;
-  const window = await prepareWindow(subject, scope, plan.window, readEnvironment(env, folder), true);
+  const window = await prepareWindow(subject, scope, plan.window, readEnvironment(env, folder), [
+    subject.run,
+  ]);
   let online = NOTHING_YET;
   try {
     const counters = await withSession(openInTarget(subject, 'publish'), async (inside) => {
@@ -106,14 +117,25 @@ async function exchangeOnline(
     const { verify, command } = plan;
     if (verify !== null) await window.step('verify', () => verifyClone(prepared, clone, verify, command));
     await requireSealable(prepared, clone);
-    const now = await planAgain(prepared, fork, rehearsed);
+    const { plan: now, wayBack } = await planAgain(prepared, fork, rehearsed);
     const follower = await startFollowing(subject, scope, fork, now, ready.way);
-    const run = { subject, window, fork, plan: now, follower, maxCutOverMs: plan.online.maxCutOverMs };
+    const { maxCutOverMs, wayBackMs: lastsMs } = plan.online;
+    const beforeSealing = () => dropOwnedPublications(fork.inside, subject.run);
+    const run = { subject, window, fork, plan: now, follower, beforeSealing, maxCutOverMs };
     const caughtUp = await window.step('catch up', () => catchUp(run));
     online = { ...online, ...caughtUp };
-    const { original, successor, attempts } = await inPhase(plan.emit, 'cut-over', () => closeBoth(run));
-    const section = await window.rename(original, { ...successor, comment: window.comment });
-    return { ...section, online: { ...online, attempts, cutOverClosedMs: window.closedMs.at(-1) ?? null } };
+    const back =
+      lastsMs === null
+        ? undefined
+        : await prepareWayBack(prepared, { subject, scope }, fork, {
+            plan: wayBack,
+            way: ready.way,
+            lastsMs,
+          });
+    const { original, successor, attempts, lsn } = await inPhase(plan.emit, 'cut-over', () => closeBoth(run));
+    const section = await window.rename(original, { ...successor, comment: window.comment }, back?.mark());
+    online = { ...online, attempts, cutOverClosedMs: window.closedMs.at(-1) ?? null };
+    return { ...section, online: { ...online, wayBack: (await back?.start(lsn)) ?? null } };
   } catch (error) {
     return { ...(await window.undo(error)), online };
   }
@@ -124,7 +146,7 @@ async function planAgain(
   { context }: RehearsalContext,
   { clone, inside, birth }: Fork,
   rehearsed: OnlineRehearsal,
-): Promise<OnlinePlan> {
+): Promise<Extract<OnlineEligibility, { eligible: true }>> {
   const found = await inClone({ clone, context }, async (session) => {
     await waitForCommand(session, context);
     return planOnlineSwap(inside, session, { ...rehearsed.statements, birth });
@@ -132,7 +154,7 @@ async function planAgain(
   if (!found.eligible) throw swapFailure(objectionsText(found).join('; '));
   if (essence(found.plan) !== essence(rehearsed.plan))
     throw swapFailure('the command did something else to the clone than in the rehearsal');
-  return found.plan;
+  return found;
 }
 
 /** The parts of a plan that must be the same as in the rehearsal. Temporary defaults may hold the time of the command. */

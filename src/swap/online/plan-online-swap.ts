@@ -19,6 +19,7 @@ import type {
   OnlineSequence,
   OnlineTable,
 } from './online-plan.ts';
+import { planWayBack } from './plan-way-back.ts';
 
 /** The state of both databases right before the command ran on the clone. */
 export interface CloneBirth {
@@ -85,7 +86,8 @@ export async function planOnlineSwap(
     before: all.map(({ forward }) => forward),
     after: all.map(({ back }) => back).reverse(),
   };
-  return { eligible: true, plan };
+  const { target: original, clone: newer } = comparison;
+  return { eligible: true, plan, wayBack: planWayBack({ original, newer }, followed) };
 }
 
 interface Comparison {
@@ -182,7 +184,11 @@ function newTables({ target, clone, facts }: Comparison): OnlineObjection[] {
     }));
 }
 
-function planSequences({ target, clone, facts: { birth } }: Comparison, followed: ReadonlySet<number>) {
+/** Decides about the sequences of the follower. */
+export function planSequences(
+  { target, clone, facts: { birth } }: Comparison,
+  followed: ReadonlySet<number>,
+) {
   const copied: OnlineSequence[] = [];
   const objections: OnlineObjection[] = [];
   const raise: string[] = [];
@@ -222,7 +228,8 @@ function raising(
   });
 }
 
-function planForeignKeys({ target, clone }: Comparison, followed: ReadonlySet<number>) {
+/** Finds the foreign keys that only the follower has. */
+export function planForeignKeys({ target, clone }: Comparison, followed: ReadonlySet<number>) {
   const found: NewForeignKey[] = [];
   const objections: OnlineObjection[] = [];
   const changing = (oid: number) => followed.has(oid) || byOid(clone.tables, oid)?.kind === 'p';
@@ -271,7 +278,8 @@ function changedLabels({ target, clone }: Comparison): OnlineObjection[] {
   });
 }
 
-function relationName({ target, clone }: Comparison, oid: number): string[] {
+/** Qualified name, quoted, of a relation of the follower while it follows. */
+export function relationName({ target, clone }: Comparison, oid: number): string[] {
   const relation = byOid(clone.relations, oid);
   const schema =
     relation && (byOid(target.schemas, relation.schemaOid) ?? byOid(clone.schemas, relation.schemaOid));

@@ -21,6 +21,8 @@ SELECT current_setting('wal_level') AS "walLevel",
        (SELECT count(*) FROM pg_prepared_xacts)::int AS prepared,
        (SELECT string_agg(DISTINCT database, ', ') FROM pg_prepared_xacts) AS "preparedIn",
        current_setting('track_counts')::bool AS counted,
+       (SELECT setting::int FROM pg_settings WHERE name = 'max_slot_wal_keep_size') AS "mostKept",
+       (SELECT setting::int FROM pg_settings WHERE name = 'idle_replication_slot_timeout') AS "idleTimeout",
        me.rolsuper OR me.rolreplication AS replicates,
        me.rolsuper OR coalesce((SELECT pg_has_role(r.oid, 'USAGE') FROM pg_roles r
                                  WHERE r.rolname = 'pg_create_subscription'), false) AS subscribes
@@ -35,6 +37,9 @@ interface Conditions {
   readonly prepared: number;
   readonly preparedIn: string | null;
   readonly counted: boolean;
+  readonly mostKept: number;
+  /** Before 18: null. */
+  readonly idleTimeout: number | null;
   readonly replicates: boolean;
   readonly subscribes: boolean;
 }
@@ -48,10 +53,12 @@ export interface OnlineObstacle {
 /**
  * Finds what prevents an online swap beyond what prevents any (preflight.ts). Changes nothing.
  * @param session in another database of the target's server.
+ * @param wayBack the original is to follow the new target (--way-back).
  */
 export async function onlineObstacles(
   session: Session,
   { server, role }: Pick<Target, 'server' | 'role'>,
+  wayBack: boolean,
 ): Promise<OnlineObstacle[]> {
   const [row] = await session.query<Conditions>(CONDITIONS);
   if (!row) throw new Error('the role is not in pg_roles');
@@ -61,20 +68,28 @@ export async function onlineObstacles(
     (server.versionNum >= DECODES_ON_DEMAND_SINCE && row.walLevel === 'replica');
   const wanted = server.versionNum >= DECODES_ON_DEMAND_SINCE ? 'replica' : 'logical';
   const old = server.versionNum < GRANTED_SUBSCRIPTIONS_SINCE;
+  const needed = wayBack ? 2 : 1;
   const checks: (OnlineObstacle & { readonly holds: boolean })[] = [
     {
       holds: !decodes,
       reason: `wal_level is ${row.walLevel}`,
       wayOut: `ALTER SYSTEM SET wal_level = ${wanted}; and restart the server`,
     },
-    lacking(row.slots, 'replication slot', 'max_replication_slots'),
-    lacking(row.senders, 'WAL sender', 'max_wal_senders'),
-    lacking(row.workers, 'logical replication worker', 'max_logical_replication_workers'),
+    lacking(row.slots, needed, 'replication slot', 'max_replication_slots'),
+    lacking(row.senders, needed, 'WAL sender', 'max_wal_senders'),
+    lacking(row.workers, needed, 'logical replication worker', 'max_logical_replication_workers'),
     lacking(
       row.origins,
+      needed,
       'replication origin',
       server.versionNum >= 180000 ? 'max_active_replication_origins' : 'max_replication_slots',
     ),
+    {
+      holds: wayBack && row.mostKept <= 0 && (row.idleTimeout ?? 0) <= 0,
+      reason:
+        'a way back that stops would keep WAL until the disk is full (max_slot_wal_keep_size is not set)',
+      wayOut: "ALTER SYSTEM SET max_slot_wal_keep_size = '10GB'; SELECT pg_reload_conf();",
+    },
     {
       holds: row.prepared > 0,
       reason: `${plural(row.prepared, 'prepared transaction')} on the server (in ${row.preparedIn ?? 'a database'}), for which a new slot waits`,
@@ -104,10 +119,13 @@ export async function onlineObstacles(
   return checks.filter(({ holds }) => holds).map(({ reason, wayOut }) => ({ reason, wayOut }));
 }
 
-function lacking(free: number, what: string, setting: string) {
+function lacking(free: number, needed: number, what: string, setting: string) {
   return {
-    holds: free < 1,
-    reason: `no ${what} is free (${setting})`,
+    holds: free < needed,
+    reason:
+      free < 1
+        ? `no ${what} is free (${setting})`
+        : `only one ${what} is free, and a way back needs another (${setting})`,
     wayOut: `ALTER SYSTEM SET ${setting} to a larger number, and restart the server`,
   };
 }

@@ -10,7 +10,6 @@ import {
   replicationName,
 } from '../../ownership/owned-replication.ts';
 import { inTransaction } from '../../ownership/reopen.ts';
-import type { RunId } from '../../ownership/run-id.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
@@ -18,7 +17,7 @@ import { identifier } from '../../postgres/sql/quote.ts';
 import type { Scope } from '../../scope.ts';
 import type { SwapSubject } from '../rename.ts';
 import { swapFailure } from '../swap-section.ts';
-import type { OnlinePlan } from './online-plan.ts';
+import type { OnlinePlan, OnlineTable } from './online-plan.ts';
 
 const RESTART_MS = 5_000;
 const QUERY_CANCELED = '57014';
@@ -44,7 +43,7 @@ export async function openSource(
   const name = replicationName(run);
   await scope.own(
     `publication ${name}`,
-    () => inTransaction(inside, publishing(run, plan)),
+    () => publishTables(inside, name, plan.tables),
     async () => {
       const { audit } = subject;
       const opening = openSession(target.settings, { run, audit, purpose: 'cleanup' });
@@ -62,8 +61,12 @@ export async function openSource(
   );
 }
 
-/** Statements that publish the tables. A table without a replica identity could not be updated if its updates were published. */
-function publishing(run: RunId, { tables }: OnlinePlan): string[] {
+/** Publishes tables. One without a replica identity could not be updated if its updates were published. */
+export function publishTables(
+  inside: Session,
+  publication: string,
+  tables: readonly OnlineTable[],
+): Promise<void> {
   const listed = (insertsOnly: boolean) =>
     tables
       .filter((table) => table.insertsOnly === insertsOnly)
@@ -71,15 +74,16 @@ function publishing(run: RunId, { tables }: OnlinePlan): string[] {
         const list = columns.map((column) => identifier(column.inTarget)).join(', ');
         return `ONLY ${inTarget}${listsColumns ? ` (${list})` : ''}`;
       });
-  const publish = (name: string, list: string[], options: string) =>
+  const statement = (name: string, list: string[], options: string) =>
     `CREATE PUBLICATION ${identifier(name)}${list.length > 0 ? ` FOR TABLE ${list.join(', ')}` : ''}${options}`;
-  return [
-    publish(replicationName(run), listed(false), ''),
-    publish(insertsName(run), listed(true), " WITH (publish = 'insert, truncate')"),
-  ];
+  return inTransaction(inside, [
+    statement(publication, listed(false), ''),
+    statement(insertsName(publication), listed(true), " WITH (publish = 'insert, truncate')"),
+  ]);
 }
 
-async function makeSlot(inside: Session, name: string): Promise<void> {
+/** @throws SafemigrateError `REFUSED` if transactions on the server do not end, for which the slot waits. */
+export async function makeSlot(inside: Session, name: string): Promise<void> {
   try {
     await inside.query("SELECT pg_create_logical_replication_slot($1, 'pgoutput')", [name]);
   } catch (error) {
@@ -132,7 +136,7 @@ async function reasonToEnd(
   signal: AbortSignal,
 ): Promise<string | null> {
   while (!signal.aborted) {
-    const slot = (await ownedSlots(session)).find((each) => each.run === run);
+    const slot = (await ownedSlots(session)).find((each) => each.run === run && !each.wayBack);
     if (!slot) return 'its replication slot was dropped';
     // Before it is lost: a checkpoint that removes WAL waits until the slot's walsender has ended.
     if (slot.keptBytes === null)

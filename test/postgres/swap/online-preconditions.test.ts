@@ -28,13 +28,13 @@ describe.each(VERSIONS)('PostgreSQL %d', (version: ServerVersion) => {
 
   const settingsOf = (url: string) => parseSettings(url, readEnvironment({}, '/'));
 
-  async function obstacles(url: string): Promise<string[]> {
+  async function obstacles(url: string, wayBack = false): Promise<string[]> {
     const target = {
       server: { versionNum: version * 10_000 },
       role: { name: url === plain ? 'plain' : 'postgres', superuser: url !== plain },
     } as Parameters<typeof onlineObstacles>[1];
     return withSession(openSession(settingsOf(url), { purpose: 'test' }), async (session) => {
-      const found = await onlineObstacles(session, target);
+      const found = await onlineObstacles(session, target, wayBack);
       return found.map(({ reason, wayOut }) => `${reason}: ${wayOut}`);
     });
   }

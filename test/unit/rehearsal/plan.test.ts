@@ -77,7 +77,12 @@ describe('a plan', () => {
   ])('of an online swap does not go with %s, and that of another swap does', (option, more) => {
     const swap = (enabled: boolean) => makeSwapPlan({ ...CONFIRMED, ...more, online: { enabled } });
     expect(() => swap(true)).toThrow(`--online does not go with ${option}: `);
-    expect(swap(false).online).toEqual({ enabled: false, maxCutOverMs: 500, maxKeptWalBytes: 10 * 2 ** 30 });
+    expect(swap(false).online).toEqual({
+      enabled: false,
+      maxCutOverMs: 500,
+      maxKeptWalBytes: 10 * 2 ** 30,
+      wayBackMs: null,
+    });
   });
 
   test('of a swap closes the target for as long as needed, unless there is a limit', () => {
