@@ -30,7 +30,7 @@ export function onlineTarget(version: ServerVersion): () => OnlineTarget {
   beforeAll(async () => {
     // From 19 on the server decodes once there is a slot.
     const server = await ownServer(version, {
-      settings: { wal_level: version >= 19 ? 'replica' : 'logical' },
+      settings: { wal_level: version >= 19 ? 'replica' : 'logical', max_slot_wal_keep_size: '4GB' },
     });
     target = { server, url: inDatabase(server.url, APP), trials: 0 };
     await withClient(server.url, async (client) => {

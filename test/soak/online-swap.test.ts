@@ -7,8 +7,12 @@ import { disturbedSwap, emptied, onlineTarget, PLACE_NAMES, PLACES } from '../he
 import { VERSIONS } from '../helpers/servers.ts';
 import { startShadowedWriters } from '../helpers/shadowed-writers.ts';
 
-/** `ONLINE_SWAPS` says how many swaps on each version, `ONLINE_VERSIONS` on which, separated by commas. */
+/**
+ * `ONLINE_SWAPS` says how many swaps on each version, `WAYS_BACK` how many of a swap and its rollback, `ONLINE_VERSIONS` on which,
+ * separated by commas.
+ */
 const swaps = Number(process.env.ONLINE_SWAPS ?? 50);
+const waysBack = Number(process.env.WAYS_BACK ?? 20);
 const named = process.env.ONLINE_VERSIONS?.split(',').map(Number);
 const versions = VERSIONS.filter((version) => named?.includes(version) ?? true);
 const WRITERS = 8;
@@ -75,6 +79,62 @@ describe.each(versions)('PostgreSQL %d', (version) => {
         [row],
       );
       expect(figures.swaps).toBe(swaps);
+    },
+    6 * 3_600_000,
+  );
+
+  test(
+    `${waysBack} ways back under the load of ${WRITERS} clients lose, double and alter no row`,
+    async () => {
+      const closedMs: number[] = [];
+      const figures = { 'ways back': 0, 'rows compared': 0, transactions: 0 };
+      for (let at = 0; at < waysBack; at++) {
+        await emptied(target());
+        const { url } = target();
+        const writers = startShadowedWriters(url, WRITERS);
+        const writeOn = async () => {
+          const before = writers.committed();
+          await until('clients write on', async () => writers.committed() > before + 200);
+        };
+        const limit = ['--limit', 'cut-over=5s'];
+        try {
+          await writeOn();
+          // Without new columns, which PostgreSQL 14 cannot leave out.
+          const migration = [
+            'ALTER TABLE lines ALTER COLUMN order_id TYPE bigint',
+            'CREATE INDEX made ON orders (note)',
+          ];
+          const words = ['--url', url, 'swap', '--online', '--way-back', '1h', '--yes', '--clone', 'cluster'];
+          const swapped = await safemigrate([
+            ...words,
+            ...limit,
+            '--',
+            ...sqlCommand(migration[at % 2] ?? ''),
+          ]);
+          expect(swapped, swapped.stderr).toMatchObject({ exitCode: 0 });
+          await writeOn();
+          const back = await safemigrate(['rollback', '--yes', '--url', url, ...limit]);
+          expect(back, back.stderr).toMatchObject({ exitCode: 0 });
+          closedMs.push(Number(/closed for (\d+) ms/.exec(back.stdout)?.[1] ?? Number.NaN));
+          await writeOn();
+        } finally {
+          await writers.stop();
+        }
+        const { rows, wrong } = await writers.compare(url);
+        expect(wrong).toEqual([]);
+        figures['ways back']++;
+        figures['rows compared'] += rows;
+        figures.transactions += writers.committed();
+        await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
+      }
+      closedMs.sort((one, other) => one - other);
+      const closed = (share: number) => closedMs[Math.floor((closedMs.length - 1) * share)] ?? 0;
+      const row = { ...figures, 'median closed ms': closed(0.5), 'longest closed ms': closed(1) };
+      recordFigures(
+        `ways back under load, with the time for which the rollback closed the target, PostgreSQL ${version}`,
+        [row],
+      );
+      expect(figures['ways back']).toBe(waysBack);
     },
     6 * 3_600_000,
   );

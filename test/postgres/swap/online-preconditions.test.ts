@@ -44,6 +44,14 @@ describe.each(VERSIONS)('PostgreSQL %d', (version: ServerVersion) => {
     expect(await obstacles(server.url)).toEqual(version >= 19 ? [] : [walLevel]);
   });
 
+  test('a way back needs more of everything, and a limit of the WAL that is kept for it', async () => {
+    const found = (await obstacles(server.url, true)).join('\n');
+    expect(found).toContain(
+      'only one replication slot is free, and a way back needs another (max_replication_slots)',
+    );
+    expect(found).toContain("ALTER SYSTEM SET max_slot_wal_keep_size = '10GB'; SELECT pg_reload_conf();");
+  });
+
   test('a free slot is needed, and that no prepared transaction holds it up', async () => {
     await withClient(server.url, async (client) => {
       await client.query("SELECT pg_create_physical_replication_slot('others')");
