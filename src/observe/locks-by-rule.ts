@@ -45,10 +45,14 @@ export function withLocksByRule(
   const rules = new Rules(tree);
   return statements.map((statement) => {
     const path = paths.at(statement);
+    const released = statement.error ? [] : (parsed.get(statement.index)?.releases ?? []);
+    // In a block ANALYZE keeps its locks. What is done to the partitions of a table commits after each, which its text does not tell.
     const own =
-      statement.error || statement.exactness === 'exact' ? [] : parsed.get(statement.index)?.releases;
+      statement.exactness === 'exact'
+        ? released.filter(({ partitions }) => partitions === 'if any')
+        : released;
     const ruled = [
-      ...rules.released(own ?? [], path),
+      ...rules.released(own, path),
       ...rules.within(bodies.get(statement.index)?.certain ?? [], path),
     ];
     const locks = statement.locks ?? [];

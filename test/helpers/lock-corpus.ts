@@ -84,3 +84,12 @@ export const COMMITTING: readonly string[] = [
   'call steps()',
   'do $$ begin update t set n = 1; commit; delete from ref; end $$',
 ];
+
+export const COMMITTING_SINCE_19: readonly string[] = [
+  'repack t',
+  'repack wide',
+  'repack (analyze) t using index t_pkey',
+  'repack parted',
+  'repack (concurrently) t',
+  'repack (concurrently) wide using index wide_pkey',
+];

@@ -78,7 +78,8 @@ export const STORAGE_KINDS = {
     effect: 'storage',
     reach: ofRepack,
     // The server refuses that of a partitioned table too.
-    inBlock: (fields) => (tableOf(fields) && !isConcurrent(fields) ? 'same' : 'refused'),
+    inBlock: (fields) =>
+      tableOf(fields) && !isConcurrent(fields) && !isAnalyzed(fields) ? 'same' : 'refused',
     concurrent: { says: isConcurrent, failure: 'nothing in its way' },
     actions: (fields) => [
       {
@@ -187,6 +188,11 @@ function tableOf({ relation }: RepackStmt): Tree.RangeVar | undefined {
   return relation?.relation;
 }
 
+/** The table is analysed in a transaction of its own. */
+function isAnalyzed({ params }: RepackStmt): boolean {
+  return hasOption(params, 'analyze');
+}
+
 function isConcurrent({ params }: RepackStmt): boolean {
   return hasOption(params, 'concurrently');
 }
@@ -210,7 +216,10 @@ function ofRepack(fields: RepackStmt): Reach {
 
 /** rebuild_relation_finish_concurrent() takes the strongest lock once the copy has caught up. */
 function releasedByRepack(fields: RepackStmt): ReleasedLock[] {
-  if (!isConcurrent(fields)) return ifPartitioned(repacking(fields));
+  if (!isConcurrent(fields))
+    return isAnalyzed(fields)
+      ? repacking(fields).map((lock) => ({ ...lock, partitions: 'too' as const }))
+      : ifPartitioned(repacking(fields));
   const swapping = lockOn(tableOf(fields), 'ACCESS EXCLUSIVE', { ofIndexes: 'ACCESS EXCLUSIVE' });
   return [...repacking(fields), ...swapping.map((lock) => ({ ...lock, atEnd: true as const }))];
 }
