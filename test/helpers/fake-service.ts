@@ -21,7 +21,9 @@ export interface Thing {
   readonly labels: Record<string, string>;
   readonly host: string;
   readonly port: number;
+  /** Null also for a clone that is never used. */
   readonly database: TemporaryDatabase | null;
+  readonly isForeign: boolean;
 }
 
 /** What goes wrong. */
@@ -53,6 +55,8 @@ export interface FakeProgram {
 }
 
 const CLONE_VERSIONS = [17, 16] as const;
+/** What takes more lists than this is never used, and needs no database. */
+const LONGEST_WAIT = 100;
 
 export class FakeService {
   readonly #fake: FakeProgram;
@@ -80,6 +84,13 @@ export class FakeService {
     return this.#calls.filter((call) => call.kind === kind).map(({ args }) => args);
   }
 
+  /** How many lists were asked for since something was created. */
+  polls(): number {
+    const kinds = this.#calls.map(({ kind }) => kind);
+    const created = kinds.lastIndexOf('create');
+    return created === -1 ? 0 : kinds.slice(created).filter((kind) => kind === 'list').length;
+  }
+
   /** Something that belongs to somebody else. */
   others(name: string, labels: Record<string, string> = {}): Thing {
     const thing: Thing = {
@@ -91,6 +102,7 @@ export class FakeService {
       host: 'db.example.com',
       port: 5432,
       database: null,
+      isForeign: true,
     };
     this.things.push(thing);
     return thing;
@@ -98,16 +110,22 @@ export class FakeService {
 
   /** Makes a clone of the target, with its name, on another server. */
   async create(name: string, labels: Record<string, string> = {}): Promise<Thing> {
-    const { target } = this;
+    const { target, faults } = this;
     if (target === undefined) throw new Error('the test has not named a target');
+    if (faults.create === 'hangs' || (faults.slow ?? 0) > LONGEST_WAIT) {
+      const unused = { ...this.others(name, labels), isForeign: false };
+      unused.notReadyFor = Number.POSITIVE_INFINITY;
+      this.things.splice(this.things.length - 1, 1, unused);
+      return unused;
+    }
     const used = this.things.map(({ database }) => database?.version);
     const version = CLONE_VERSIONS.find((each) => !used.includes(each));
     if (version === undefined) throw new Error('no server is left for another clone');
     const database = await temporaryDatabase(version, { name: target.name, sql: SCHEMA });
     const { hostname, port } = new URL(database.url);
     const host = this.#fake.fixedPort ? await this.#relay(Number(port)) : hostname;
-    const thing = { ...this.others(name, labels), host, port: Number(port), database };
-    thing.notReadyFor = this.faults.slow ?? 0;
+    const thing = { ...this.others(name, labels), isForeign: false, host, port: Number(port), database };
+    thing.notReadyFor = faults.slow ?? 0;
     this.things.splice(this.things.length - 1, 1, thing);
     return thing;
   }

@@ -54,6 +54,7 @@ const members = new Set<string>();
 
 await serviceSuite({
   service: 'aurora',
+  thorough: true,
   of: 'eu-west-1/shop',
   program: 'aws',
   expired: 'The SSO session associated with this profile has expired or is otherwise invalid.',

@@ -78,7 +78,7 @@ function partsOf(thing: Thing, fake: FakeService): object[] {
   const { id, name, labels, createdAt: stoppedAt } = thing;
   const metadata = { name, uid: id, labels };
   const made = { kind: 'Cluster', metadata, status: SOURCE.status };
-  if (thing.database === null) return [made];
+  if (thing.isForeign) return [made];
   const elements = [
     { name, type: 'PG_DATA' },
     { name: `${name}-wal`, type: 'PG_WAL' },

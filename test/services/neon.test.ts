@@ -26,6 +26,7 @@ function branchOf(thing: Thing, fake: FakeService) {
 
 await serviceSuite({
   service: 'neon',
+  thorough: true,
   of: 'cool-project-1',
   program: 'neon',
   expired: 'ERROR: Authentication required. Run neon auth',
