@@ -4,7 +4,19 @@ import { AGE, choiceOf, DURATION, listOf, MOMENT, SECONDS, SIZE, SWITCH, TEXT } 
 /** The clone methods, as --clone names them. */
 export const METHOD_IDS = ['cluster', 'template', 'external', 'dump', 'basebackup'] as const;
 /** Hosted services that make clones, each a file in services/. Only --clone names them, because they cost money. */
-export const SERVICE_IDS = ['neon', 'rds', 'aurora', 'cloudsql', 'cnpg', 'digitalocean'] as const;
+export const SERVICE_IDS = [
+  'neon',
+  'rds',
+  'aurora',
+  'cloudsql',
+  'alloydb',
+  'azure',
+  'cnpg',
+  'heroku',
+  'digitalocean',
+  'aiven',
+  'tiger',
+] as const;
 export type ServiceId = (typeof SERVICE_IDS)[number];
 /** `archive` is that of --clone-at. */
 export type MethodId = (typeof METHOD_IDS)[number] | ServiceId | 'archive';

@@ -51,7 +51,7 @@ export async function recogniseService(
 }
 
 function byHost({ settings }: Target): CloneService | undefined {
-  return allServices().find(({ signs }) => settings.hosts.some(({ host }) => signs.host.test(host)));
+  return allServices().find(({ signs }) => settings.hosts.some(({ host }) => signs.host?.test(host)));
 }
 
 async function byServer(session: Session): Promise<CloneService | undefined> {

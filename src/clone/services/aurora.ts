@@ -4,13 +4,13 @@ import {
   awsClusters,
   awsDoubt,
   awsInstances,
-  awsOption,
   awsPlace,
   awsState,
   awsTags,
   firstOfAws,
 } from './aws.ts';
 import type { CloneService, ServiceClone, SourceFacts } from './clone-service.ts';
+import { optionIf } from './service-cli.ts';
 
 type Cluster = z.infer<typeof awsCluster>;
 interface AuroraSource extends SourceFacts {
@@ -54,13 +54,13 @@ export const aurora: CloneService<AuroraSource> = {
       ...['rds', 'restore-db-cluster-to-point-in-time', '--restore-type', 'copy-on-write'],
       ...['--use-latest-restorable-time', '--source-db-cluster-identifier', described.DBClusterIdentifier],
       ...['--db-cluster-identifier', name, '--no-deletion-protection'],
-      ...awsOption('--db-subnet-group-name', DBSubnetGroup),
-      ...awsOption(
+      ...optionIf('--db-subnet-group-name', DBSubnetGroup),
+      ...optionIf(
         '--vpc-security-group-ids',
         ...(VpcSecurityGroups ?? []).map((group) => group.VpcSecurityGroupId),
       ),
-      ...awsOption('--db-cluster-parameter-group-name', DBClusterParameterGroup),
-      ...awsOption(
+      ...optionIf('--db-cluster-parameter-group-name', DBClusterParameterGroup),
+      ...optionIf(
         '--serverless-v2-scaling-configuration',
         scaling && `MinCapacity=${scaling.MinCapacity},MaxCapacity=${scaling.MaxCapacity}`,
       ),

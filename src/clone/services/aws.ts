@@ -65,12 +65,6 @@ export function awsState(status: string): ServiceClone['state'] {
   return /fail|error|incompatible|storage-full/.test(status) ? 'failed' : 'creating';
 }
 
-/** An option with its values, or nothing without a value. */
-export function awsOption(name: string, ...values: readonly (string | undefined)[]): string[] {
-  const given = values.filter((value) => value !== undefined);
-  return given.length === 0 ? [] : [name, ...given];
-}
-
 export function firstOfAws<T>(found: readonly T[], source: Source): T {
   const [first] = found;
   if (first !== undefined) return first;

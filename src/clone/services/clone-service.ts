@@ -39,7 +39,8 @@ export interface CloneService<S extends SourceFacts = SourceFacts> {
 
 /** Signs of a server of the service: its host, or names that only such servers have. */
 export interface ServiceSigns {
-  readonly host: RegExp;
+  /** Left out if its hosts have no name of it. */
+  readonly host?: RegExp;
   readonly role?: string;
   readonly procedure?: string;
 }
@@ -93,10 +94,18 @@ export interface CloneAddress {
   readonly database?: string;
 }
 
+export interface CallInput {
+  readonly input?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** The service's command line. Both calls throw SafemigrateError `CLONE` if it fails. */
 export interface ServiceCli {
   /** Runs it, and reads its output as JSON. Fields that the schema does not name are left out. */
   json<T>(args: readonly string[], schema: z.ZodMiniType<T>): Promise<T>;
-  /** @param input its standard input, which is empty otherwise. */
-  text(args: readonly string[], input?: string): Promise<string>;
+  /**
+   * @param given.input its standard input, which is empty otherwise.
+   * @param given.env variables for what must not be in a list of processes.
+   */
+  text(args: readonly string[], given?: CallInput): Promise<string>;
 }

@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { SafemigrateError } from '../../errors.ts';
-import type { CloneService, ServiceClone, Source } from './clone-service.ts';
+import type { CloneService, ServiceClone } from './clone-service.ts';
+import { inProject } from './gcloud.ts';
 
 const instance = z.object({
   name: z.string(),
@@ -12,10 +13,6 @@ const instance = z.object({
     z.object({ tier: z.optional(z.string()), deletionProtectionEnabled: z.optional(z.boolean()) }),
   ),
 });
-
-function inProject([project = '']: Source): string[] {
-  return ['--project', project, '--quiet', '--format', 'json'];
-}
 
 /** Cloud SQL: an instance that is cloned from the current state. */
 export const cloudsql: CloneService = {

@@ -247,7 +247,7 @@ async function make(cli: ServiceCli, order: CloneOrder, kind: string, spec: obje
   const annotations = { 'safemigrate/expires-at': expiresAt };
   const marked = { name, namespace: source[0], labels: { [LABEL]: 'safemigrate' }, annotations };
   const object = { apiVersion: 'postgresql.cnpg.io/v1', kind, metadata: marked, spec };
-  await cli.text(['create', '--filename', '-'], JSON.stringify(object));
+  await cli.text(['create', '--filename', '-'], { input: JSON.stringify(object) });
 }
 
 function cloneOf(name: string, own: readonly Part[]): ServiceClone {

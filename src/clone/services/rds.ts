@@ -1,15 +1,7 @@
 import type * as z from 'zod/mini';
-import {
-  awsDoubt,
-  type awsInstance,
-  awsInstances,
-  awsOption,
-  awsPlace,
-  awsState,
-  awsTags,
-  firstOfAws,
-} from './aws.ts';
+import { awsDoubt, type awsInstance, awsInstances, awsPlace, awsState, awsTags, firstOfAws } from './aws.ts';
 import type { CloneService, SourceFacts } from './clone-service.ts';
+import { optionIf } from './service-cli.ts';
 
 interface RdsSource extends SourceFacts {
   readonly described: z.infer<typeof awsInstance>;
@@ -43,12 +35,12 @@ export const rds: CloneService<RdsSource> = {
       ...['--source-db-instance-identifier', described.DBInstanceIdentifier],
       ...['--target-db-instance-identifier', name],
       ...['--db-instance-class', described.DBInstanceClass, '--no-multi-az', '--no-deletion-protection'],
-      ...awsOption('--db-subnet-group-name', DBSubnetGroup?.DBSubnetGroupName),
-      ...awsOption(
+      ...optionIf('--db-subnet-group-name', DBSubnetGroup?.DBSubnetGroupName),
+      ...optionIf(
         '--vpc-security-group-ids',
         ...(VpcSecurityGroups ?? []).map((group) => group.VpcSecurityGroupId),
       ),
-      ...awsOption('--db-parameter-group-name', DBParameterGroups?.[0]?.DBParameterGroupName),
+      ...optionIf('--db-parameter-group-name', DBParameterGroups?.[0]?.DBParameterGroupName),
       PubliclyAccessible ? '--publicly-accessible' : '--no-publicly-accessible',
       ...awsTags(name),
       ...awsPlace(source),

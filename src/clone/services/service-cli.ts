@@ -7,6 +7,22 @@ import type { CloneService, ServiceCli } from './clone-service.ts';
 
 const SHOWN_LINES = 6;
 
+/** An option with its values, or nothing without a value. */
+export function optionIf(name: string, ...values: readonly (string | null | undefined)[]): string[] {
+  const given = values.filter((value) => typeof value === 'string');
+  return given.length === 0 ? [] : [name, ...given];
+}
+
+/** The error for something that the service does not have, or that the login may not see. */
+export function notFound(
+  { title, program, login }: Pick<CloneService, 'title' | 'program' | 'login'>,
+  what: string,
+): SafemigrateError {
+  return new SafemigrateError('CLONE', `${title} has no ${what} that ${program} may see.`, {
+    hint: `Look with ${program} after \`${login}\`. SAFEMIGRATE_CLONE_OF names the source. The target was not touched.`,
+  });
+}
+
 /**
  * The command line of a service, started directly and never by a shell.
  * @param limits.signal ends a call.
@@ -16,7 +32,7 @@ export function cliOf(
   { title, program, login }: Pick<CloneService, 'title' | 'program' | 'login'>,
   limits: { readonly timeoutMs: number; readonly signal?: AbortSignal; readonly graceMs?: number },
 ): ServiceCli {
-  const text = async (args: readonly string[], input?: string): Promise<string> => {
+  const text: ServiceCli['text'] = async (args, { input, env = {} } = {}) => {
     limits.signal?.throwIfAborted();
     const { execa } = await import('execa');
     const ending = new AbortController();
@@ -28,6 +44,7 @@ export function cliOf(
     try {
       const result = await execa(program, args, {
         reject: false,
+        env,
         ...(input === undefined ? { stdin: 'ignore' } : { input }),
         timeout: limits.timeoutMs,
         cancelSignal: ending.signal,

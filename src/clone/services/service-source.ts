@@ -47,6 +47,6 @@ export function parseSource({ title, sourceForm }: CloneService, text: string): 
 
 /** Finds the source in the host and user of the target; null if they do not contain it. */
 export function sourceOfHost(service: CloneService, { settings }: Pick<Target, 'settings'>): string | null {
-  const match = service.signs.host.exec(settings.hosts[0]?.host ?? '');
-  return match === null ? null : service.sourceIn(match, settings.user);
+  const match = service.signs.host?.exec(settings.hosts[0]?.host ?? '');
+  return match ? service.sourceIn(match, settings.user) : null;
 }

@@ -39,7 +39,7 @@ function kubectl(objects: Record<string, object>) {
   const made: { spec: object }[] = [];
   const cli: ServiceCli = {
     json: async ([, what = ''], schema) => schema.parse(objects[what.split('.')[0] ?? '']),
-    text: async (_, input = '{}') => {
+    text: async (_, { input = '{}' } = {}) => {
       made.push(JSON.parse(input));
       return '';
     },

@@ -1,0 +1,68 @@
+import type { FakeService, Thing } from '../helpers/fake-service.ts';
+import { optionOf, serviceSuite } from './suite.ts';
+
+const GROUP =
+  '/subscriptions/7b2d1f00-0000-4000-8000-000000000000/resourceGroups/data/providers/Microsoft.DBforPostgreSQL/flexibleServers';
+const SOURCE = {
+  id: `${GROUP}/shop`,
+  name: 'shop',
+  resourceGroup: 'data',
+  location: 'West Europe',
+  state: 'Ready',
+  version: '18',
+  fullyQualifiedDomainName: 'shop.postgres.database.azure.com',
+  sku: { name: 'Standard_D2ds_v5', tier: 'GeneralPurpose' },
+  network: { publicNetworkAccess: 'Enabled' },
+  replicationRole: 'Primary',
+};
+const RULES = [
+  { name: 'office', startIpAddress: '203.0.113.0', endIpAddress: '203.0.113.255' },
+  { name: 'runners', startIpAddress: '198.51.100.7', endIpAddress: '198.51.100.7' },
+];
+/** Rules of clones, as server/rule. */
+const opened = new Set<string>();
+
+function serverOf(thing: Thing, fake: FakeService) {
+  return {
+    ...SOURCE,
+    id: `${GROUP}/${thing.name}`,
+    name: thing.name,
+    state: fake.isReady(thing) ? 'Ready' : 'Provisioning',
+    fullyQualifiedDomainName: thing.host,
+  };
+}
+
+await serviceSuite({
+  service: 'azure',
+  of: 'shop',
+  program: 'az',
+  fixedPort: true,
+  expired:
+    'ERROR: AADSTS700082: The refresh token has expired due to inactivity. To re-authenticate, please run: az login',
+  kindOf: ([, , verb]) =>
+    verb === 'restore' ? 'create' : verb === 'delete' ? 'destroy' : verb === 'list' ? 'list' : 'other',
+  async answer(args, fake) {
+    const [, , verb, deed] = args;
+    if (optionOf(args, '--resource-group') !== 'data' && verb !== 'list')
+      throw new Error('the resource group is another one');
+    const name = optionOf(args, '--name');
+    switch (verb) {
+      case 'restore':
+        if (optionOf(args, '--source-server') !== SOURCE.id) throw new Error('another source');
+        await fake.create(name);
+        return '';
+      case 'firewall-rule':
+        if (deed === 'list') return RULES;
+        opened.add(`${optionOf(args, '--server-name')}/${name}`);
+        return {};
+      case 'delete': {
+        const { database } = await fake.destroy((thing) => thing.name === name);
+        if (database && !RULES.every((rule) => opened.has(`${name}/${rule.name}`)))
+          throw new Error('nobody could have reached it');
+        return '';
+      }
+      default:
+        return [SOURCE, ...fake.things.map((thing) => serverOf(thing, fake))];
+    }
+  },
+});

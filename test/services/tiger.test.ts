@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import type { CallInput } from '../../src/clone/services/clone-service.ts';
+import { tiger } from '../../src/clone/services/tiger.ts';
+import type { FakeService, Thing } from '../helpers/fake-service.ts';
+import { optionOf, serviceSuite } from './suite.ts';
+
+const SOURCE = {
+  service_id: 'kd9w2xp4mz',
+  project_id: 'rp1pz7uyae',
+  name: 'shop',
+  status: 'READY',
+  created: '2026-01-01T00:00:00Z',
+  region_code: 'eu-central-1',
+  service_type: 'TIMESCALEDB',
+  resources: [{ id: '1', spec: { cpu_millis: 2_000, memory_gbs: 8 } }],
+  endpoint: { host: 'kd9w2xp4mz.rp1pz7uyae.tsdb.cloud.timescale.com', port: 32_625 },
+};
+
+function serviceOf(thing: Thing, fake: FakeService) {
+  const { id, name, host, port, createdAt } = thing;
+  return {
+    ...SOURCE,
+    service_id: id,
+    name,
+    created: createdAt,
+    status: fake.isReady(thing) ? 'READY' : 'CONFIGURING',
+    endpoint: { host, port },
+    forked_from: { project_id: SOURCE.project_id, service_id: SOURCE.service_id, is_standby: false },
+  };
+}
+
+await serviceSuite({
+  service: 'tiger',
+  of: SOURCE.service_id,
+  program: 'tiger',
+  expired: "Error: authentication required: not logged in. Please run 'tiger auth login'",
+  kindOf: ([, verb]) =>
+    verb === 'fork' ? 'create' : verb === 'delete' ? 'destroy' : verb === 'list' ? 'list' : 'other',
+  async answer(args, fake) {
+    const [, verb, first] = args;
+    switch (verb) {
+      case 'fork':
+        if (first !== SOURCE.service_id || !args.includes('--now')) throw new Error('it is another fork');
+        return serviceOf(await fake.create(optionOf(args, '--name')), fake);
+      case 'delete':
+        if (!args.includes('--confirm')) throw new Error('TTY not detected');
+        await fake.destroy(({ id }) => id === first);
+        return '';
+      default:
+        return [SOURCE, ...fake.things.map((thing) => serviceOf(thing, fake))];
+    }
+  },
+});
+
+test('the administrator of a fork gets a password that no list of processes and no file has', async () => {
+  const calls: [readonly string[], CallInput | undefined][] = [];
+  const cli = {
+    async text(args: readonly string[], given?: CallInput) {
+      calls.push([args, given]);
+      return '';
+    },
+    json: () => Promise.reject(new Error('nothing to read')),
+  };
+  const clone = { id: 'abc', name: 'fork', state: 'ready', asOf: null, doubt: null } as const;
+  const order = { source: ['kd9w2xp4mz'], name: 'fork', expiresAt: '', database: 'tsdb' };
+  const { password } = await tiger.address(cli, clone, { ...order, user: 'tsdbadmin' });
+  const storage = ['--password-storage', 'none'];
+  expect(calls).toEqual([
+    [['service', 'update-password', 'abc', ...storage], { env: { TIGER_NEW_PASSWORD: password } }],
+  ]);
+  expect(password?.length).toBeGreaterThan(20);
+});
