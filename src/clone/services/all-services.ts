@@ -6,10 +6,13 @@ import { azure } from './azure.ts';
 import type { CloneService } from './clone-service.ts';
 import { cloudsql } from './cloudsql.ts';
 import { cnpg } from './cnpg.ts';
+import { dblab } from './dblab.ts';
 import { digitalocean } from './digitalocean.ts';
 import { heroku } from './heroku.ts';
 import { neon } from './neon.ts';
+import { planetscale } from './planetscale.ts';
 import { rds } from './rds.ts';
+import { supabase } from './supabase.ts';
 import { tiger } from './tiger.ts';
 
 const SERVICES: Readonly<Record<ServiceId, CloneService>> = {
@@ -19,6 +22,9 @@ const SERVICES: Readonly<Record<ServiceId, CloneService>> = {
   cloudsql,
   alloydb,
   azure,
+  supabase,
+  planetscale,
+  dblab,
   cnpg,
   heroku,
   digitalocean,

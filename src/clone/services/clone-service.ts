@@ -1,4 +1,5 @@
 import type * as z from 'zod/mini';
+import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 import type { ServiceId } from '../clone-settings.ts';
 
 /**
@@ -92,6 +93,7 @@ export interface CloneAddress {
   readonly user?: string;
   readonly password?: string;
   readonly database?: string;
+  readonly sslmode?: ConnectionSettings['sslmode'];
 }
 
 export interface CallInput {

@@ -229,7 +229,7 @@ function settingsOf({ target: { settings } }: CloneContext, address: CloneAddres
     user: address.user ?? given?.user ?? settings.user,
     ...(password === undefined ? {} : { password }),
     database: address.database ?? given?.database ?? settings.database,
-    sslmode: settings.sslmode,
+    sslmode: address.sslmode ?? settings.sslmode,
     parameters,
   };
 }
