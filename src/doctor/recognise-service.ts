@@ -3,7 +3,7 @@ import type { CloneService } from '../clone/services/clone-service.ts';
 import { cliOf } from '../clone/services/service-cli.ts';
 import { parseSource, sourceOfHost } from '../clone/services/service-source.ts';
 import type { Target } from '../database/target.ts';
-import { messageOf } from '../errors.ts';
+import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
 /** The hosted service that the target belongs to, and how it would clone the target. */
@@ -13,12 +13,17 @@ export interface RecognisedService {
   /** Cost of a clone there, in a phrase. */
   readonly cost: string;
   readonly readyMs: number;
+  /** The command line of the service, and the rights that its login needs. */
+  readonly program: string;
+  readonly rights: string;
   /** The two commands: whether it works, and the rehearsal. */
   readonly commands: readonly string[];
   /** Class of the machine that a clone would have; null if it is not known. */
   readonly instance: string | null;
   /** Why it cannot be used; null if it can. */
   readonly obstacle: string | null;
+  /** A way to remove the obstacle; null if none is known. */
+  readonly wayOut: string | null;
 }
 
 const PROCEDURES = 'SELECT proname AS name FROM pg_catalog.pg_proc WHERE proname = ANY ($1)';
@@ -34,7 +39,7 @@ export async function recogniseService(
 ): Promise<RecognisedService | null> {
   const service = byHost(target) ?? (await byServer(session));
   if (service === undefined) return null;
-  const { id, title, cost, readyMs } = service;
+  const { id, title, cost, readyMs, program, rights } = service;
   const source = of ?? sourceOfHost(service, target);
   const variable = source !== null && of === null ? '' : `SAFEMIGRATE_CLONE_OF=${of ?? service.sourceForm} `;
   return {
@@ -42,6 +47,8 @@ export async function recogniseService(
     title,
     cost,
     readyMs,
+    program,
+    rights,
     commands: [
       `${variable}safemigrate doctor --clone ${id}`,
       `${variable}safemigrate --clone ${id} -- <command>`,
@@ -82,18 +89,21 @@ async function tried(
   service: CloneService,
   source: string | null,
   signal: AbortSignal,
-): Promise<Pick<RecognisedService, 'instance' | 'obstacle'>> {
+): Promise<Pick<RecognisedService, 'instance' | 'obstacle' | 'wayOut'>> {
   if (source === null)
     return {
       instance: null,
-      obstacle: `SAFEMIGRATE_CLONE_OF=${service.sourceForm} must name the target as ${service.title} does`,
+      obstacle: `it is not known what ${service.title} calls the target`,
+      wayOut: `set SAFEMIGRATE_CLONE_OF=${service.sourceForm}`,
     };
   try {
     const cli = cliOf(service, { timeoutMs: CALL_TIMEOUT_MS, signal });
     const { instance } = await service.inspect(cli, parseSource(service, source));
-    return { instance, obstacle: null };
+    return { instance, obstacle: null, wayOut: null };
   } catch (error) {
     signal.throwIfAborted();
-    return { instance: null, obstacle: messageOf(error) };
+    const hint = error instanceof SafemigrateError ? error.hint : undefined;
+    const wayOut = hint?.replace(/ ?The target was not touched\.$/, '') || null;
+    return { instance: null, obstacle: messageOf(error), wayOut };
   }
 }

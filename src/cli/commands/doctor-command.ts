@@ -123,12 +123,14 @@ function endOfLifeLines(style: TextStyle, version: string): string[] {
 
 /** The hosted service that the target belongs to, and the two commands of a rehearsal there. */
 function serviceLines(style: TextStyle, service: NonNullable<Diagnosis['service']>): string[] {
-  const { title, cost, readyMs, instance, obstacle, commands } = service;
+  const { title, cost, readyMs, program, rights, instance, obstacle, wayOut, commands } = service;
   const machine = instance === null ? '' : ` (class ${instance})`;
   return [
     ...heading(style, `The target is at ${title}, which can clone it`),
     ...flow(style, [`a clone costs ${cost}${machine}; ready in about ${formatDuration(readyMs)}`], 4, ['  ']),
+    ...flow(style, [`the login of ${program} needs ${rights}`], 4, ['  ']),
     ...(obstacle === null ? [] : flow(style, [tone('warning', 'not yet'), `: ${obstacle}`], 4, ['  '])),
+    ...(wayOut === null ? [] : flow(style, [wayOut], 6, ['    '])),
     ...commands.map((command) => `    ${command}`),
   ];
 }

@@ -40,6 +40,7 @@ export const aiven: CloneService<AivenSource> = {
   readyMs: 20 * 60_000,
   readsLazily: false,
   cost: "a service of the source's plan, while the run lasts",
+  rights: "the project's services: read, create, delete",
   signs: { host: /\.aivencloud\.com$/, role: 'avnadmin' },
   sourceIn: () => null,
   async inspect(cli, source) {

@@ -61,6 +61,7 @@ export const alloydb: CloneService<AlloySource> = {
   readyMs: 20 * 60_000,
   readsLazily: false,
   cost: "an instance of the primary's class and a full copy of the storage, while the run lasts",
+  rights: 'roles/alloydb.admin',
   signs: { host: /\.alloydb(-psc)?\.goog\.?$/, role: 'alloydbsuperuser' },
   sourceIn: () => null,
   async inspect(cli, source) {

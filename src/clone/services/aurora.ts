@@ -28,6 +28,8 @@ export const aurora: CloneService<AuroraSource> = {
   readyMs: 8 * 60_000,
   readsLazily: false,
   cost: "an instance of the writer's class while the run lasts, and the pages that the command changes",
+  rights:
+    'rds:DescribeDBClusters, rds:DescribeDBInstances, rds:RestoreDBClusterToPointInTime, rds:CreateDBInstance, rds:AddTagsToResource, rds:DeleteDBInstance, rds:DeleteDBCluster',
   signs: {
     host: /^([^.]+)\.cluster-[^.]+\.([^.]+)\.rds\.amazonaws\.com$/,
     procedure: 'aurora_version',

@@ -43,6 +43,7 @@ export const azure: CloneService<AzureSource> = {
   readyMs: 15 * 60_000,
   readsLazily: false,
   cost: "a server of the source's size without its standby, with all of its storage, while the run lasts",
+  rights: 'Contributor of the resource group, or servers and firewall rules: read, create, delete',
   signs: { host: /^([^.]+)\.postgres\.database\.azure\.com$/, role: 'azure_pg_admin' },
   sourceIn: ([, name]) => name ?? null,
   async inspect(cli, source) {

@@ -22,6 +22,8 @@ export interface CloneService<S extends SourceFacts = SourceFacts> {
   readonly readsLazily: boolean;
   /** Cost of a clone, in a phrase. */
   readonly cost: string;
+  /** Rights that the login needs, as the service names them. */
+  readonly rights: string;
   readonly signs: ServiceSigns;
   /** Finds SAFEMIGRATE_CLONE_OF in the host and the user of the target; null if they do not contain it. */
   sourceIn(match: RegExpMatchArray, user: string): string | null;

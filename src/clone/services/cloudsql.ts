@@ -25,6 +25,7 @@ export const cloudsql: CloneService = {
   readyMs: 8 * 60_000,
   readsLazily: false,
   cost: "an instance of the source's tier with all of its storage, while the run lasts",
+  rights: 'roles/cloudsql.editor, cloudsql.instances.delete',
   // Cloud SQL is reached by an address or a local proxy, which have no name of it.
   signs: { host: /\.sql\.goog\.?$/, role: 'cloudsqlsuperuser' },
   sourceIn: () => null,

@@ -106,6 +106,7 @@ export const cnpg: CloneService<ClusterSource> = {
   readyMs: 5 * 60_000,
   readsLazily: false,
   cost: "an instance with the source's resources and volumes of its sizes, while the run lasts",
+  rights: 'clusters and backups: get, list, create, delete; volumesnapshots: list, delete',
   signs: { host: /^([a-z0-9-]+)-(?:rw|ro|r)\.([a-z0-9-]+)(?:\.svc(?:\..+)?)?$/, role: 'streaming_replica' },
   sourceIn: ([, name, namespace]) => `${namespace}/${name}`,
   async inspect(cli, source) {

@@ -34,6 +34,7 @@ export const dblab: CloneService = {
   readyMs: 10_000,
   readsLazily: false,
   cost: 'only the pages that the command changes, on the machine of the engine',
+  rights: 'a token of the engine',
   // Its servers are copies, and never a target.
   signs: {},
   sourceIn: () => null,

@@ -25,6 +25,7 @@ export const digitalocean: CloneService = {
   readyMs: 15 * 60_000,
   readsLazily: false,
   cost: "a cluster of the source's size, while the run lasts",
+  rights: 'databases: read, create, delete',
   signs: { host: /\.db\.ondigitalocean\.com$/, role: 'doadmin' },
   sourceIn: () => null,
   async inspect(cli, [id = '']) {

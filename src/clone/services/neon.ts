@@ -30,6 +30,7 @@ export const neon: CloneService = {
   readyMs: 10_000,
   readsLazily: false,
   cost: 'a compute while the run lasts, and the pages that the command changes',
+  rights: "the project's branches: read, create, delete",
   signs: { host: /\.neon\.tech$/, role: 'neon_superuser' },
   sourceIn: () => null,
   async inspect(cli, source) {

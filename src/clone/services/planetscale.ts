@@ -36,6 +36,7 @@ export const planetscale: CloneService<BranchSource> = {
   readyMs: 15 * 60_000,
   readsLazily: false,
   cost: "a cluster of the source's size, while the run lasts",
+  rights: "the database's branches, backups and roles: read, create, delete",
   signs: { host: /\.psdb\.cloud$/ },
   sourceIn: () => null,
   async inspect(cli, source) {

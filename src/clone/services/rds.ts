@@ -18,6 +18,8 @@ export const rds: CloneService<RdsSource> = {
   readyMs: 15 * 60_000,
   readsLazily: true,
   cost: "an instance of the source's class with all of its storage, while the run lasts",
+  rights:
+    'rds:DescribeDBInstances, rds:RestoreDBInstanceToPointInTime, rds:AddTagsToResource, rds:DeleteDBInstance',
   signs: { host: /^([^.]+)\.(?!cluster-)[^.]+\.([^.]+)\.rds\.amazonaws\.com$/, role: 'rds_superuser' },
   sourceIn: ([, name, region]) => `${region}/${name}`,
   async inspect(cli, source) {

@@ -28,6 +28,7 @@ export const supabase: CloneService = {
   readyMs: 10 * 60_000,
   readsLazily: false,
   cost: 'another project while the run lasts, on a paid plan',
+  rights: "the project's branches: read, create, delete",
   signs: { host: /^db\.([a-z]{20})\.supabase\.co$|\.pooler\.supabase\.com$/, role: 'supabase_admin' },
   // The pooler has one name for all projects, and finds the project in the user.
   sourceIn: ([, project], user) => project ?? /\.([a-z]{20})$/.exec(user)?.[1] ?? null,
