@@ -73,7 +73,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
   await scope.own('external clone', () => writeExternal(entry), clean);
   const url = await runCreate(context, command, entry);
   const reached = await reachElsewhere(context, parseUrl(url), TELLER);
-  // Only after it is known not to be the target: --clone-destroy would remove whatever the record names.
+  // Only after it is known not to be the target: --clone-destroy would remove the database that the record names.
   printed = url;
   entry = { ...entry, url };
   await writeExternal(entry);

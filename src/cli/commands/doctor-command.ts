@@ -16,7 +16,7 @@ import { jsonText } from '../print.ts';
 import { gatherOptions, nameServer } from '../read-options.ts';
 import { styleOf } from '../style.ts';
 
-/** Prints which ways to clone work for this target, and what the others lack. @returns 0 if a rehearsal is possible. */
+/** Prints which ways to clone work for this target, and the reasons why others do not. @returns 0 if a rehearsal is possible. */
 export async function doctorCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
   const { format, audit, ...settings } = await gatherOptions(DOCTOR_SETTINGS, flags);
   const diagnosis = await diagnose(
