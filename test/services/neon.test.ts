@@ -1,4 +1,9 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import type { FakeService, Thing } from '../helpers/fake-service.ts';
+import { rehearse } from '../helpers/rehearse.ts';
 import { optionOf, serviceSuite } from './suite.ts';
 
 const BRANCH = {
@@ -24,7 +29,7 @@ function branchOf(thing: Thing, fake: FakeService) {
   };
 }
 
-await serviceSuite({
+const neon = await serviceSuite({
   service: 'neon',
   thorough: true,
   of: 'cool-project-1',
@@ -42,4 +47,28 @@ await serviceSuite({
     if (verb === 'delete') await fake.destroy(({ id }) => id === third);
     return [BRANCH, ...fake.things.map((thing) => branchOf(thing, fake))];
   },
+});
+
+test('load is played on a branch of its own, and both branches are removed', async () => {
+  const script = path.join(temporaryFolder(), 'reads.sql');
+  writeFileSync(script, 'SELECT count(*) FROM items;');
+  const { report } = await rehearse(
+    neon.target?.url ?? '',
+    sqlCommand('ALTER TABLE items ADD COLUMN name text'),
+    {
+      args: ['--clone', 'neon', '--load', script],
+      env: {
+        SAFEMIGRATE_CLONE_OF: 'cool-project-1',
+        SAFEMIGRATE_LOAD_RATE: '50',
+        SAFEMIGRATE_LOAD_WARMUP: '1s',
+      },
+    },
+  );
+  // The fake's servers are of two versions, so that the schemas are not compared here.
+  expect(report.load).toMatchObject({ source: 'pgbench', command: { exitCode: 0 } });
+  expect(report.load?.before.transactions).toBeGreaterThan(10);
+  const created = neon.calls('create').map((args) => optionOf(args, '--name'));
+  expect(new Set(created).size).toBe(2);
+  expect(neon.things.filter(({ name }) => created.includes(name))).toEqual([]);
+  expect(report.cleanup.failed).toEqual([]);
 });

@@ -10,7 +10,13 @@ import { runLine, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cl
 import { type CloningOptions, changedUrl, withCloning } from '../helpers/cloning.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { codeBlocksOf } from '../helpers/documented-commands.ts';
-import { type FakeProgram, type Faults, fakeService, SCHEMA } from '../helpers/fake-service.ts';
+import {
+  type FakeProgram,
+  type FakeService,
+  type Faults,
+  fakeService,
+  SCHEMA,
+} from '../helpers/fake-service.ts';
 import { readReport } from '../helpers/read-report.ts';
 import { serverUrl } from '../helpers/servers.ts';
 
@@ -56,8 +62,8 @@ export function documentedLines(heading?: string): string[] {
   return codeBlocksOf(section ?? '').flatMap(({ text }) => text.trimEnd().split('\n'));
 }
 
-/** Everything that each service must stand. */
-export async function serviceSuite(given: ServiceCase): Promise<void> {
+/** Everything that each service must stand. @returns its fake, for tests of one service. */
+export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
   const { service: id, of } = given;
   const fake = await fakeService(given);
   let target: TemporaryDatabase;
@@ -207,6 +213,7 @@ export async function serviceSuite(given: ServiceCase): Promise<void> {
       return rowCount === 1;
     });
   }
+  return fake;
 }
 
 /** Names that begin like ours: with a wrong check digit, by hand, and of a run that may live elsewhere. */
