@@ -1,6 +1,6 @@
-import { allServices } from '../clone/services/all-services.ts';
 import type { CloneService } from '../clone/services/clone-service.ts';
 import { cliOf } from '../clone/services/service-cli.ts';
+import { serviceOfTarget } from '../clone/services/service-of-target.ts';
 import { parseSource, sourceOfHost } from '../clone/services/service-source.ts';
 import type { Target } from '../database/target.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
@@ -26,18 +26,15 @@ export interface RecognisedService {
   readonly wayOut: string | null;
 }
 
-const PROCEDURES = 'SELECT proname AS name FROM pg_catalog.pg_proc WHERE proname = ANY ($1)';
-const ROLES = 'SELECT rolname AS name FROM pg_catalog.pg_roles WHERE rolname = ANY ($1)';
-
 const CALL_TIMEOUT_MS = 30_000;
 
-/** Recognises the service by the target's host, else by names that only its servers have. @returns null for a server of another kind. */
+/** Recognises the target's service, and tries it. @returns null for a server of another kind. */
 export async function recogniseService(
   target: Target,
   session: Session,
   { of, signal }: { readonly of: string | null; readonly signal: AbortSignal },
 ): Promise<RecognisedService | null> {
-  const service = byHost(target) ?? (await byServer(session));
+  const service = await serviceOfTarget(target, session);
   if (service === undefined) return null;
   const { id, title, cost, readyMs, program, rights } = service;
   const source = of ?? sourceOfHost(service, target);
@@ -55,33 +52,6 @@ export async function recogniseService(
     ],
     ...(await tried(service, source, signal)),
   };
-}
-
-function byHost({ settings }: Target): CloneService | undefined {
-  return allServices().find(({ signs }) => settings.hosts.some(({ host }) => signs.host?.test(host)));
-}
-
-async function byServer(session: Session): Promise<CloneService | undefined> {
-  const services = allServices();
-  const names = async (question: string, wanted: readonly (string | undefined)[]) => {
-    const rows = await session.query<{ name: string }>(question, [
-      wanted.filter((each) => each !== undefined),
-    ]);
-    return rows.map(({ name }) => name);
-  };
-  const procedures = await names(
-    PROCEDURES,
-    services.map(({ signs }) => signs.procedure),
-  );
-  const roles = await names(
-    ROLES,
-    services.map(({ signs }) => signs.role),
-  );
-  // Functions come first: Aurora has the roles of RDS.
-  return (
-    services.find(({ signs }) => procedures.includes(signs.procedure ?? '')) ??
-    services.find(({ signs }) => roles.includes(signs.role ?? ''))
-  );
 }
 
 /** Asks the service's program for the source: it must be installed, logged in, and allowed to see it. */

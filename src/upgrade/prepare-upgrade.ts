@@ -2,6 +2,7 @@ import { cluster, copyOfCluster } from '../clone/cluster.ts';
 import { majorOf } from '../clone/dump/destination.ts';
 import type { CloneContext, Possible } from '../clone/method.ts';
 import type { PrivateServer } from '../clone/private-cluster.ts';
+import { serviceOfTarget } from '../clone/services/service-of-target.ts';
 import { resolveCommand } from '../command/resolve.ts';
 import { findLogins } from '../command/rewrite.ts';
 import { type CommandSandbox, UNWATCHED } from '../command/sandbox/command-sandbox.ts';
@@ -74,7 +75,12 @@ async function inspectForUpgrade(
   const context = { ...made, options: { ...made.options, databases: databases.map(({ name }) => name) } };
   const assessment = await cluster.assess(context);
   if (!assessment.possible) {
-    const hint = `${assessment.enable === undefined ? '' : `What would help: ${assessment.enable}. `}The target was not touched.`;
+    const service = await serviceOfTarget(target, session);
+    const enable =
+      service === undefined
+        ? assessment.enable
+        : `${service.title} gives out no files: let it upgrade a clone to ${plan.to}, and rehearse on that (docs/upgrade.md)`;
+    const hint = `${enable === undefined ? '' : `What would help: ${enable}. `}The target was not touched.`;
     throw new SafemigrateError('CLONE', `The cluster cannot be copied here: ${assessment.reason}.`, { hint });
   }
   const found = await copyOfCluster(context, assessment, life.scope);

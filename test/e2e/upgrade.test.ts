@@ -44,6 +44,17 @@ describe.skipIf(cannotUpgrade)('the rehearsal of an upgrade', () => {
     },
   );
 
+  test('is referred to the service at which nobody gets the files', async () => {
+    await withClient(old.url, (client) => client.query('CREATE ROLE rds_superuser; CREATE ROLE app LOGIN'));
+    const url = new URL(old.url);
+    url.username = 'app';
+    const ended = await rehearseUpgradeOf(url.href, 18, newBin);
+    expect(ended).toMatchObject({ exitCode: 3, report: null });
+    expect(ended.stderr.replace(/\s+/g, ' ')).toContain(
+      'Amazon RDS gives out no files: let it upgrade a clone to 18',
+    );
+  }, 60_000);
+
   test('is refused if programs are missing', async () => {
     const absent = await rehearseUpgradeOf(old.url, 18, [], { PATH: '/usr/bin:/bin' });
     expect(absent).toMatchObject({ exitCode: 3, report: null });

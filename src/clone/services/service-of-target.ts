@@ -1,0 +1,36 @@
+import type { Target } from '../../database/target.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { allServices } from './all-services.ts';
+import type { CloneService } from './clone-service.ts';
+
+const PROCEDURES = 'SELECT proname AS name FROM pg_catalog.pg_proc WHERE proname = ANY ($1)';
+const ROLES = 'SELECT rolname AS name FROM pg_catalog.pg_roles WHERE rolname = ANY ($1)';
+
+/** Recognises the service by the target's host, else by names that only its servers have. @returns undefined for a server of another kind. */
+export async function serviceOfTarget(
+  { settings }: Pick<Target, 'settings'>,
+  session: Pick<Session, 'query'>,
+): Promise<CloneService | undefined> {
+  const services = allServices();
+  const byHost = services.find(({ signs }) => settings.hosts.some(({ host }) => signs.host?.test(host)));
+  if (byHost !== undefined) return byHost;
+  const names = async (question: string, wanted: readonly (string | undefined)[]) => {
+    const rows = await session.query<{ name: string }>(question, [
+      wanted.filter((each) => each !== undefined),
+    ]);
+    return rows.map(({ name }) => name);
+  };
+  const procedures = await names(
+    PROCEDURES,
+    services.map(({ signs }) => signs.procedure),
+  );
+  const roles = await names(
+    ROLES,
+    services.map(({ signs }) => signs.role),
+  );
+  // Functions come first: Aurora has the roles of RDS.
+  return (
+    services.find(({ signs }) => procedures.includes(signs.procedure ?? '')) ??
+    services.find(({ signs }) => roles.includes(signs.role ?? ''))
+  );
+}
