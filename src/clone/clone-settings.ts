@@ -19,6 +19,7 @@ export const SERVICE_IDS = [
   'digitalocean',
   'aiven',
   'tiger',
+  'xata',
 ] as const;
 export type ServiceId = (typeof SERVICE_IDS)[number];
 /** `archive` is that of --clone-at. */

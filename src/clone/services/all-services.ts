@@ -1,36 +1,8 @@
 import { SERVICE_IDS, type ServiceId } from '../clone-settings.ts';
-import { aiven } from './aiven.ts';
-import { alloydb } from './alloydb.ts';
-import { aurora } from './aurora.ts';
-import { azure } from './azure.ts';
 import type { CloneService } from './clone-service.ts';
-import { cloudsql } from './cloudsql.ts';
-import { cnpg } from './cnpg.ts';
-import { dblab } from './dblab.ts';
-import { digitalocean } from './digitalocean.ts';
-import { heroku } from './heroku.ts';
-import { neon } from './neon.ts';
-import { planetscale } from './planetscale.ts';
-import { rds } from './rds.ts';
-import { supabase } from './supabase.ts';
-import { tiger } from './tiger.ts';
+import * as list from './service-list.ts';
 
-const SERVICES: Readonly<Record<ServiceId, CloneService>> = {
-  neon,
-  rds,
-  aurora,
-  cloudsql,
-  alloydb,
-  azure,
-  supabase,
-  planetscale,
-  dblab,
-  cnpg,
-  heroku,
-  digitalocean,
-  aiven,
-  tiger,
-};
+const SERVICES: Readonly<Record<ServiceId, CloneService>> = list;
 
 /** The service that --clone names; undefined if it names another method. */
 export function serviceNamed(method: string): CloneService | undefined {
