@@ -110,7 +110,7 @@ describe('swap --online', () => {
   let server: Server;
   let url: string;
   beforeAll(async () => {
-    [server, url] = await shop(18, { wal_level: 'logical' });
+    [server, url] = await shop(18, { wal_level: 'logical', max_slot_wal_keep_size: '1GB' });
     await withClient(url, (client) =>
       client.query(`INSERT INTO orders (client, note, amount) SELECT n, 'n', n FROM generate_series(1, 500) n;
         INSERT INTO lines (order_id, item) SELECT id, 'pen' FROM orders`),
@@ -196,13 +196,19 @@ describe('swap --online', () => {
     await withClient(server.url, (client) => client.query('CREATE DATABASE kept OWNER keeper'));
     const own = changedUrl(server.url, { user: 'keeper', password: 'keeperpass', database: 'kept' });
     await withClient(own, (client) => client.query(SHADOWED_TABLES));
-    const swapped = await swapOnline(own, '--limit', 'cut-over=10s', '--', ...sqlCommand(MIGRATION));
+    const swapped = await swapOnline(
+      own,
+      ...['--way-back', '1h', '--limit', 'cut-over=10s', '--', ...sqlCommand(MIGRATION)],
+    );
     expect({ exitCode: swapped.exitCode, swap: swapOf(swapped) }).toMatchObject({
       exitCode: 0,
-      swap: { outcome: 'swapped' },
+      swap: { outcome: 'swapped', online: { wayBack: { failure: null } } },
     });
-    // Nothing was written since.
-    expect(await safemigrate(['rollback', '--yes', '--url', own])).toMatchObject({ exitCode: 0 });
+    await withClient(own, (client) => client.query("INSERT INTO markers VALUES ('since')"));
+    const back = await safemigrate(['rollback', '--yes', '--url', own, '--limit', 'cut-over=10s']);
+    expect(back, back.stderr).toMatchObject({ exitCode: 0 });
+    const { rows } = await withClient(own, (client) => client.query('SELECT * FROM markers'));
+    expect(rows).toEqual([{ marker: 'since' }]);
     await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', own]);
     await withClient(server.url, (client) => client.query('DROP DATABASE kept'));
   });
