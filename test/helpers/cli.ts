@@ -15,6 +15,9 @@ export const PROGRAM: readonly [string, ...string[]] = process.env.SAFEMIGRATE_B
   ? [path.resolve(process.env.SAFEMIGRATE_BIN)]
   : [process.execPath, CLI];
 
+/** The tests run the single executable. */
+export const IS_EXECUTABLE = PROGRAM.length === 1;
+
 const RUN_SQL = fileURLToPath(new URL('commands/run-sql.mjs', import.meta.url));
 
 /** A migration command that runs this SQL, exit code 7 if it fails; it prints the rows of the last statement. */
