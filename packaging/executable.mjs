@@ -1,50 +1,39 @@
-// npm run package: the single executable release/safemigrate-<version>-<platform>-<architecture>, and the same compressed (.gz).
+// npm run package: the single executable release/safemigrate-<version>-<platform>-<architecture>, the same compressed (.gz), and its
+// list of parts (.cdx.json). `npm run package -- musl` makes that for Alpine, on any Linux.
 //
 // It is Node's program with main.cjs in it (a single-executable application). What an npm package has as files are assets inside it. It unpacks nothing when it starts, and looks for no package.
-import { spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { inject } from 'postject';
 import { rolldown } from 'rolldown';
+import { commitTime, release, root, version } from './facts.mjs';
+import { MUSL, NODE, nodeBuild, run } from './node-build.mjs';
+import { partsList } from './parts-list.mjs';
 
-const NODE = '24.21.0';
-/** The packages of the registry that hold Node's own builds. Another content than this is refused. */
-const NODE_PACKAGES = {
-  'linux-x64':
-    'sha512-3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==',
-  'linux-arm64':
-    'sha512-FpJRPEz2OvvTLfjIOlNGFY9JLPMKgl5m+d4oGYBLg24kJ1mmvN1Zl/HPJgF4HDaJ51ISev1l1cRZ/DM+keXW5g==',
-};
 /** The word by which Node finds the blob in its own program. */
 const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2';
 
 const THREADS = ['postgres/sql/parser-thread', 'schema/worker'];
 
-const root = path.join(import.meta.dirname, '..');
 const dist = path.join(root, 'dist');
-const release = path.join(root, 'release');
 const cache = path.join(root, 'node_modules', '.cache', 'executable');
-const place = `${process.platform}-${process.arch}`;
-const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
-const file = path.join(release, `safemigrate-${version}-${place}`);
+const here = `${process.platform}-${process.arch}`;
+const musl = process.argv[2] === 'musl';
+const file = path.join(release, `safemigrate-${version}-${here}${musl ? '-musl' : ''}`);
 
 mkdirSync(cache, { recursive: true });
 mkdirSync(release, { recursive: true });
 rmSync(path.join(cache, 'made'), { recursive: true, force: true });
+/** Folders of the packages that are in the file. */
 const packages = new Set();
-const node = nodeProgram();
+const wanted = musl ? MUSL.version : NODE;
+// What is put into Node does not depend on its libc. One that runs here makes it.
+const maker = nodeBuild(here, wanted, cache);
+const node = musl ? nodeBuild(`${here}-musl`, wanted, cache) : maker;
 const config = {
   main: path.join(import.meta.dirname, 'main.cjs'),
   output: path.join(cache, 'blob'),
@@ -54,46 +43,37 @@ const config = {
   assets: await assets(),
 };
 writeFileSync(path.join(cache, 'config.json'), JSON.stringify(config));
-run(node, ['--experimental-sea-config', path.join(cache, 'config.json')]);
+run(maker.program, ['--experimental-sea-config', path.join(cache, 'config.json')]);
 rmSync(file, { force: true });
-cpSync(node, file);
+cpSync(node.program, file);
 await inject(file, 'NODE_SEA_BLOB', readFileSync(config.output), {
   sentinelFuse: FUSE,
   machoSegmentName: process.platform === 'darwin' ? 'NODE_SEA' : undefined,
 });
 if (process.platform === 'darwin') run('codesign', ['--sign', '-', file]);
 chmodSync(file, 0o755);
-writeFileSync(`${file}.gz`, gzipSync(readFileSync(file), { level: 9 }));
+const content = readFileSync(file);
+writeFileSync(`${file}.gz`, gzipSync(content, { level: 9 }));
+writeFileSync(
+  `${file}.cdx.json`,
+  `${JSON.stringify(
+    partsList({
+      root,
+      version,
+      packages: new Set([...packages].map(facts).map(({ name, version: of }) => `${name}@${of}`)),
+      node: {
+        ...node,
+        libraries: JSON.parse(execFileSync(maker.program, ['-p', 'JSON.stringify(process.versions)'])),
+      },
+      sha256: createHash('sha256').update(content).digest('hex'),
+      time: commitTime(),
+    }),
+    null,
+    2,
+  )}\n`,
+);
 writeFileSync(path.join(release, 'THIRD-PARTY-LICENSES'), licences());
 process.stdout.write(`${path.relative(root, file)}\n`);
-
-/** Node's program without its symbols, which are a fifth of it. On a platform without a package it is the one that runs this. */
-function nodeProgram() {
-  const name = `node-${place}`;
-  const kept = path.join(cache, `${name}-${NODE}`);
-  if (existsSync(path.join(kept, 'node'))) return path.join(kept, 'node');
-  mkdirSync(kept, { recursive: true });
-  const made = path.join(kept, 'made');
-  const integrity = NODE_PACKAGES[place];
-  if (integrity === undefined) {
-    if (process.versions.node !== NODE) throw new Error(`on ${place}, start this by Node ${NODE}`);
-    cpSync(process.execPath, made);
-    cpSync(path.join(path.dirname(process.execPath), '..', 'LICENSE'), path.join(kept, 'LICENSE'));
-  } else {
-    run('npm', ['pack', '--silent', `${name}@${NODE}`, '--pack-destination', kept]);
-    const tarball = path.join(kept, `${name}-${NODE}.tgz`);
-    const found = `sha512-${createHash('sha512').update(readFileSync(tarball)).digest('base64')}`;
-    if (found !== integrity) throw new Error(`${name}@${NODE} is not the package that is expected: ${found}`);
-    run('tar', ['-xzf', tarball, '-C', kept, '--strip-components=1', 'package/bin/node', 'package/LICENSE']);
-    cpSync(path.join(kept, 'bin', 'node'), made);
-    rmSync(tarball);
-    rmSync(path.join(kept, 'bin'), { recursive: true });
-  }
-  run('strip', process.platform === 'darwin' ? ['-x', made] : [made]);
-  cpSync(made, path.join(kept, 'node'));
-  rmSync(made);
-  return path.join(kept, 'node');
-}
 
 /** Writes CommonJS files with everything that a program needs but Node itself. @returns their names and places. */
 async function bundle(input, chunks) {
@@ -115,7 +95,7 @@ async function bundle(input, chunks) {
     comments: { legal: false },
   });
   for (const id of output.flatMap(({ moduleIds = [] }) => moduleIds)) {
-    const [, inPackage] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(id) ?? [];
+    const [, inPackage] = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id) ?? [];
     if (inPackage) packages.add(inPackage);
   }
   return output.map(({ fileName }) => [fileName, path.join(folder, fileName)]);
@@ -150,18 +130,15 @@ async function assets() {
   ]);
 }
 
-function licences() {
-  const texts = [...packages].sort().map((name) => {
-    const folder = path.join(root, 'node_modules', name);
-    const { version: release, license } = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
-    const text = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
-    return `${name} ${release} (${license})\n\n${text ? readFileSync(path.join(folder, text), 'utf8').trim() : ''}\n`;
-  });
-  const own = readFileSync(path.join(path.dirname(node), 'LICENSE'), 'utf8').trim();
-  return [`Node.js ${NODE}\n\n${own}\n`, ...texts].join('\n');
+function facts(folder) {
+  return JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
 }
 
-function run(program, words) {
-  const { status, error } = spawnSync(program, words, { stdio: ['ignore', 'ignore', 'inherit'] });
-  if (status !== 0) throw error ?? new Error(`${program} ended with exit code ${status}`);
+function licences() {
+  const texts = [...packages].sort().map((folder) => {
+    const { name, version: of, license } = facts(folder);
+    const text = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
+    return `${name} ${of} (${license})\n\n${text ? readFileSync(path.join(folder, text), 'utf8').trim() : ''}\n`;
+  });
+  return [`Node.js ${node.version}\n\n${readFileSync(maker.licence, 'utf8').trim()}\n`, ...texts].join('\n');
 }

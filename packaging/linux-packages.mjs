@@ -4,11 +4,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { commitTime, facts, release, root, version } from './facts.mjs';
 
-const root = path.join(import.meta.dirname, '..');
-const release = path.join(root, 'release');
 const made = path.join(root, 'node_modules', '.cache', 'linux-packages');
-const { version, description, license } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+const { description, license } = facts;
 const file = path.join(release, `safemigrate-${version}-linux-${process.arch}`);
 const says = (...words) =>
   execFileSync(file, words, { encoding: 'utf8', env: { ...process.env, NO_COLOR: '1' } });
@@ -16,9 +15,7 @@ const says = (...words) =>
 const { MAINTAINER: maintainer } = process.env;
 if (!maintainer) throw new Error('MAINTAINER names who answers for the packages: Name <address>');
 
-/** The commit's time, so that two builds of one commit are the same. */
-const seconds = Number(execFileSync('git', ['log', '-1', '--format=%ct'], { cwd: root, encoding: 'utf8' }));
-const time = new Date(seconds * 1000);
+const time = commitTime();
 
 /** Help as a page of the manual: it is made from the declarations of the options. */
 function manPage() {
@@ -46,13 +43,19 @@ const documents = '/usr/share/doc/safemigrate';
 const log = `safemigrate (${version}) stable; urgency=medium\n\n  * See docs/ and CHANGELOG.md.\n\n -- ${maintainer}  ${time.toUTCString().replace('GMT', '+0000')}\n`;
 const own = readFileSync(path.join(root, 'LICENSE'), 'utf8');
 const others = readFileSync(path.join(release, 'THIRD-PARTY-LICENSES'));
+/** Where zsh looks for completions, which depends on the system. */
+const ZSH = { deb: '/usr/share/zsh/vendor-completions', rpm: '/usr/share/zsh/site-functions' };
 /** Both are properties of Node's official build, which the executable is made of. */
 const overrides = ['embedded-library', 'hardening-no-pie'].map((tag) => `safemigrate: ${tag} *\n`).join('');
 const contents = [
-  [file, '/usr/bin/safemigrate', 0o755],
+  [file, '/usr/bin/safemigrate', { mode: 0o755 }],
   [write('safemigrate.1.gz', gzipSync(manPage(), { level: 9 })), '/usr/share/man/man1/safemigrate.1.gz'],
   [write('bash', says('completion', 'bash')), '/usr/share/bash-completion/completions/safemigrate'],
-  [write('zsh', says('completion', 'zsh')), '/usr/share/zsh/vendor-completions/_safemigrate'],
+  ...Object.entries(ZSH).map(([packager, place]) => [
+    write('zsh', says('completion', 'zsh')),
+    `${place}/_safemigrate`,
+    { packager },
+  ]),
   [write('fish', says('completion', 'fish')), '/usr/share/fish/vendor_completions.d/safemigrate.fish'],
   [
     write(
@@ -62,7 +65,7 @@ const contents = [
     `${documents}/copyright`,
   ],
   [write('licences.gz', gzipSync(others, { level: 9 })), `${documents}/THIRD-PARTY-LICENSES.gz`],
-  [write('overrides', overrides), '/usr/share/lintian/overrides/safemigrate'],
+  [write('overrides', overrides), '/usr/share/lintian/overrides/safemigrate', { packager: 'deb' }],
   [write('changelog.gz', gzipSync(log, { level: 9 })), `${documents}/changelog.gz`],
 ];
 const config = {
@@ -79,18 +82,23 @@ const config = {
   recommends: ['bubblewrap'],
   overrides: {
     deb: { depends: ['libc6 (>= 2.28)', 'libstdc++6', 'libgcc-s1'] },
-    rpm: { depends: ['glibc', 'libstdc++', 'libgcc'] },
+    rpm: { depends: ['glibc >= 2.28', 'libstdc++', 'libgcc'] },
   },
-  contents: contents.map(([src, dst, mode = 0o644]) => ({
-    src,
-    dst,
-    file_info: { mode, mtime: time.toISOString() },
-  })),
+  contents: [
+    // rpm removes the folders that a package names.
+    { dst: documents, type: 'dir', packager: 'rpm', file_info: { mode: 0o755, mtime: time.toISOString() } },
+    ...contents.map(([src, dst, { mode = 0o644, packager } = {}]) => ({
+      src,
+      dst,
+      packager,
+      file_info: { mode, mtime: time.toISOString() },
+    })),
+  ],
 };
 const settings = write('nfpm.json', JSON.stringify(config, null, 2));
 for (const packager of ['deb', 'rpm']) {
   execFileSync('nfpm', ['package', '--config', settings, '--packager', packager, '--target', release], {
     stdio: 'inherit',
-    env: { ...process.env, SOURCE_DATE_EPOCH: String(seconds) },
+    env: { ...process.env, SOURCE_DATE_EPOCH: String(time.getTime() / 1000) },
   });
 }

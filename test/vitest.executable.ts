@@ -10,6 +10,12 @@ process.env.SAFEMIGRATE_BIN ??= fileURLToPath(new URL(`../release/${name}`, impo
 export default defineConfig({
   test: {
     maxWorkers: 2,
-    projects: [withServers('executable', ['test/e2e/cluster.test.ts', 'test/faults/private-clone.test.ts'])],
+    projects: [
+      withServers('executable', [
+        'test/executable/**/*.test.ts',
+        'test/e2e/cluster.test.ts',
+        'test/faults/private-clone.test.ts',
+      ]),
+    ],
   },
 });

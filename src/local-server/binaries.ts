@@ -12,7 +12,7 @@ const run = promisify(execFile);
 
 /**
  * The folder that holds `initdb` and `postgres` of a major version: the npm package beside safemigrate, else
- * the environment variable PGBIN, else where Debian installs them, else PATH.
+ * the environment variable PGBIN, else where the packages for Debian and Red Hat install them, else PATH.
  * @throws SafemigrateError `SERVER` naming the places that were tried.
  */
 export async function embeddedBinaries(
@@ -24,6 +24,7 @@ export async function embeddedBinaries(
   const candidates = [
     environment.PGBIN,
     `/usr/lib/postgresql/${version}/bin`,
+    `/usr/pgsql-${version}/bin`,
     ...(environment.PATH ?? '').split(path.delimiter),
   ];
   for (const folder of candidates) {
