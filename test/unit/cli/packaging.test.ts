@@ -117,8 +117,20 @@ test('the release is triggered by tags alone, publishes with provenance, and hol
   expect(text).not.toMatch(/secrets\.|https?:/);
   const scripts = JSON.parse(read('package.json')).scripts;
   for (const [, name = ''] of runs.matchAll(/npm run (\S+)/g)) expect(scripts).toHaveProperty([name]);
-  for (const { uses } of jobs.release.steps)
-    if (uses) expect(uses).toMatch(/^actions\/[\w-]+@(v\d+|[0-9a-f]{40})$/);
+  const steps = Object.values<{ steps: { uses?: string }[] }>(jobs).flatMap((job) => job.steps);
+  for (const { uses } of steps) if (uses) expect(uses).toMatch(/^actions\/[\w-]+@[0-9a-f]{40}$/);
+});
+
+test('the sums of a release are signed by the workflow, before they become visible', () => {
+  const { jobs } = parse(read('.github/workflows/release.yml'));
+  expect(jobs.finish.permissions).toMatchObject({ 'id-token': 'write', attestations: 'write' });
+  const steps: { name?: string; uses?: string; run?: string }[] = jobs.finish.steps;
+  const order = [/checksums\.sh/, /^actions\/attest@/, /SHA256SUMS\.sigstore\.json/, /--draft=false/];
+  const places = order.map((what) =>
+    steps.findIndex(({ uses = '', run = '' }) => what.test(uses) || what.test(run)),
+  );
+  expect(places).toEqual(places.toSorted((one, other) => one - other));
+  expect(places[0]).toBeGreaterThan(0);
 });
 
 test('the Containerfile ends as an ordinary user, and runs safemigrate', () => {
@@ -128,4 +140,6 @@ test('the Containerfile ends as an ordinary user, and runs safemigrate', () => {
   expect(last('ENTRYPOINT')).toBe('ENTRYPOINT ["safemigrate"]');
   expect(last('FROM')).toMatch(/^FROM node:\$\{NODE\}-bookworm-slim$/);
   expect(lines.join('\n')).not.toMatch(/https?:/);
+  const clients = /^ARG CLIENTS="(.*)"$/m.exec(lines.join('\n'))?.[1]?.split(' ').map(Number);
+  expect(clients).toEqual([14, 15, 16, 17, 18, 19]);
 });

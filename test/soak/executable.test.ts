@@ -1,0 +1,87 @@
+import { copyFileSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { execa } from 'execa';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import packageFacts from '../../package.json' with { type: 'json' };
+import { emptyMachine, noEmptyMachine, onMachine } from '../helpers/empty-machine.ts';
+import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
+import { skipReason } from '../helpers/requirements.ts';
+import { TRIAL_MACHINES } from './executable/machines.ts';
+
+/** The single executable on machines without Node, and without anything of this project but that file. */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const RELEASE = path.join(ROOT, 'release');
+const NAME = `safemigrate-${packageFacts.version}-${process.platform}-${process.arch}`;
+const TRIAL = fileURLToPath(new URL('executable/trial.sh', import.meta.url));
+
+const skipped = skipReason(noEmptyMachine ?? (await loopFileSystemObstacle('xfs')));
+
+let folder: string;
+
+beforeAll(async () => {
+  if (skipped) return;
+  folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-executable-'));
+  await execa('npm', ['run', '--silent', 'package'], { cwd: ROOT });
+  await execa('npm', ['run', '--silent', 'package', '--', 'musl'], { cwd: ROOT });
+}, 900_000);
+
+afterAll(() => {
+  if (folder) rmSync(folder, { recursive: true, force: true });
+}, 600_000);
+
+/** Starts a server on /disk, and makes the trial as root and as postgres. */
+const AS_BOTH = `set -e
+  PATH=$(echo /usr/lib/postgresql/*/bin):$PATH
+  export PATH
+  mkdir -m 700 /disk/pg
+  chown postgres /disk/pg
+  su postgres -s /bin/sh -c "PATH=$PATH"'
+    initdb -D /disk/pg -A trust && pg_ctl -D /disk/pg -o "-p 5417 -k /disk/pg" -w -l /disk/pg/log start' > /dev/null
+  DATABASE_URL='postgresql://postgres@/postgres?host=/disk/pg&port=5417' run-sql 'CREATE DATABASE shop'
+  export DATABASE_URL='postgresql://postgres@/shop?host=/disk/pg&port=5417'
+  run-sql "CREATE TABLE t AS SELECT g AS id, 'x' || g AS v FROM generate_series(1, 100000) g"
+  sh /trial.sh
+  su postgres -s /bin/sh -c "PATH=$PATH sh /trial.sh"`;
+
+describe.skipIf(skipped).each(TRIAL_MACHINES)('$what', ({ libc = '', make }) => {
+  let machine: string;
+  let disk: LoopFileSystem;
+
+  beforeAll(async () => {
+    machine = await make(folder);
+    copyFileSync(path.join(RELEASE, NAME + libc), `${machine}/usr/local/bin/safemigrate`);
+    copyFileSync(TRIAL, `${machine}/trial.sh`);
+    disk = await loopFileSystem('xfs', 2 ** 31);
+  }, 1_200_000);
+
+  afterAll(() => disk?.destroy());
+
+  test('rehearses on a copy-on-write clone, applies, swaps, is killed and cleans up, as root and as postgres', async () => {
+    const { all, exitCode } = await onMachine(machine, 'root', AS_BOTH, { disk: disk.folder });
+    expect(exitCode, all).toBe(0);
+    expect(all).toMatch(/^done as root$[\s\S]*^done as postgres$/m);
+  });
+});
+
+const noPackager = skipReason(
+  (await execa('nfpm', ['--version'], { reject: false })).failed
+    ? 'packages of Linux need nfpm in PATH'
+    : null,
+);
+
+test.skipIf(skipped || noPackager)('the .deb and the .rpm install, run, go, and leave nothing', async () => {
+  const env = { MAINTAINER: 'Nobody <root@localhost>' };
+  await execa('node', ['packaging/linux-packages.mjs'], { cwd: ROOT, env });
+  const machine = await emptyMachine(folder, 'bookworm', ['rpm']);
+  for (const kind of ['deb', 'rpm']) {
+    const file = readdirSync(RELEASE).find((name) => name.endsWith(`.${kind}`)) ?? '';
+    copyFileSync(path.join(RELEASE, file), `${machine}/root/${file}`);
+    copyFileSync(path.join(ROOT, 'packaging', `check-${kind}.sh`), `${machine}/root/check.sh`);
+    const { all, exitCode } = await onMachine(machine, 'root', `sh /root/check.sh /root/${file}`);
+    expect(exitCode, all).toBe(0);
+  }
+});
