@@ -1,4 +1,4 @@
-import { copyFileSync, readdirSync, rmSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -66,6 +66,24 @@ describe.skipIf(skipped).each(TRIAL_MACHINES)('$what', ({ libc = '', make }) => 
     expect(all).toMatch(/^done as root$[\s\S]*^done as postgres$/m);
   });
 });
+
+test.skipIf(skipped)(
+  'a build of the same commit in another folder has the same bytes',
+  async () => {
+    const clone = path.join(folder, 'clone');
+    await execa('git', ['clone', '--quiet', ROOT, clone]);
+    const { stdout } = await execa('git', ['status', '--porcelain', '--untracked-files=no'], { cwd: ROOT });
+    expect(stdout, 'uncommitted changes are not in the other build').toBe('');
+    await execa('cp', ['-al', path.join(ROOT, 'node_modules'), clone]);
+    await execa('npm', ['run', '--silent', 'package'], { cwd: clone });
+    for (const name of [NAME, `${NAME}.gz`, `${NAME}.cdx.json`])
+      expect(
+        readFileSync(path.join(clone, 'release', name)).equals(readFileSync(path.join(RELEASE, name))),
+        name,
+      ).toBe(true);
+  },
+  900_000,
+);
 
 const noPackager = skipReason(
   (await execa('nfpm', ['--version'], { reject: false })).failed
