@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, rmSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'vitest';
 import packageFacts from '../../package.json' with { type: 'json' };
-import { CLI, plainEnvironment, runProgram, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { CLI, plainEnvironment, runProgram, sqlCommand } from '../helpers/cli.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
 import { median, recordFigures } from './figures.ts';
+import { installed, must } from './installed.ts';
 
 const ROUNDS = 11;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -39,7 +40,7 @@ test('the single executable beside the package from npm', async () => {
     }
   }
   const sizes: Readonly<Record<string, number>> = {
-    'package from npm': installedBytes(),
+    'package from npm': installed(ROOT).bytes,
     'single executable': statSync(WAYS['single executable']?.[0] ?? '').size,
   };
   const rows = samples.map(({ way, version, help, rehearsal: whole }) => ({
@@ -75,22 +76,4 @@ function peakBytes(way: string, args: readonly string[], env: NodeJS.ProcessEnv)
   });
   if (child.status !== 0) throw new Error(child.stderr);
   return Number(child.stdout);
-}
-
-/** Size of the package and all that it depends on, as npm installs it elsewhere. */
-function installedBytes(): number {
-  const folder = temporaryFolder();
-  must('npm', ['pack', '--silent', '--pack-destination', folder], ROOT);
-  const [tarball = ''] = readdirSync(folder);
-  must('npm', ['init', '--yes'], folder);
-  must('npm', ['install', '--no-audit', '--no-fund', `./${tarball}`], folder);
-  rmSync(path.join(folder, tarball));
-  return readdirSync(path.join(folder, 'node_modules'), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .reduce((sum, entry) => sum + statSync(path.join(entry.parentPath, entry.name)).size, 0);
-}
-
-function must(program: string, args: readonly string[], folder: string): void {
-  const { status, stderr } = spawnSync(program, args, { cwd: folder, encoding: 'utf8' });
-  if (status !== 0) throw new Error(`${program} ${args.join(' ')}: ${stderr}`);
 }
