@@ -61,7 +61,10 @@ describe.skipIf(skipped).each(TRIAL_MACHINES)('$what', ({ libc = '', make }) => 
   afterAll(() => disk?.destroy());
 
   test('rehearses on a copy-on-write clone, applies, swaps, is killed and cleans up, as root and as postgres', async () => {
-    const { all, exitCode } = await onMachine(machine, 'root', AS_BOTH, { disk: disk.folder });
+    const { all, exitCode } = await onMachine(machine, 'root', AS_BOTH, {
+      disk: disk.folder,
+      timeoutMs: 1_200_000,
+    });
     expect(exitCode, all).toBe(0);
     expect(all).toMatch(/^done as root$[\s\S]*^done as postgres$/m);
   });
