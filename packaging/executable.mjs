@@ -25,6 +25,7 @@ const here = `${process.platform}-${process.arch}`;
 const musl = process.argv[2] === 'musl';
 const file = path.join(release, `safemigrate-${version}-${here}${musl ? '-musl' : ''}`);
 
+process.chdir(root);
 mkdirSync(cache, { recursive: true });
 mkdirSync(release, { recursive: true });
 rmSync(path.join(cache, 'made'), { recursive: true, force: true });
@@ -35,7 +36,8 @@ const wanted = musl ? MUSL.version : NODE;
 const maker = nodeBuild(here, wanted, cache);
 const node = musl ? nodeBuild(`${here}-musl`, wanted, cache) : maker;
 const config = {
-  main: path.join(import.meta.dirname, 'main.cjs'),
+  // Node keeps this name in the blob, so it may not depend on where the clone is.
+  main: 'packaging/main.cjs',
   output: path.join(cache, 'blob'),
   disableExperimentalSEAWarning: true,
   // Variables of Node are for the wrapped command, not for us.
