@@ -16,7 +16,7 @@ const execute = promisify(execFile);
 /** Passed as a text: the owner of a clone's folder may not be allowed to read the file. */
 const SCRIPT = shippedText('local-server/first-state.sh');
 
-/** Makes what is in the clone's folder its first state; its server has ended. @throws SafemigrateError `CLONE` */
+/** Saves the content of the clone's folder as its first state; its server has ended. @throws SafemigrateError `CLONE` */
 export async function saveFirstState(folder: string, { owner, rollback }: StartOrder): Promise<void> {
   if (rollback) await shell(undefined, ['-c', rollback.save]);
   else await firstState(owner, 'save', folder);
@@ -69,7 +69,7 @@ export async function resetClone(entry: FolderEntry, signal: AbortSignal): Promi
   }
 }
 
-/** The reaper knows how to end a server and what it has started. */
+/** The reaper knows how to end a server and its programs. */
 async function endServer({ folder, run, socketFolder }: FolderEntry): Promise<void> {
   const reaper = await startCloneReaper({ folder, run, socketFolder, release: null, stopsOnly: true });
   if ((await reaper.end('gone')) !== 'gone')

@@ -13,7 +13,7 @@ import {
 import path from 'node:path';
 
 interface PackagedLink {
-  /** Both relative to the package: what is linked to, and where the link belongs. */
+  /** Both relative to the package: the file that is linked, and where the link belongs. */
   readonly source: string;
   readonly target: string;
 }

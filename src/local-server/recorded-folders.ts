@@ -27,7 +27,7 @@ export async function recordedFolders(): Promise<(RecordedFolder | UnreadableFil
   );
 }
 
-/** Space that it takes beyond what it shares, in bytes; null if that cannot be determined. */
+/** Space that it takes beyond the shared blocks, in bytes; null if that cannot be determined. */
 export async function folderBytes({ entry, present }: RecordedFolder): Promise<number | null> {
   const bytes = present ? await uniqueBytesOf(entry.folder) : 0;
   return typeof bytes === 'number' ? bytes : null;
