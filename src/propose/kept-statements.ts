@@ -16,7 +16,7 @@ import { BATCHED_FROM_ROWS } from './batches.ts';
 import { isOfRows } from './scripted-hazards.ts';
 import { type ReadStatement, readStatement } from './subject.ts';
 
-/** Statements that the command sent, and what is known of them. */
+/** Statements that the command sent, with facts about them. */
 export interface Recording {
   readonly context: HazardContext;
   /** By the index of the statement, with its secrets. `values`: null if they cannot be written as SQL. */
@@ -67,7 +67,7 @@ export async function keptStatements(
     const actions = recording.context.actions(section);
     const timeout = actions.find((action) => action.does === 'set lock_timeout');
     if (leavesNothing(read.node)) continue;
-    // The script has one of its own.
+    // The script has another one.
     if (form === 'safer' && (timeout?.off || isOwnTimeout(read.node) || kindOf(read.node) === 'DiscardStmt'))
       continue;
     refuseUnwritable(read, section);
@@ -111,7 +111,7 @@ function changesMany({ rows, tag }: StatementSection): boolean {
 
 type Read = NonNullable<Awaited<ReturnType<typeof readStatement>>>;
 
-/** Returns null for what is no statement. @throws Error if its text is not known */
+/** Returns null if it is not a statement. @throws Error if its text is not known */
 async function readKept({ sent }: Recording, { index, note, tag, repeated }: StatementSection) {
   const { sql = null, values = [] } = sent.get(index) ?? {};
   if (note === 'implicit end' || tag === null) return null;

@@ -97,6 +97,12 @@ export function wordsOfForm(code: string): string {
   return formOf(code)?.words ?? '';
 }
 
+/** The hazard that locks at the beginning of a transaction take away, so that it stays one. */
+export const LOCKS_FIRST = {
+  code: 'SEVERAL_STRONG_LOCKS',
+  words: 'all locks taken at the beginning, in one order',
+} as const;
+
 /** Tells if a hazard is taken away by dividing its transaction. */
 export function isDividing(code: string): boolean {
   return formOf(code)?.divides === true;

@@ -28,7 +28,7 @@ export interface Before {
   readonly columns: ReadonlyMap<string, ColumnBefore>;
 }
 
-/** A statement that is to be rewritten. */
+/** A statement to rewrite. */
 export interface Subject extends ReadStatement {
   /** undefined: the relation did not exist before the command, or has another name then. */
   before(range: Tree.RangeVar | undefined): RelationBefore | undefined;
@@ -36,7 +36,7 @@ export interface Subject extends ReadStatement {
   columnBefore(range: Tree.RangeVar | undefined, column: string): ColumnBefore | undefined;
 }
 
-/** Adds what was there before the command. */
+/** Adds the facts from before the command. */
 export function subjectWith(sent: ReadStatement, { relations, columns }: Before): Subject {
   return {
     ...sent,

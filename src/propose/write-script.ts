@@ -2,8 +2,9 @@ import type { Hazard, StatementSection } from '../model/report.ts';
 import { fieldsIf, inBlock } from '../postgres/sql/classify-statement.ts';
 import type { Node } from '../postgres/sql/tree.ts';
 import { type KeptStatement, keptStatements, type Recording, type Unit, unitsOf } from './kept-statements.ts';
+import { locksFirst } from './locks-first.ts';
 import { hasForm, rewriteStatement } from './safer-forms.ts';
-import { isDividing, wordsOfForm } from './scripted-hazards.ts';
+import { isDividing, LOCKS_FIRST, wordsOfForm } from './scripted-hazards.ts';
 import { SessionSettings } from './session-settings.ts';
 import { type Before, isLeft, left, type Rewriting, type ScriptStep, subjectWith } from './subject.ts';
 
@@ -44,7 +45,7 @@ export function writeScript(
   staying: readonly ScriptChange[] = [],
   failed: FailedForms = new Map(),
 ): WrittenScript {
-  const writer = new ScriptWriter(recording.sessions, before, staying, failed);
+  const writer = new ScriptWriter(recording, before, staying, failed);
   for (const unit of unitsOf(kept, recording.context.facts.statements)) writer.add(unit);
   const stale = hazards.filter(({ code }) => code === 'STATISTICS_MISSING');
   for (const { statement, relation } of stale) if (relation !== null) writer.analyze(statement, relation);
@@ -55,19 +56,22 @@ export function writeScript(
 export type FailedForms = ReadonlyMap<number, string>;
 
 /** A script; `left` are statements with such hazards that are left as they were. */
-export type WrittenScript = Pick<ScriptWriter, 'parts' | 'changes' | 'left'>;
+export type WrittenScript = Pick<ScriptWriter, 'parts' | 'changes' | 'left' | 'lockedFirst'>;
 
 class ScriptWriter {
   readonly parts: ScriptPart[] = [{ comment: null, statements: [LOCK_TIMEOUT], begin: null }];
   readonly changes: ScriptChange[] = [];
   readonly left: ScriptChange[];
+  /** Statements whose transaction takes its locks at its beginning. */
+  readonly lockedFirst: number[] = [];
+  readonly #context: Recording['context'];
   readonly #sessions: SessionSettings;
   readonly #before: Before;
   readonly #failed: FailedForms;
   #lockTimeout = LOCK_TIMEOUT;
 
   constructor(
-    sessions: Recording['sessions'],
+    { context, sessions }: Pick<Recording, 'context' | 'sessions'>,
     before: Before,
     staying: readonly ScriptChange[],
     failed: FailedForms,
@@ -75,12 +79,14 @@ class ScriptWriter {
     this.#failed = failed;
     this.left = [...staying];
     this.#before = before;
+    this.#context = context;
     this.#sessions = new SessionSettings(sessions, (name) => !name.endsWith('_timeout'));
   }
 
   add(unit: Unit): void {
     this.#enter(unit[0].section);
     const mustStay = unit.some(({ subject: { node } }) => inBlock(node) === 'required' && !isCheckNow(node));
+    if (this.#lockFirst(unit, mustStay)) return;
     const divided = unit.filter(({ subject }) => [...subject.codes].some(isDividing));
     const isDivided = divided.length > 0 && !mustStay;
     const together: KeptStatement[] = [];
@@ -102,6 +108,37 @@ class ScriptWriter {
       const codes = [...subject.codes].filter((code) => isDividing(code) && !hasForm(code));
       if (codes.length > 0) this.changes.push(changeOf(section, codes));
     }
+  }
+
+  /** Keeps a transaction whose only hazard is the order of its locks, or that cannot be divided. @returns whether it is one */
+  #lockFirst(unit: Unit, mustStay: boolean): boolean {
+    const found = unit.find(({ subject }) => subject.codes.has(LOCKS_FIRST.code));
+    if (!found || this.#failed.has(found.section.index)) return false;
+    const others = unit.flatMap(({ section, subject }) => {
+      const codes = [...subject.codes].filter((code) => code !== LOCKS_FIRST.code);
+      return codes.length === 0 ? [] : [changeOf(section, codes, TRANSACTION_STAYS)];
+    });
+    const locks = mustStay || others.length === 0 ? locksFirst(this.#context, unit) : null;
+    if (locks === null) return false;
+    const { index } = found.section;
+    this.left.push(...others);
+    this.lockedFirst.push(index);
+    this.changes.push(changeOf(found.section, [LOCKS_FIRST.code], LOCKS_FIRST.words));
+    const sent = unit.map((kept) => this.#note(kept));
+    this.parts.push({
+      comment: `${LOCKS_FIRST.code}: ${LOCKS_FIRST.words}`,
+      statements: [...locks, ...sent],
+      begin: unit[0].begin ?? 'BEGIN',
+      instead: index,
+    });
+    return true;
+  }
+
+  /** Follows the settings of the session. @returns the statement */
+  #note(kept: KeptStatement): string {
+    this.#sessions.note(kept);
+    if (kept.setsLockTimeout) this.#lockTimeout = kept.subject.sql;
+    return kept.subject.sql;
   }
 
   #rewrite({ section, subject }: KeptStatement): Rewriting | undefined {
@@ -139,10 +176,6 @@ class ScriptWriter {
   #keep(statements: readonly KeptStatement[]): void {
     // Alone, it warns and does nothing.
     if (statements.length <= 1 && statements.every(({ subject }) => isCheckNow(subject.node))) return;
-    for (const each of statements) {
-      this.#sessions.note(each);
-      if (each.setsLockTimeout) this.#lockTimeout = each.subject.sql;
-    }
     const [first] = statements;
     const begin = statements.length > 1 ? (first?.begin ?? 'BEGIN') : null;
     const reasons = this.left.filter(({ statement }) =>
@@ -153,7 +186,7 @@ class ScriptWriter {
       .join('; ');
     this.parts.push({
       comment: comment || null,
-      statements: statements.map(({ subject }) => subject.sql),
+      statements: statements.map((each) => this.#note(each)),
       begin,
     });
   }
@@ -185,10 +218,10 @@ function changeOf(section: StatementSection, codes: Iterable<string>, reason?: s
   return { statement: section.index, codes: named, words };
 }
 
+const TRANSACTION_STAYS = 'its transaction holds a lock or a setting that would end with it';
+
 function stays({ subject }: KeptStatement): Rewriting | undefined {
-  return subject.codes.size === 0
-    ? undefined
-    : left('its transaction holds a lock or a setting that would end with it');
+  return subject.codes.size === 0 ? undefined : left(TRANSACTION_STAYS);
 }
 
 /** Returns the script as SQL, statement by statement. */

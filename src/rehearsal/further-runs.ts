@@ -15,11 +15,12 @@ import { LOAD } from './run-under-load.ts';
 const EXTRA_RUNS: readonly ExtraRun[] = [
   RECORDED_SCRIPT,
   AT_ONCE,
+  // The order of the application's locks is that of a proposal.
+  LOAD,
   PROPOSAL,
   RERUN,
   DOWN,
   APP,
-  LOAD,
   PROPOSAL_UNDER_LOAD,
 ];
 

@@ -354,3 +354,18 @@ test('both are measured under the same load', async () => {
     await traffic.stop();
   }
 }, 60_000);
+
+test('a transaction whose only hazard is the order of its locks takes them at its beginning', async () => {
+  const target = await temporaryDatabase(18, { sql: 'CREATE TABLE a (id int); CREATE TABLE b (id int)' });
+  const file = path.join(temporaryFolder(), 'safer.sql');
+  const both = 'BEGIN; ALTER TABLE a ADD x int; ALTER TABLE b ADD x int; COMMIT';
+  const { report } = await rehearse(target.url, psqlCommand('-c', both), { args: ['--propose', file] });
+  expect(report.proposal?.reasons).toEqual([]);
+  expect(report.proposal).toMatchObject({
+    outcome: 'proved',
+    changes: [{ codes: ['SEVERAL_STRONG_LOCKS'] }],
+  });
+  expect(readFileSync(file, 'utf8')).toMatch(
+    /BEGIN;\nLOCK TABLE ONLY public\.a, ONLY public\.b IN ACCESS EXCLUSIVE MODE;\nALTER TABLE a .*;\nALTER TABLE b /,
+  );
+});

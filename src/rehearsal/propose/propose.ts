@@ -22,7 +22,8 @@ import {
   writeScript,
 } from '../../propose/write-script.ts';
 import { cloneAgain, contentsOf } from '../clone-again.ts';
-import type { ExtraRun } from '../extra-run.ts';
+import type { ExtraResults, ExtraRun } from '../extra-run.ts';
+import { recordedTransactions } from '../load-traffic.ts';
 import { openGate } from '../open-gate.ts';
 import type { RehearsalContext } from '../prepare.ts';
 import { type CloneRun, type CloneSetup, openWire } from '../run-on-clone.ts';
@@ -37,7 +38,8 @@ import { hazardFactsOf, prove, type Run, runScript } from './prove-script.ts';
 //   cloneAgain         a clone as the command got one
 //   writeScript        these statements, with a safer form of what the hazards were found in
 //   runScript          on that clone, observed as the command is
-//                      a form that fails is left out, and the rest is tried on a fresh clone
+//                      a form that fails is left out, and the rest is tried on a fresh clone: a transaction whose locks cannot be taken
+//                      first is divided
 //   prove              the same schema, the same rows, and none of these hazards
 //   measureUnderLoad   with --load: once more on a third clone
 //   keepProposal       the file is written, or the folder in a tool's own format
@@ -52,14 +54,16 @@ export const PROPOSAL: ExtraRun = {
   path: 'proposal',
   isAsked: ({ propose }) => propose !== null,
   contents: { all: true },
-  run: ({ setup, prepared, before, ran, after }) => {
+  run: ({ setup, prepared, before, ran, after }, { played }) => {
     const { exitCode, durationMs } = ran.result;
     const contents = before.contents.contents.get('proposal') ?? null;
     const original = { ...after, setup, before: contents, exitCode, durationMs };
     const file = resolve(setup.plan.command.folder, setup.plan.propose ?? '');
     const work = async () => {
       const runs: CloneRun[] = [];
-      const made = await measuredOrReason(() => makeProposal(setup, prepared, { original, runs, file }));
+      const made = await measuredOrReason(() =>
+        makeProposal(setup, prepared, { original, runs, file, played }),
+      );
       if (isUnmeasured(made)) return { sections: { proposal: refused(original, [made.unmeasured]) }, runs };
       return { sections: { proposal: made.section }, runs, proved: made.statements };
     };
@@ -74,6 +78,7 @@ interface Request {
   /** Gets each run that was begun: what it did to the target counts, even if the rest fails. */
   readonly runs: CloneRun[];
   readonly file: string;
+  readonly played: ExtraResults['played'];
 }
 
 /** @returns the section, and the statements of the script if it is proved. */
@@ -82,14 +87,17 @@ async function makeProposal(
   prepared: RehearsalContext,
   request: Request,
 ): Promise<{ section: ProposalSection; statements: readonly string[] }> {
-  const { original, file } = request;
+  const { original, file, played } = request;
   const without = (section: ProposalSection) => ({ section, statements: [] });
   if (original.exitCode !== 0) return without(refused(original, ['the command did not succeed']));
   if (setup.plan.proxy.observe !== 'exact')
     return without(
       refused(original, ['statements were not observed one by one (SAFEMIGRATE_OBSERVE=exact)']),
     );
-  const facts = hazardFactsOf(original, prepared.profile?.profile);
+  const { source = null } = played ?? {};
+  const profile = prepared.profile?.profile ?? null;
+  const recorded = recordedTransactions(source, profile);
+  const facts = { ...hazardFactsOf(original, profile), recorded };
   const found = findHazards(facts);
   const { proposeAll, proposeFormat: format } = setup.plan;
   const forms = { all: proposeAll, version: setup.context.target.server.version };
@@ -116,6 +124,10 @@ async function makeProposal(
     const culprit = tried.failure ? insteadOf(parts, tried.failure.at) : undefined;
     if (tried.failure && culprit !== undefined && failed.size < MOST_LEFT_OUT) {
       failed.set(culprit, `its safer form failed: ${tried.failure.message}`);
+      continue;
+    }
+    if (section.outcome !== 'proved' && script.lockedFirst.length > 0 && failed.size < MOST_LEFT_OUT) {
+      for (const index of script.lockedFirst) failed.set(index, section.reasons.join('; '));
       continue;
     }
     if (section.outcome !== 'proved') return without(section);

@@ -14,7 +14,7 @@ import {
 import { differencesOfSchemas } from '../../observe/checks/schema-again.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import { NO_CONTACTS } from '../../proof/new-sessions.ts';
-import { isScripted } from '../../propose/scripted-hazards.ts';
+import { isScripted, LOCKS_FIRST } from '../../propose/scripted-hazards.ts';
 import { contentsOf } from '../clone-again.ts';
 import type { AfterCommand } from '../extra-run.ts';
 import type { CloneSetup, OpenWire } from '../run-on-clone.ts';
@@ -134,7 +134,11 @@ function hazardReasons(
   // Another column has the name: that the schemas are equal proves that none is missing.
   const isReplaced = ({ code }: Hazard) =>
     code === 'COLUMN_DROPPED' && taken.some((each) => each.code === 'TYPE_CHANGE_REWRITES');
-  const isNew = (hazard: Hazard) => !found.some(({ code }) => code === hazard.code) && !isReplaced(hazard);
+  // The transaction took the same locks, one after the other.
+  const isLockFirst = ({ code }: Hazard) =>
+    code === 'LOCK_TABLE' && taken.some((each) => each.code === LOCKS_FIRST.code);
+  const isNew = (hazard: Hazard) =>
+    !found.some(({ code }) => code === hazard.code) && !isReplaced(hazard) && !isLockFirst(hazard);
   const added = now.filter(
     (hazard) => isNew(hazard) && (hazard.severity !== 'notice' || isScripted(hazard.code, { version })),
   );
