@@ -67,6 +67,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'npm test': 'this is a part of it',
   'safemigrate swap --online -- npx prisma migrate deploy':
     'needs wal_level = logical; e2e/online-swap.test.ts runs such swaps',
+  'safemigrate swap --online --way-back 24h -- npx prisma migrate deploy':
+    'the same; e2e/way-back.test.ts runs such swaps',
   'npm run check': 'a step of .ci/run',
   '# Programs that read a file only:':
     'needs Synapse and listmonk; isolation/configurations.test.ts has such files',
