@@ -5,7 +5,7 @@ import { apply } from '../helpers/apply.ts';
 import { sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { debianPrograms, type PlacedServer, placedServer } from '../helpers/placed-server.ts';
-import { rehearse } from '../helpers/rehearse.ts';
+import { psqlCommand, rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
 
 const MADE = `CREATE TABLE made (id int PRIMARY KEY, note text);
@@ -48,6 +48,24 @@ describe("Debian's PostgreSQL 15", async () => {
         args: ['--down', down],
       });
       expect(report.down).toMatchObject({ passed: true, schemaEqual: true, differences: [] });
+    });
+  });
+
+  test.skipIf(missing)('whose readers take longer than the lock_timeout of a migration', async () => {
+    const told = async (sql: string) => {
+      const command = psqlCommand('-c', "SET lock_timeout = '20ms'", '-c', sql);
+      const { report } = await rehearse(server.url, command, { args: ['--clone', 'cluster'] });
+      return report.hazards.map(({ severity, code }) => `${severity} ${code}`);
+    };
+    await withClient(server.url, async (reader) => {
+      await reader.query('CREATE TABLE busy (id int)');
+      await reader.query('BEGIN');
+      await reader.query('SELECT count(*) FROM busy');
+      expect(await told('ALTER TABLE busy ADD COLUMN note text')).toEqual(['warning LOCK_TIMEOUT_TOO_SHORT']);
+      expect(await told('CREATE INDEX CONCURRENTLY ON busy (id)')).toEqual([
+        'warning CONCURRENTLY_WITH_LOCK_TIMEOUT',
+      ]);
+      await reader.query('COMMIT');
     });
   });
 
