@@ -78,7 +78,7 @@ describe.skipIf(skip)('where the guard of a folder is killed as well', () => {
   const processesIn = (folder: string) =>
     execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
       .split('\n')
-      .filter((line) => line.replaceAll(`--tmpfs ${folder}`, '').includes(folder));
+      .filter((line) => line.replaceAll(`${folder}/socket`, '').includes(folder));
 
   test('a dump is, with the programs that still write it', async () => {
     const database = await temporaryDatabase(15, {
