@@ -70,7 +70,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'safemigrate swap --online --way-back 24h -- npx prisma migrate deploy':
     'the same; e2e/way-back.test.ts runs such swaps',
   'git worktree add ../old-release production': 'needs an old release of the project',
-  "SAFEMIGRATE_APP_DIR=../old-release safemigrate --app 'npm ci && npm test' -- npm run migrate":
+  "SAFEMIGRATE_APP_DIR=../old-release safemigrate --app 'npm ci && npm test' -- npx prisma migrate deploy":
     'the same; e2e/application.test.ts has one',
   'npm run check': 'a step of .ci/run',
   '# Programs that read a file only:':
