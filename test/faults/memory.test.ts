@@ -106,7 +106,7 @@ describe.skipIf(skipReason(await obstacle()))('a cgroup whose memory runs out', 
   });
 
   test('a heap of V8 that is too small ends the tool before it has made anything', async () => {
-    const { exitCode, signal } = await safemigrate(['--', 'true'], {
+    const { exitCode, signal } = await safemigrate(['--', 'sh', '-c', 'psql -c "SELECT 1" "$DATABASE_URL"'], {
       env: { DATABASE_URL: url, NODE_OPTIONS: '--max-old-space-size=8' },
     });
     // Node's variables are for the command, not for the single executable.
