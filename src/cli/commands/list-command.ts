@@ -1,6 +1,6 @@
 import { type InspectedApply, inspectInterruptedApplies } from '../../apply/journal.ts';
 import { recordedServices } from '../../clone/services/service-records.ts';
-import { formatBytes, formatDuration, formatTime, plural } from '../../format.ts';
+import { formatBytes, formatDuration, formatTime } from '../../format.ts';
 import { folderBytes, type RecordedFolder, recordedFolders } from '../../local-server/recorded-folders.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import { type ExternalClone, externalClones } from '../../ownership/external-clones.ts';
@@ -10,10 +10,10 @@ import { whoMayWait } from '../../ownership/reopen.ts';
 import { type RunId, startOf } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
 import { isOver, readWayBacks, type WayBack } from '../../ownership/way-back.ts';
-import { visible } from '../../report/visible.ts';
 import { LIST_SETTINGS } from '../options/subcommand-table.ts';
 import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';
 import { textTable } from '../style.ts';
+import { interruptedAppliesText } from './interrupted-applies.ts';
 import { listedAtService, serviceRows, servicesAsText } from './service-clones.ts';
 
 /**
@@ -278,50 +278,4 @@ function timeLeft(keepUntil: string | undefined): string {
   return leftMs > 0
     ? `, to be kept for another ${formatDuration(leftMs)}`
     : ' whose time is over: `safemigrate clean --originals` drops it';
-}
-
-const LISTED = 5;
-const COLUMNS = 100;
-
-/** Describes the applies that are running or were killed, and what their targets have. */
-function interruptedAppliesText(applies: readonly InspectedApply[]): string {
-  if (applies.length === 0) return '';
-  return `Applies:\n${applies.map(one).join('')}`;
-}
-
-function one({ head, state, schema, committed, open }: InspectedApply): string {
-  const ago = formatDuration(Math.max(0, Date.now() - Date.parse(head.startedAt)));
-  const { database, host, port } = head.target;
-  const what = `${head.run} to ${database} on ${host}:${port}, started ${ago} ago`;
-  if (schema === null) return `  ${what}: running\n`;
-  const doubt = state === 'unknown' ? ' (or is running where this machine cannot check)' : '';
-  return [
-    `  ${what}: was killed${doubt}. A person must check the target.\n`,
-    `    ${stateOf(schema)}\n`,
-    ...texts('committed', committed),
-    ...texts('in transactions that had not ended: rolled back, or committed by the last one', open),
-  ].join('');
-}
-
-function stateOf(schema: NonNullable<InspectedApply['schema']>): string {
-  switch (schema) {
-    case 'as before':
-      return 'The schema is as it was before the command.';
-    case 'as rehearsed':
-      return 'The schema is the result of the rehearsal.';
-    case 'otherwise':
-      return 'The schema is neither the one before the command nor the result of the rehearsal.';
-    default:
-      return `The schema was not read: ${schema.unread}.`;
-  }
-}
-
-function texts(title: string, list: readonly string[]): string[] {
-  if (list.length === 0) return [];
-  const more = list.length > LISTED ? [`      and ${list.length - LISTED} before them\n`] : [];
-  return [
-    `    ${plural(list.length, 'statement')} ${title}:\n`,
-    ...more,
-    ...list.slice(-LISTED).map((sql) => `      ${visible(sql.replace(/\s+/g, ' ')).slice(0, COLUMNS)}\n`),
-  ];
 }
