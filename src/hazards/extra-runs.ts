@@ -66,6 +66,7 @@ const TOGETHER = { path: 'atOnce', name: 'the runs together (--at-once)' } as co
 const APPLICATION = {
   path: 'app',
   name: 'the checks of the application (--app, SAFEMIGRATE_APP_NEW)',
+  lack: 'say nothing',
 } as const;
 
 function atOnceReasons(section: AtOnceSection | null): string[] {
@@ -109,9 +110,10 @@ function endReason({ exitCode, signal, timedOut }: FurtherRunSection, name: stri
 
 /** An extra run that was requested but not possible has not passed. */
 function notDone(caveats: readonly Caveat[]): string[] {
-  return [SECOND_RUN, DOWN, TOGETHER, APPLICATION].flatMap(({ path, name }) =>
+  const runs = [SECOND_RUN, DOWN, TOGETHER].map((run) => ({ ...run, lack: 'was not run' }));
+  return [...runs, APPLICATION].flatMap(({ path, name, lack }) =>
     caveats
       .filter((caveat) => caveat.path === path && caveat.kind === 'unmeasured')
-      .map(({ reason }) => `${name} ${path === 'app' ? 'say nothing' : 'was not run'}: ${reason}`),
+      .map(({ reason }) => `${name} ${lack}: ${reason}`),
   );
 }

@@ -102,7 +102,7 @@ export async function onlineObstacles(
     },
     {
       holds: old && !role.superuser,
-      reason: `before PostgreSQL 16 only superusers may create subscriptions, and ${role.name} is none`,
+      reason: `before PostgreSQL 16 only superusers may create subscriptions, and ${role.name} is not one`,
       wayOut: 'run it as a superuser, or swap without --online',
     },
     {
