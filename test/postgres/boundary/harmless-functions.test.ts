@@ -16,8 +16,8 @@ SELECT DISTINCT p.proname AS name FROM pg_proc p WHERE p.oid < 16384 AND p.provo
   OR EXISTS (SELECT FROM pg_amproc a WHERE a.amproc = p.oid)
   OR EXISTS (SELECT FROM pg_aggregate a WHERE p.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn,
     a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn))
-  OR EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class < 16384
-    AND r.ev_action::text ~ (':(?:funcid|opfuncid|aggfnoid|winfnoid) ' || p.oid || ' ')))
+  OR p.oid IN (SELECT found[1]::oid FROM pg_rewrite r,
+    regexp_matches(r.ev_action::text, ':(?:funcid|opfuncid|aggfnoid|winfnoid) (\\d+) ', 'g') AS found WHERE r.ev_class < 16384))
   AND 'internal'::regtype <> ALL (p.proargtypes) AND p.prorettype <> 'internal'::regtype`;
 
 describe.each(VERSIONS)('the built-in functions of PostgreSQL %i', (version) => {
