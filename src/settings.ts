@@ -94,7 +94,8 @@ export function flag(
   traits: Traits & { readonly default?: unknown },
 ): Setting<unknown> {
   const [first = '', second = ''] = name.replace(/[ =]?[<[].*/, '').split(' ');
-  const words = first === '--limit' ? `max-${second}` : `${first.slice(2)}-${second}`;
+  const bound = second.startsWith('free') ? 'min' : 'max';
+  const words = first === '--limit' ? `${bound}-${second}` : `${first.slice(2)}-${second}`;
   const key = words.replace(/-$/, '').replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
   return { isSetting: true, key, flag: name, type, default: null, ...traits };
 }

@@ -39,6 +39,21 @@ export async function readDiskSpace(session: Session, target: Target): Promise<D
     : { freeBytes, compressRatio: await compressRatioOf(place) };
 }
 
+const DATA_FOLDER = `
+SELECT current_setting('data_directory') AS folder
+ WHERE pg_has_role('pg_read_all_settings', 'USAGE') AND pg_has_role('pg_read_server_files', 'USAGE')
+   AND has_function_privilege('pg_stat_file(text)', 'EXECUTE')`;
+
+/** Finds the folder of the server's WAL; null if this machine or this role cannot see it. */
+export async function findWalFolder(
+  session: Session,
+  target: Pick<Target, 'settings'>,
+): Promise<string | null> {
+  const [row] = (await orUndefined(() => session.query<{ folder: string }>(DATA_FOLDER))) ?? [];
+  const here = row && (await resolveHere(session, target, [row.folder, `${row.folder}/pg_wal`]));
+  return here?.at(-1) ?? null;
+}
+
 /**
  * Resolves symbolic links in the folders' paths, which the server cannot do. null unless the data directory, the first of them, is
  * proved to be on this machine (the same path may exist on both).

@@ -8,6 +8,7 @@ import { inspectTarget } from '../database/inspect.ts';
 import { locateTarget } from '../database/locate.ts';
 import { type Privilege, readPrivileges } from '../database/privileges.ts';
 import type { Target } from '../database/target.ts';
+import { readWalSpace } from '../database/wal-space.ts';
 import { claimRun } from '../ownership/control-session.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import { readEnvironment, userName } from '../postgres/connection/environment.ts';
@@ -44,6 +45,7 @@ export async function diagnose(plan: RehearsalPlan) {
     try {
       const [first] = considered;
       const privileges = await readPrivileges(claim.control, target);
+      const walSpace = await readWalSpace(claim.control, target, null);
       return {
         target,
         // The way for which rights alone are missing, if none works, as far as that can be known without them.
@@ -58,8 +60,8 @@ export async function diagnose(plan: RehearsalPlan) {
         differences: await readDifferences(inTarget, target.server.versionNum),
         sandbox: await trySandbox(target.settings),
         swapObstacles: await swapObstacles(claim.control, target, false),
-        onlineObstacles: await onlineObstacles(claim.control, target, false),
-        wayBackObstacles: await onlineObstacles(claim.control, target, true),
+        onlineObstacles: await onlineObstacles(claim.control, target, false, walSpace),
+        wayBackObstacles: await onlineObstacles(claim.control, target, true, walSpace),
         advice: fileSystemAdvice(
           (await inspectFileSystems(claim.control, target)).types,
           target.server.versionNum,

@@ -1,5 +1,7 @@
+import { readWalSpace, shortOfSpace } from '../database/wal-space.ts';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import { formatDuration } from '../format.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { withSession } from '../postgres/session-helpers.ts';
 import { type DropOrder, dropOwnedDatabase } from './drop.ts';
@@ -60,6 +62,8 @@ export interface CleanOptions {
   /** Also drops originals of swaps: those older than this, or, without an age, those whose own time is over. */
   readonly originals?: { readonly olderThanMs?: number };
   readonly enter: DropOrder['enter'];
+  /** How the server is reached: its disk may be on this machine. */
+  readonly settings: ConnectionSettings;
   /** The database that the user named. */
   readonly target: string;
   /** After it fires, nothing more is dropped. */
@@ -83,15 +87,28 @@ export async function clean(
   return { ...joined(cleaning, await cleanReplication(session, options)), reopened };
 }
 
-/** Ends the ways back that are over or lost, and starts those again that have stopped. */
-async function cleanWayBacks(session: Session, { enter, signal }: CleanOptions): Promise<Cleaning> {
+/** Most WAL that the slot of a way back keeps whose original follows closely. */
+const KEPT_BY_ALL = 64 * 2 ** 20;
+
+/** Ends the ways back that are over or lost, or fill the disk, and starts those again that have stopped. */
+async function cleanWayBacks(
+  session: Session,
+  { enter, settings, signal }: Omit<CleanOptions, 'kept'>,
+): Promise<Cleaning> {
   const idle: WayBack[] = [];
-  for (const each of await findWayBacks(session)) if (!(await isInUse(session, each))) idle.push(each);
-  const isLost = (each: WayBack) => isOver(each) || each.broken?.kind === 'lost';
+  const filling = new Map<WayBack, string>();
+  for (const each of await findWayBacks(session)) {
+    if (await isInUse(session, each)) continue;
+    idle.push(each);
+    const space = await readWalSpace(session, { settings }, each.content.leastFreeBytes ?? null);
+    const short = shortOfSpace(space);
+    if (short !== undefined && (each.keptBytes ?? 0) > KEPT_BY_ALL) filling.set(each, short);
+  }
+  const isLost = (each: WayBack) => isOver(each) || each.broken?.kind === 'lost' || filling.has(each);
   const nameOf = ({ original }: WayBack) => `way back of ${original.name}`;
   const cleaned = await cleanEach(
     idle.filter(isLost),
-    nameOf,
+    (each) => [nameOf(each), filling.get(each) ?? []].flat().join(': '),
     () => (signal?.aborted ? 'cleaning was interrupted' : null),
     async (each) => {
       await endWayBack(session, each, enter);
@@ -142,12 +159,12 @@ function joined(one: Cleaning, other: Cleaning): Cleaning {
 export async function cleanRuns(
   session: Session,
   runs: readonly RunId[],
-  { target, enter }: Pick<CleanOptions, 'target' | 'enter'>,
+  where: Pick<CleanOptions, 'target' | 'enter' | 'settings'>,
 ): Promise<Cleaning> {
   const clones = (await ownedDatabases(session, { sizes: false })).filter(
     ({ run, role }) => run !== null && runs.includes(run) && (role === 'clone' || role === 'made'),
   );
-  const options = { kept: false, target, enter };
+  const options = { kept: false, ...where };
   const wayBacks = await cleanWayBacks(session, options);
   const cleaned = joined(wayBacks, await cleanDatabases(session, clones, options));
   return joined(cleaned, await cleanReplication(session, options, runs));

@@ -49,6 +49,8 @@ const mark = z.object({
       counters: z.record(z.string(), z.readonly(z.tuple([z.string(), z.string()]))),
       /** Time of the last reset of these counters. */
       countedSince: z.string(),
+      /** Bytes that have to stay free on the disk of the WAL (database/wal-space.ts). */
+      leastFreeBytes: z.exactOptional(z.nullable(z.number())),
     }),
   ),
 });

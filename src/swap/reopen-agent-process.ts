@@ -74,7 +74,8 @@ async function reopen({ settings, database, server, run, ...order }: ReopenOrder
       // The lock on changes is held by another session of the dead run, which may end later.
       if (await isBeingChanged(session, database)) return false;
       const enter = (name: string) => openSession(place.settings, { database: name, purpose: 'guard' });
-      const { failed } = await cleanRuns(session, order.replicating, { target: database, enter });
+      const where = { target: database, enter, settings: place.settings };
+      const { failed } = await cleanRuns(session, order.replicating, where);
       return failed.length === 0;
     });
   } catch {

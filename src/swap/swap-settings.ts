@@ -26,6 +26,11 @@ export const SWAP_SETTINGS = grouped(
         summary: 'most WAL that the server may keep for the clone; beyond it everything is undone (--online)',
         needs: 'online',
       }),
+      minFreeBytes: flag('--limit free-disk=<size>', SIZE, {
+        summary:
+          'least free space on the disk of pg_wal, if it can be seen; below it everything is undone (--online; default: 2GB or 5 % of the disk, whichever is more, but at most 10 %)',
+        needs: 'online',
+      }),
       wayBackMs: flag('--way-back <duration>', AGE, {
         summary: 'let the original follow: `rollback` keeps writes',
         needs: 'online',

@@ -89,7 +89,7 @@ async function serverCleaned(
     const enter = (database: string) => openSession(place.settings, { database, purpose: 'clean', signal });
     const databases = await databasesCleaned(
       session,
-      { ...wanted, enter, signal, target: place.database.name },
+      { ...wanted, enter, signal, target: place.database.name, settings: place.settings },
       poolers.length > 0,
     );
     return [...databases, ...(await poolersResumed(session, target, poolers))];

@@ -1,4 +1,4 @@
-import { formatDuration, plural } from '../../format.ts';
+import { formatBytes, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import { describeStatements, type PlannedStatements } from '../../rehearsal/describe-plan.ts';
@@ -129,13 +129,23 @@ async function examineSwap(options: RehearseOptions): Promise<OnlineExamination>
 }
 
 /** The statements of an online swap that change something in the target's server, and its obstacles. */
-function afterOnlineRehearsal({ database, objections, cloneClosedMs, wayBack }: OnlineExamination): string {
+function afterOnlineRehearsal({
+  database,
+  objections,
+  cloneClosedMs,
+  wayBack,
+  walSpace,
+}: OnlineExamination): string {
   const name = identifier(database);
+  const space = walSpace
+    ? `given up below ${formatBytes(walSpace.floorBytes)} free on the disk of pg_wal; now ${formatBytes(walSpace.freeBytes)}`
+    : 'the disk of pg_wal cannot be seen from here';
   return [
     '\nIf the rehearsal passes, and shows that a clone can follow the target:\n',
     '  -- a clone follows the target from here on\n',
     '  CREATE PUBLICATION safemigrate_<run> FOR TABLE …; (and one with publish = insert)\n',
     "  SELECT pg_create_logical_replication_slot('safemigrate_<run>', 'pgoutput');\n",
+    `  -- ${space}\n`,
     `  -- closed for about ${formatDuration(cloneClosedMs)}, all sessions terminated\n`,
     `  ALTER DATABASE ${name} ALLOW_CONNECTIONS false;\n`,
     `  CREATE DATABASE … TEMPLATE ${name};\n`,

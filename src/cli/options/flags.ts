@@ -31,7 +31,7 @@ const SHARED: ReadonlyMap<string, Shared> = new Map([
     '--limit',
     {
       usage: '--limit <name=value>',
-      summary: 'the most that is accepted of something, by the names below; repeatable',
+      summary: 'the most or least that is accepted of something, by the names below; repeatable',
       group: 'Policy',
     },
   ],

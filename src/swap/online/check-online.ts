@@ -1,3 +1,4 @@
+import { readWalSpace } from '../../database/wal-space.ts';
 import { SafemigrateError } from '../../errors.ts';
 import { formatDuration } from '../../format.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
@@ -22,7 +23,9 @@ export async function checkOnline(
   plan: Pick<SwapPlan, 'allowStandbys' | 'window' | 'online'>,
 ): Promise<Checked> {
   const { control, target, run, audit } = prepared.context;
-  const obstacles = await onlineObstacles(control, target, plan.online.wayBackMs !== null);
+  const { wayBackMs, minFreeBytes } = plan.online;
+  const space = await readWalSpace(control, target, minFreeBytes);
+  const obstacles = await onlineObstacles(control, target, wayBackMs !== null, space);
   const objections = [
     ...(await swapObjections(prepared, before, plan)),
     ...obstacles.map(({ reason, wayOut }) => `${reason}: ${wayOut}`),
@@ -61,10 +64,15 @@ export async function examineOnline(plan: SwapPlan) {
   const { result } = await withScope(plan, async (scope, stop) => {
     const prepared = await prepare(scope, stop, { ...plan, clone: { ...plan.clone, ...FOR_SUCCESSOR } });
     const checked = await checkOnline(prepared, prepared.stateBefore, plan);
-    const { name } = prepared.context.target.database;
+    const { control, target } = prepared.context;
     const objections = 'objections' in checked ? checked.objections : [];
-    const wayBack = plan.online.wayBackMs !== null;
-    return { database: name, objections, cloneClosedMs: cloneTime(prepared), wayBack };
+    return {
+      database: target.database.name,
+      objections,
+      cloneClosedMs: cloneTime(prepared),
+      wayBack: plan.online.wayBackMs !== null,
+      walSpace: await readWalSpace(control, target, plan.online.minFreeBytes),
+    };
   });
   return result;
 }
@@ -75,10 +83,14 @@ export async function examineOnline(plan: SwapPlan) {
  * @throws SafemigrateError `REFUSED` with everything that prevents the swap.
  */
 export async function requireOnline(plan: SwapPlan): Promise<number> {
-  const { database, objections, cloneClosedMs } = await examineOnline(plan);
+  const { database, objections, cloneClosedMs, walSpace } = await examineOnline(plan);
+  if (objections.length === 0 && !walSpace) plan.emit({ type: 'notice', message: UNSEEN });
   if (objections.length === 0) return cloneClosedMs;
   const list = objections.map((each) => `\n  - ${each}`).join('');
   throw new SafemigrateError('REFUSED', `${database} cannot be swapped online:${list}`, {
     hint: 'Nothing was touched. Without --online the target is closed while the command runs on the clone.',
   });
 }
+
+const UNSEEN =
+  'the disk of pg_wal cannot be seen from here (--limit free-disk): only --limit kept-wal keeps the replication slot from filling it';

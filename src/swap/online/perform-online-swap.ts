@@ -109,7 +109,7 @@ async function exchangeOnline(
       await window.step('slot', () => openSource(subject, scope, inside, rehearsed.plan));
       return readWriteCounters(inside);
     });
-    await watchSlot(subject, scope, plan.online.maxKeptWalBytes);
+    await watchSlot(subject, scope, plan.online);
     const fork = await forkTarget(prepared, { subject, scope, window }, rehearsed.plan, counters);
     const { clone } = fork;
     online = { ...online, cloneClosedMs: window.closedMs.at(-1) ?? null };
@@ -119,7 +119,7 @@ async function exchangeOnline(
     await requireSealable(prepared, clone);
     const { plan: now, wayBack } = await planAgain(prepared, fork, rehearsed);
     const follower = await startFollowing(subject, scope, fork, now, ready.way);
-    const { maxCutOverMs, wayBackMs: lastsMs } = plan.online;
+    const { maxCutOverMs, wayBackMs: lastsMs, minFreeBytes: leastFreeBytes } = plan.online;
     const beforeSealing = () => dropOwnedPublications(fork.inside, subject.run);
     const run = { subject, window, fork, plan: now, follower, beforeSealing, maxCutOverMs };
     const caughtUp = await window.step('catch up', () => catchUp(run));
@@ -131,6 +131,7 @@ async function exchangeOnline(
             plan: wayBack,
             way: ready.way,
             lastsMs,
+            leastFreeBytes,
           });
     const { original, successor, attempts, lsn } = await inPhase(plan.emit, 'cut-over', () => closeBoth(run));
     const section = await window.rename(original, { ...successor, comment: window.comment }, back?.mark());

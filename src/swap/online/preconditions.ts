@@ -1,5 +1,6 @@
 import type { Target } from '../../database/target.ts';
-import { plural } from '../../format.ts';
+import { shortOfSpace, type WalSpace } from '../../database/wal-space.ts';
+import { formatBytes, plural } from '../../format.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 
@@ -7,6 +8,7 @@ import { identifier } from '../../postgres/sql/quote.ts';
 const GRANTED_SUBSCRIPTIONS_SINCE = 160000;
 /** From this version on the server decodes as soon as there is a logical slot, without a restart. */
 const DECODES_ON_DEMAND_SINCE = 190000;
+const MB = 2 ** 20;
 
 /** Every role sees the number of workers of each kind in pg_stat_activity. */
 const CONDITIONS = `
@@ -54,11 +56,13 @@ export interface OnlineObstacle {
  * Finds what prevents an online swap beyond what prevents any (preflight.ts). Changes nothing.
  * @param session in another database of the target's server.
  * @param wayBack the original is to follow the new target (--way-back).
+ * @param space of the disk with its WAL; null if it cannot be seen.
  */
 export async function onlineObstacles(
   session: Session,
   { server, role }: Pick<Target, 'server' | 'role'>,
   wayBack: boolean,
+  space: WalSpace | null = null,
 ): Promise<OnlineObstacle[]> {
   const [row] = await session.query<Conditions>(CONDITIONS);
   if (!row) throw new Error('the role is not in pg_roles');
@@ -69,7 +73,8 @@ export async function onlineObstacles(
   const wanted = server.versionNum >= DECODES_ON_DEMAND_SINCE ? 'replica' : 'logical';
   const old = server.versionNum < GRANTED_SUBSCRIPTIONS_SINCE;
   const needed = wayBack ? 2 : 1;
-  const checks: (OnlineObstacle & { readonly holds: boolean })[] = [
+  const checks: Check[] = [
+    ...spaceChecks(space, wayBack ? row.mostKept * MB : 0),
     {
       holds: !decodes,
       reason: `wal_level is ${row.walLevel}`,
@@ -117,6 +122,23 @@ export async function onlineObstacles(
     },
   ];
   return checks.filter(({ holds }) => holds).map(({ reason, wayOut }) => ({ reason, wayOut }));
+}
+
+type Check = OnlineObstacle & { readonly holds: boolean };
+
+/** @param mostKept WAL that the server may keep for a way back that stops; without a limit it is refused anyway. */
+function spaceChecks(space: WalSpace | null, mostKept: number): Check[] {
+  if (!space) return [];
+  const { freeBytes, floorBytes } = space;
+  const short = shortOfSpace(space);
+  return [
+    { holds: short !== undefined, reason: short ?? '', wayOut: 'free some space, or lower that limit' },
+    {
+      holds: short === undefined && mostKept > 0 && freeBytes - mostKept < floorBytes,
+      reason: `a way back that stops may take ${formatBytes(mostKept)} of the disk of pg_wal, which has ${formatBytes(freeBytes)} left, and ${formatBytes(floorBytes)} have to stay free (--limit free-disk)`,
+      wayOut: 'free some space, or lower max_slot_wal_keep_size or that limit',
+    },
+  ];
 }
 
 function lacking(free: number, needed: number, what: string, setting: string) {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { shortOfSpace, type WalSpaceReader, watchWalSpace } from '../../database/wal-space.ts';
 import { messageOf, sqlstateOf } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
 import { openMaintenanceSession, openMaintenanceSessionPatiently } from '../../ownership/control-session.ts';
@@ -16,6 +17,7 @@ import { withSession } from '../../postgres/session-helpers.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { Scope } from '../../scope.ts';
 import type { SwapSubject } from '../rename.ts';
+import type { SwapPlan } from '../swap-plan.ts';
 import { swapFailure } from '../swap-section.ts';
 import type { OnlinePlan, OnlineTable } from './online-plan.ts';
 
@@ -103,11 +105,13 @@ SELECT format('prepared transaction %s in %s, since %s', gid, database, prepared
 
 const WATCH_EVERY_MS = 1_000;
 
+type Limits = Pick<SwapPlan['online'], 'maxKeptWalBytes' | 'minFreeBytes'>;
+
 /**
- * Ends the run once the server keeps more WAL for the slot than that, or has lost some of it: a slot fills the disk of production
- * if it is not read.
+ * Ends the run once the server keeps too much WAL for the slot, or has lost some of it, or the disk gets full: a slot fills the disk
+ * of production if it is not read.
  */
-export async function watchSlot(subject: SwapSubject, scope: Scope, maxKeptBytes: number): Promise<void> {
+export async function watchSlot(subject: SwapSubject, scope: Scope, limits: Limits): Promise<void> {
   const { target, run, audit, fail } = subject;
   const ended = new AbortController();
   let watching: Promise<void> | undefined;
@@ -115,7 +119,13 @@ export async function watchSlot(subject: SwapSubject, scope: Scope, maxKeptBytes
     'watch of the replication slot',
     async () => {
       const session = await openMaintenanceSession(target, { run, audit, purpose: 'slot watch' });
-      watching = reasonToEnd(session, subject, maxKeptBytes, ended.signal)
+      const readSpace = await watchWalSpace(session, target, limits.minFreeBytes);
+      watching = reasonToEnd(
+        session,
+        subject,
+        { readSpace, maxKeptBytes: limits.maxKeptWalBytes },
+        ended.signal,
+      )
         .catch((error: unknown) => `the watch of its replication slot has ended: ${messageOf(error)}`)
         .then((reason) => {
           if (reason !== null && !ended.signal.aborted) fail(swapFailure(reason));
@@ -132,7 +142,7 @@ export async function watchSlot(subject: SwapSubject, scope: Scope, maxKeptBytes
 async function reasonToEnd(
   session: Session,
   { run }: SwapSubject,
-  maxKeptBytes: number,
+  { readSpace, maxKeptBytes }: { readonly readSpace: WalSpaceReader; readonly maxKeptBytes: number },
   signal: AbortSignal,
 ): Promise<string | null> {
   while (!signal.aborted) {
@@ -143,6 +153,8 @@ async function reasonToEnd(
       return 'the server no longer keeps the WAL that its replication slot needs (max_slot_wal_keep_size)';
     if (slot.keptBytes > maxKeptBytes)
       return `the server keeps ${formatBytes(slot.keptBytes)} of WAL for its replication slot, which is more than --limit kept-wal allows`;
+    const short = shortOfSpace(await readSpace());
+    if (short !== undefined) return short;
     await delay(WATCH_EVERY_MS, undefined, { signal }).catch(() => {});
   }
   return null;

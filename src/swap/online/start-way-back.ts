@@ -59,7 +59,13 @@ export async function prepareWayBack(
     plan,
     way,
     lastsMs,
-  }: { readonly plan: WayBackPlan; readonly way: OwnConnection; readonly lastsMs: number },
+    leastFreeBytes,
+  }: {
+    readonly plan: WayBackPlan;
+    readonly way: OwnConnection;
+    readonly lastsMs: number;
+    readonly leastFreeBytes: number | null;
+  },
 ): Promise<PreparedWayBack> {
   const { run, target, audit } = subject;
   const name = wayBackName(run);
@@ -90,7 +96,8 @@ export async function prepareWayBack(
     mark() {
       endsAt = until();
       const connectionLimit = Number(properties.datconnlimit);
-      return { until: endsAt, state: 'starting', connectionLimit, ...storedCounters(counters, plan) };
+      const stored = storedCounters(counters, plan);
+      return { until: endsAt, state: 'starting', connectionLimit, leastFreeBytes, ...stored };
     },
     async start(lsn) {
       try {

@@ -74,7 +74,10 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
     openSession(parseSettings(server.url, readEnvironment({}, '/')), { database, purpose: 'test' });
 
   const cleaned = (kept = false, url = server.url) =>
-    withSession((session) => clean(session, { kept, enter, target: 'postgres' }), url);
+    withSession((session) => {
+      const settings = parseSettings(url, readEnvironment({}, '/'));
+      return clean(session, { kept, enter, target: 'postgres', settings });
+    }, url);
 
   const only = async (name: string) => {
     const found = await withSession((session) => ownedDatabases(session));

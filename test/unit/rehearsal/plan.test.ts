@@ -81,6 +81,7 @@ describe('a plan', () => {
       enabled: false,
       maxCutOverMs: 500,
       maxKeptWalBytes: 10 * 2 ** 30,
+      minFreeBytes: null,
       wayBackMs: null,
     });
   });
