@@ -66,9 +66,9 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'npm install --global ../safemigrate/safemigrate-0.2.0.tgz': 'the same; soak/packed.test.ts, too',
   'npm test': 'this is a part of it',
   'safemigrate swap --online -- npx prisma migrate deploy':
-    'needs wal_level = logical; e2e/online-swap.test.ts runs such swaps',
+    'needs wal_level = logical; swaps/online-swap.test.ts runs such swaps',
   'safemigrate swap --online --way-back 24h -- npx prisma migrate deploy':
-    'the same; e2e/way-back.test.ts runs such swaps',
+    'the same; swaps/way-back.test.ts runs such swaps',
   'git worktree add ../old-release production': 'needs an old release of the project',
   "SAFEMIGRATE_APP_DIR=../old-release safemigrate --app 'npm ci && npm test' -- npx prisma migrate deploy":
     'the same; e2e/application.test.ts has one',

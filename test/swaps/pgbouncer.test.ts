@@ -2,15 +2,15 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Server } from '../../../src/local-server/embedded.ts';
-import { safemigrate, sqlCommand, temporaryFolder } from '../../helpers/cli.ts';
-import { withClient } from '../../helpers/client.ts';
-import { until } from '../../helpers/cutting.ts';
-import { ownServer } from '../../helpers/own-server.ts';
-import { type PgBouncer, pgBouncerObstacle, startPgBouncer } from '../../helpers/pgbouncer.ts';
-import { skipReason } from '../../helpers/requirements.ts';
-import { guardOf, inDatabase } from '../../helpers/swapping.ts';
-import { LOAD_TABLE, missing, startWriteLoad, type WriteLoad } from '../../helpers/write-load.ts';
+import type { Server } from '../../src/local-server/embedded.ts';
+import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
+import { until } from '../helpers/cutting.ts';
+import { ownServer } from '../helpers/own-server.ts';
+import { type PgBouncer, pgBouncerObstacle, startPgBouncer } from '../helpers/pgbouncer.ts';
+import { skipReason } from '../helpers/requirements.ts';
+import { guardOf, inDatabase } from '../helpers/swapping.ts';
+import { LOAD_TABLE, missing, startWriteLoad, type WriteLoad } from '../helpers/write-load.ts';
 
 const MIGRATION = 'CREATE TABLE added (id int)';
 
