@@ -17,18 +17,39 @@ import {
 
 const OURS = "coalesce(a.application_name, '') LIKE 'safemigrate %' OR a.pid = pg_backend_pid()";
 
+/** Versions from which the server keeps when a relation was last scanned, and when its counters were reset. */
+const WITH_LAST_SCAN = 160_000;
+const WITH_RESET_OF_RELATIONS = 190_000;
+
 // A database's own time of reset is null from version 15 on until somebody resets it. The counters of the server's own
 // processes begin with the cluster, or again after a crash, as all counters do then; they outlive a restart, as all do. The time
 // when the server started says nothing of either. Where somebody reset one of them by itself, the others still tell.
+const SINCE_BEGINNING = 'least(b.stats_reset, r.stats_reset, w.stats_reset)';
+
+// A reset of one table's counters sets the database's time of reset as well, and leaves all other counters as they were. From
+// version 19 on the time of a system catalogue tells of resets of the whole database. Before, a reset of the whole forgets when
+// relations that are not shared were vacuumed, analyzed and scanned. So a time before the reset shows that it was of one table,
+// and when the others began is not known. Backends publish their scans up to a minute late.
+function countedSince(version: number): string {
+  if (version >= WITH_RESET_OF_RELATIONS)
+    return `coalesce(pg_stat_get_stat_reset_time('pg_class'::regclass), ${SINCE_BEGINNING})`;
+  const times = ['vacuum', 'autovacuum', 'analyze', 'autoanalyze'].map(
+    (what) => `pg_stat_get_last_${what}_time(c.oid)`,
+  );
+  if (version >= WITH_LAST_SCAN) times.push("pg_stat_get_lastscan(c.oid) + interval '1 minute'");
+  return `CASE WHEN d.stats_reset IS NULL THEN ${SINCE_BEGINNING}
+    WHEN NOT EXISTS (SELECT FROM pg_class c WHERE NOT c.relisshared AND least(${times.join(', ')}) < d.stats_reset) THEN d.stats_reset END`;
+}
+
 // Of other roles' sessions a role without pg_read_all_stats sees nearly nothing: the query then says so, and the backend's
 // type is null. A walsender of a standby is in no database, and takes no slot of max_connections. What a base backup
 // streams is no standby. reserved_connections exists from version 16 on.
-const SITUATION = `
+const situation = (version: number) => `
 WITH d AS MATERIALIZED (SELECT * FROM pg_stat_database WHERE datname = current_database()),
      activity AS MATERIALIZED (SELECT * FROM pg_stat_activity)
 SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs",
   (SELECT (d.xact_commit + d.xact_rollback)::float8 FROM d) AS transactions,
-  (SELECT extract(epoch FROM coalesce(d.stats_reset, least(b.stats_reset, r.stats_reset, w.stats_reset)))::float8 * 1000
+  (SELECT extract(epoch FROM ${countedSince(version)})::float8 * 1000
      FROM d, pg_stat_bgwriter b, pg_stat_archiver r, pg_stat_wal w) AS "countedSinceMs",
   json_build_object('max', current_setting('max_connections')::int,
     'reserved', current_setting('superuser_reserved_connections')::int
@@ -63,13 +84,14 @@ SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs",
               WHERE NOT k.fastpath AND k.pid IS DISTINCT FROM pg_backend_pid())) AS "lockTable"`;
 
 // The view pg_stat_user_tables says the same of tables, and leaves out whose partition one is.
-const COUNTERS = `
+const counters = (version: number) => `
 SELECT n.nspname AS schema, c.relname AS name, pn.nspname AS "parentSchema", pc.relname AS parent,
   (pg_stat_get_numscans(c.oid)
     + (SELECT coalesce(sum(pg_stat_get_numscans(i.indexrelid)), 0) FROM pg_index i WHERE i.indrelid = c.oid))::float8 AS scans,
   pg_stat_get_tuples_inserted(c.oid)::float8 AS inserted,
   pg_stat_get_tuples_updated(c.oid)::float8 AS updated,
-  pg_stat_get_tuples_deleted(c.oid)::float8 AS deleted
+  pg_stat_get_tuples_deleted(c.oid)::float8 AS deleted,
+  ${version < WITH_RESET_OF_RELATIONS ? 'NULL::float8' : 'extract(epoch FROM pg_stat_get_stat_reset_time(c.oid))::float8 * 1000'} AS "countedSinceMs"
   FROM ${RELATIONS_AND_SCHEMAS}${PARTITIONED_TABLE}
  WHERE ${HAS_ROWS} AND ${USER_SCHEMA}`;
 
@@ -99,6 +121,8 @@ SELECT DISTINCT ON (l.relation, l.mode) n.nspname AS schema, c.relname AS name, 
    AND coalesce(a.xact_start, p.prepared) IS NOT NULL AND (l.pid IS NULL OR NOT (${OURS}))
  ORDER BY l.relation, l.mode, coalesce(a.xact_start, p.prepared)`;
 
+const VERSION = `SELECT current_setting('server_version_num')::int AS version`;
+
 type Named = { schema: string; name: string };
 type Readings = [
   (Omit<Situation, 'standbys'> &
@@ -112,8 +136,9 @@ type Readings = [
 
 /** Reads the statistics of the session's database once: queries that only read catalogues and shared memory. */
 export async function readTraffic(session: Session): Promise<TrafficReading> {
-  const [[now] = [], counters, holders, indexes] = (await session.queryAll([
-    ...[SITUATION, COUNTERS, HOLDERS, INDEXES],
+  const [{ version } = { version: 0 }] = await session.query<{ version: number }>(VERSION);
+  const [[now] = [], counted, holders, indexes] = (await session.queryAll([
+    ...[situation(version), counters(version), HOLDERS, INDEXES],
   ])) as Readings;
   if (!now) throw new Error('a query without FROM had no row');
   const { standbys } = now;
@@ -122,10 +147,10 @@ export async function readTraffic(session: Session): Promise<TrafficReading> {
     ownTransactions: session.transactions,
     standbys: standbys.every(({ seen }) => seen) ? standbys.map(({ seen, ...each }) => each) : null,
     relations: new Map(
-      counters.map(({ schema, name, parentSchema, parent, ...counted }) => [
+      counted.map(({ schema, name, parentSchema, parent, ...each }) => [
         displayName(schema, name),
         {
-          ...counted,
+          ...each,
           partitionOf: parent === null || parentSchema === null ? null : displayName(parentSchema, parent),
         },
       ]),

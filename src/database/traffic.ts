@@ -68,13 +68,15 @@ export interface RelationCounters {
   readonly deleted: number;
   /** The partitioned table that this is a partition of. */
   readonly partitionOf: string | null;
+  /** When its own counters were last reset, by themselves or with all others; null if they never were, and before version 19. */
+  readonly countedSinceMs: number | null;
 }
 
 /** One reading. */
 export interface TrafficReading extends Situation {
   /** The server's clock, in ms since 1970. */
   readonly atMs: number;
-  /** When the counters began, as far as the server knows; null where it does not. */
+  /** When all counters began, but for those of tables that were reset by themselves; null if the server does not know it. */
   readonly countedSinceMs: number | null;
   /** Transactions of the database that the server has counted since its statistics began. */
   readonly transactions: number | null;
@@ -150,11 +152,13 @@ function averages(
   // Counters that were reset between the two readings say nothing yet.
   if (countedSinceMs === null || countedSinceMs !== first.countedSinceMs || countedSinceMs >= atMs)
     return null;
-  const rate = rateOver(atMs - countedSinceMs);
+  const rateSince = (sinceMs: number) => rateOver(atMs - sinceMs);
   return {
     overMs: Math.round(atMs - countedSinceMs),
-    transactionsPerSecond: transactions === null ? null : rate(0, transactions),
-    relations: withPartitions(relations, (_, now) => ratesOf(undefined, now, rate)),
+    transactionsPerSecond: transactions === null ? null : rateSince(countedSinceMs)(0, transactions),
+    relations: withPartitions(relations, (_, now) =>
+      ratesOf(undefined, now, rateSince(now.countedSinceMs ?? countedSinceMs)),
+    ),
   };
 }
 

@@ -214,7 +214,7 @@ function caveatsOf(measured: ForecastInput, traffic: TargetTraffic, section: For
   const seconds = (traffic.sampledMs / 1000).toFixed(1);
   const instead =
     section.averagedMs === null
-      ? 'rates may be too low (the statistics cover less than a day, so their average means nothing either)'
+      ? `rates may be too low (${traffic.average ? 'the statistics cover less than a day, so their average means nothing either' : 'it is not known since when the statistics count, so they have no average'})`
       : `each rate is the larger one of the sample and of the average over the ${formatDuration(section.averagedMs)} that the statistics cover`;
   if (traffic.sampledMs < SHORT_SAMPLE_MS && !measured.profiledAt)
     caveats.push(

@@ -6,6 +6,7 @@ import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { withClient } from '../../helpers/client.ts';
+import { temporaryDatabase } from '../../helpers/database.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
@@ -36,6 +37,29 @@ describe.each(VERSIONS)('the time since which %d counts', (version) => {
     );
   });
   afterAll(() => server?.stop());
+
+  test('stays known if the counters of one table are reset, or is said to be unknown', async () => {
+    const database = await temporaryDatabase(version, {
+      sql: 'CREATE TABLE orders (id int); CREATE TABLE other (id int); INSERT INTO orders SELECT generate_series(1, 7); ANALYZE other',
+    });
+    const reset = (sql: string) => withClient(database.url, (client) => client.query(`SELECT ${sql}`));
+    const whole = (await readingWith(database.url, 7)).countedSinceMs;
+    await reset("pg_stat_reset_single_table_counters('orders'::regclass)");
+    await expect.poll(async () => inserted(await readingOf(database.url)), { timeout: 60_000 }).toBe(0);
+    const single = await readingOf(database.url);
+    if (version < 19) expect(single.countedSinceMs).toBeNull();
+    else {
+      expect(single.countedSinceMs).toBe(whole);
+      expect(single.relations.get('public.orders')?.countedSinceMs).toBeGreaterThan(whole ?? 0);
+      expect(single.relations.get('public.other')?.countedSinceMs).toBeNull();
+    }
+
+    await reset('pg_stat_reset()');
+    await expect
+      .poll(async () => (await readingOf(database.url)).countedSinceMs, { timeout: 60_000 })
+      .toBeGreaterThan(single.atMs);
+    await database.drop();
+  });
 
   test('outlives a restart as the counters do, begins anew with a crash and with a reset', async () => {
     const first = await readingWith(server.url, 7);

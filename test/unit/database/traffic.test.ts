@@ -7,6 +7,7 @@ const counters = (more: Partial<RelationCounters> = {}): RelationCounters => ({
   updated: 0,
   deleted: 0,
   partitionOf: null,
+  countedSinceMs: null,
   ...more,
 });
 
@@ -65,6 +66,15 @@ describe('the traffic between two readings', () => {
           ['public.orders', { readsPerSecond: 4, insertsPerSecond: 2, writesPerSecond: 3 }],
         ]),
       });
+    });
+
+    test('which for a table whose counters were reset by themselves is by the time since then', () => {
+      const again = counters({ inserted: 200, countedSinceMs: 91_000 });
+      const both = new Map([...relations, ['public.again', again] as const]);
+      const { average } = trafficBetween(first, { ...second, relations: both });
+      expect(average?.relations.get('public.again')?.insertsPerSecond).toBe(20);
+      expect(average?.relations.get('public.orders')?.insertsPerSecond).toBe(2);
+      expect(average?.transactionsPerSecond).toBe(5);
     });
 
     test.each([

@@ -121,6 +121,11 @@ describe('rates if the sample is too short, or nobody could connect', () => {
     expect(caveats[0]?.reason).toMatch(/rates may be too low .*cover less than a day/);
   });
 
+  test('without an average, a caveat says that it is not known since when is counted', () => {
+    const { caveats } = of({ sampledMs: 400, average: null });
+    expect(caveats[0]?.reason).toMatch(/rates may be too low .*not known since when the statistics count/);
+  });
+
   test('a long sample is used without the average', () => {
     const { section } = of({ average: average(3 * DAY) });
     expect(section?.averagedMs).toBeNull();

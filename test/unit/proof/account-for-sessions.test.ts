@@ -28,7 +28,14 @@ function state({
   visitors = [],
   accounts,
 }: Given): TargetState {
-  const jobs: RelationCounters = { scans: 0, inserted, updated: 0, deleted: 0, partitionOf: null };
+  const jobs: RelationCounters = {
+    scans: 0,
+    inserted,
+    updated: 0,
+    deleted: 0,
+    partitionOf: null,
+    countedSinceMs: null,
+  };
   return {
     digest: 'gone',
     oid: TARGET,
