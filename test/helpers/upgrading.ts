@@ -1,6 +1,7 @@
 import { chmod, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { inject } from 'vitest';
 import { type UpgradeReport, upgradeReport } from '../../src/model/upgrade-model.ts';
 import { type CliResult, safemigrate } from './cli.ts';
 import { withClient } from './client.ts';
@@ -39,9 +40,7 @@ export async function serverToUpgrade(
   diskBytes = 2048 * MB,
 ): Promise<ServerToUpgrade> {
   const disk = await loopFileSystem('xfs', diskBytes);
-  const { programs: wanted = OLD.programs } = placing;
-  const isOfAll = wanted === OLD.programs || wanted.startsWith('/usr/');
-  const programs = isOfAll ? wanted : await reachable(wanted, disk.folder);
+  const programs = await reachable(placing.programs ?? OLD.programs, disk.folder);
   const settings = { max_wal_size: '100MB', ...placing.settings };
   const server = await placedServer(15, { parent: disk.folder, ...placing, programs, settings });
   const url = changedUrl(server.url, { database: 'app' });
@@ -56,8 +55,10 @@ export async function serverToUpgrade(
   };
 }
 
-/** Copies an installation of a Python package to where the server's user may read it. @returns its folder of programs. */
+/** Copies an installation of a Python package to where the server's user may read it, unless it is. @returns its folder of programs. */
 export async function reachable(programs: string, place: string): Promise<string> {
+  const isOfAll = [inject('store'), '/usr'].some((folder) => programs.startsWith(`${folder}/`));
+  if (isOfAll || programs === OLD.programs) return programs;
   const installed = path.resolve(programs, '../../..');
   await cp(installed, path.join(place, 'installed'), { recursive: true });
   await chmod(path.join(place, 'installed'), 0o755);
