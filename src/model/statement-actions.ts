@@ -216,6 +216,8 @@ export type Action =
   | { readonly does: 'create function'; readonly function: Name }
   /** `mode` as PostgreSQL writes it: `ACCESS EXCLUSIVE`. */
   | { readonly does: 'lock'; readonly tables: readonly Name[]; readonly mode: string }
+  /** SELECT … FOR UPDATE, or with another lock that writes of the rows wait for. */
+  | { readonly does: 'lock rows'; readonly tables: readonly Name[] }
   | { readonly does: 'vacuum'; readonly full: boolean; readonly tables: readonly Name[] }
   | { readonly does: 'cluster'; readonly table: Name | null }
   | {

@@ -9,6 +9,7 @@ import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition
 import { weighLock, weighRows, worst } from '../severity.ts';
 import { LINGERING_MS, MANY_ROWS } from '../thresholds.ts';
 import { isBuilt } from './builds.ts';
+import { ROW_LOCKS } from './row-locks.ts';
 import { isOfEmptyColumn } from './scans.ts';
 
 /** Hazards of what a migration does between BEGIN and COMMIT. */
@@ -102,6 +103,7 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
         ];
       }),
   },
+  ROW_LOCKS,
 ];
 
 /** Transactions that take ACCESS EXCLUSIVE on existing relations, with the statements that do. */

@@ -1,5 +1,5 @@
 import type * as Tree from 'libpg-query';
-import type { LockMode, Name, NamedLock } from '../../model/statement-actions.ts';
+import type { Action, LockMode, Name, NamedLock } from '../../model/statement-actions.ts';
 import { itemsOf, type Node, nameOf, nodesWithin, walkTree } from './tree.ts';
 
 /** Returns the lock of a statement on a relation that it names; none if it names none. */
@@ -51,11 +51,23 @@ function ofWrite(kind: string, { relation }: { readonly relation?: Tree.RangeVar
 
 /** FOR UPDATE locks the tables of its FROM, or those that it names by their alias. */
 function ofLockingClauses({ lockingClause, fromClause }: Tree.SelectStmt): NamedLock[] {
-  const ranges = nodesWithin(fromClause, 'RangeVar');
-  return itemsOf<Tree.LockingClause>(lockingClause, 'LockingClause').flatMap(({ lockedRels }) => {
-    const names = itemsOf<Tree.RangeVar>(lockedRels, 'RangeVar').map(({ relname }) => relname);
-    return ranges
-      .filter(({ alias, relname }) => names.length === 0 || names.includes(alias?.aliasname ?? relname))
-      .flatMap((range) => lockOn(range, 'ROW SHARE'));
-  });
+  return itemsOf<Tree.LockingClause>(lockingClause, 'LockingClause')
+    .flatMap((clause) => lockedBy(clause, fromClause))
+    .flatMap((range) => lockOn(range, 'ROW SHARE'));
+}
+
+/** Names the tables whose rows a query locks itself, so that writes of them wait; one FOR KEY SHARE lets nearly all of them go on. */
+export function rowLockActions({ lockingClause, fromClause }: Tree.SelectStmt): Action[] {
+  const tables = itemsOf<Tree.LockingClause>(lockingClause, 'LockingClause')
+    .filter(({ strength }) => strength !== 'LCS_FORKEYSHARE')
+    .flatMap((clause) => lockedBy(clause, fromClause))
+    .map(nameOf);
+  return tables.length > 0 ? [{ does: 'lock rows', tables }] : [];
+}
+
+function lockedBy({ lockedRels }: Tree.LockingClause, from: Tree.Node[] | undefined): Tree.RangeVar[] {
+  const names = itemsOf<Tree.RangeVar>(lockedRels, 'RangeVar').map(({ relname }) => relname);
+  return nodesWithin(from, 'RangeVar').filter(
+    ({ alias, relname }) => names.length === 0 || names.includes(alias?.aliasname ?? relname),
+  );
 }

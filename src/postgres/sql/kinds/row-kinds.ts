@@ -1,6 +1,6 @@
 import type * as Tree from 'libpg-query';
 import type { Action } from '../../../model/statement-actions.ts';
-import { locksOn, namesOfRanges } from '../query-locks.ts';
+import { locksOn, namesOfRanges, rowLockActions } from '../query-locks.ts';
 import type { StatementKind, StatementTable } from '../statement-properties.ts';
 import { nameOf } from '../tree.ts';
 import { TOUCHES_FILES } from './cluster-objects.ts';
@@ -25,7 +25,7 @@ export const ROW_KINDS = {
     preparable: true,
     elsewhere: true,
     keptIn: ({ intoClause }) => intoClause?.rel,
-    actions: setConfigActions,
+    actions: (tree) => [...setConfigActions(tree), ...rowLockActions(tree)],
   },
   InsertStmt: { ...dml, name: 'INSERT', words: ['INSERT', 'WITH'], actions: changing('insert') },
   UpdateStmt: { ...dml, name: 'UPDATE', words: ['UPDATE', 'WITH'], actions: changing('update') },
