@@ -81,14 +81,8 @@ export interface CatalogueFacts {
     /** Columns that cannot be NULL if the constraint is valid. */
     readonly provesNotNull: readonly string[];
   }[];
-  /**
-   * Foreign keys such as `public.orders.orders_customer_fkey` that no index of their own table supports after the command,
-   * except those whose columns already lacked an index before.
-   */
-  readonly unindexedForeignKeys: ReadonlyMap<
-    string,
-    { readonly relation: string; readonly columns: readonly string[] }
-  >;
+  /** Foreign keys such as `public.orders.orders_customer_fkey` that no index of their own table supports after the command. */
+  readonly unindexedForeignKeys: ReadonlyMap<string, UnindexedForeignKey>;
   /** Dropped objects by kind and name as in the schema comparison: `index public.orders_customer_idx`. */
   readonly dropped: ReadonlyMap<string, DroppedFacts>;
   readonly definitions: DefinitionFacts;
@@ -125,6 +119,15 @@ export interface ActingObject {
   /** `pg_switch_wal()`. */
   readonly runs: string;
   readonly why: string;
+}
+
+export interface UnindexedForeignKey {
+  readonly relation: string;
+  readonly columns: readonly string[];
+  /** The table whose rows it refers to. */
+  readonly references: string;
+  /** Its columns already lacked an index before the command. */
+  readonly known: boolean;
 }
 
 export interface DroppedFacts {
@@ -184,6 +187,8 @@ export interface RelationFacts {
   readonly sizeBytes: number | null;
   readonly rows: number | null;
   readonly exact: boolean;
+  /** A crash of the server empties it. */
+  readonly unlogged?: boolean;
 }
 
 /** The target's disk. */

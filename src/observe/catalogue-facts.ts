@@ -14,6 +14,7 @@ interface RelationRow {
   readonly kind: 'r' | 'p' | 'm';
   /** OID of the partitioned table that it is a partition of. */
   readonly parent: string | null;
+  readonly unlogged: boolean;
 }
 
 interface CheckRow {
@@ -27,7 +28,7 @@ interface CheckRow {
 
 const RELATIONS = `
 select c.oid::pg_catalog.int8 as oid, n.nspname as schema, c.relname as name, c.relkind as kind,
-  i.inhparent::pg_catalog.int8 as parent
+  i.inhparent::pg_catalog.int8 as parent, c.relpersistence = 'u' as unlogged
 from ${RELATIONS_AND_SCHEMAS}
 left join pg_catalog.pg_inherits i on i.inhrelid = c.oid and c.relispartition
 where ${HAS_ROWS} and ${USER_SCHEMA}`;
@@ -59,12 +60,14 @@ from pg_catalog.pg_settings where name = 'search_path'`;
 
 /** An index serves a foreign key where its first columns are those of the key, in any order. */
 const UNINDEXED_FOREIGN_KEYS = `
-select n.nspname as schema, c.relname as table, k.conname as constraint,
+select n.nspname as schema, c.relname as table, k.conname as constraint, m.nspname as "otherSchema", o.relname as other,
   (select pg_catalog.array_agg(a.attname::pg_catalog.text order by pg_catalog.array_position(k.conkey, a.attnum))
     from pg_catalog.pg_attribute a where a.attrelid = c.oid and a.attnum = any (k.conkey)) as columns
 from pg_catalog.pg_constraint k
 join pg_catalog.pg_class c on c.oid = k.conrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+join pg_catalog.pg_class o on o.oid = k.confrelid
+join pg_catalog.pg_namespace m on m.oid = o.relnamespace
 where k.contype = 'f' and k.conparentid = 0 and ${USER_SCHEMA}
   and not exists (
     select from pg_catalog.pg_index i
@@ -87,13 +90,23 @@ export async function readCatalogueBefore(session: Session) {
 }
 
 export async function readUnindexedForeignKeys(session: Session): Promise<UnindexedForeignKeys> {
-  const rows = await session.query<{ schema: string; table: string; constraint: string; columns: string[] }>(
-    UNINDEXED_FOREIGN_KEYS,
-  );
+  const rows = await session.query<{
+    schema: string;
+    table: string;
+    constraint: string;
+    otherSchema: string;
+    other: string;
+    columns: string[];
+  }>(UNINDEXED_FOREIGN_KEYS);
   return new Map(
-    rows.map(({ schema, table, constraint, columns }) => [
+    rows.map(({ schema, table, constraint, otherSchema, other, columns }) => [
       displayName(schema, table, constraint),
-      { relation: displayName(schema, table), columns },
+      {
+        relation: displayName(schema, table),
+        columns,
+        references: displayName(otherSchema, other),
+        known: false,
+      },
     ]),
   );
 }
@@ -133,21 +146,18 @@ export function catalogueFacts(
     renamed,
     identityLost,
     checks,
-    unindexedForeignKeys: newlyUnindexed(
-      before.unindexedForeignKeys,
-      after?.unindexedForeignKeys ?? new Map(),
-    ),
+    unindexedForeignKeys: knownBefore(before.unindexedForeignKeys, after?.unindexedForeignKeys ?? new Map()),
     searchPath: before.searchPath,
     lockTimeoutByDefault: before.lockTimeoutByDefault,
   };
 }
 
 /** A key that is re-created with other actions, reads no more than the one that was there. */
-function newlyUnindexed(before: UnindexedForeignKeys, after: UnindexedForeignKeys): UnindexedForeignKeys {
+function knownBefore(before: UnindexedForeignKeys, after: UnindexedForeignKeys): UnindexedForeignKeys {
   const place = ({ relation, columns }: { relation: string; columns: readonly string[] }) =>
     JSON.stringify([relation, [...columns].sort()]);
   const known = new Set([...before.values()].map(place));
-  return new Map([...after].filter(([, key]) => !known.has(place(key))));
+  return new Map([...after].map(([name, key]) => [name, { ...key, known: known.has(place(key)) }]));
 }
 
 type Partitions = ReadonlyMap<string, readonly RelationRow[]>;
@@ -168,6 +178,7 @@ function factsOf(row: RelationRow, data: RelationsData, partitions: Partitions):
     sizeBytes: relation?.sizeBytes ?? null,
     rows: relation?.rows ?? null,
     exact: relation?.exact ?? false,
+    unlogged: row.unlogged,
   };
 }
 

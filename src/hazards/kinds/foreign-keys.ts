@@ -1,7 +1,9 @@
 import { displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
-import { locksEvidence, relationEvidence } from '../evidence.ts';
+import { changedRows, totalRows } from '../changed-rows.ts';
+import { locksEvidence, relationEvidence, rowCount } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, lockFinding, sqlAdvice } from '../hazard-definition.ts';
+import { milder, weighRows } from '../severity.ts';
 import { WARNING } from '../thresholds.ts';
 import { indexOfDrop } from './dropped-objects.ts';
 
@@ -79,13 +81,14 @@ export const FOREIGN_KEYS: readonly HazardRecord[] = [
     code: 'FOREIGN_KEY_WITHOUT_INDEX',
     title: 'a foreign key has no index on the referencing table',
     condition:
-      'A new foreign key of an existing table, and no index of that table begins with its columns; or the command dropped the only index that does.',
+      'A new foreign key of an existing table, and no index of that table begins with its columns; or the command dropped the only index that does; or it deletes rows that such a key refers to, which reads the table once for each.',
     effect: 'Every DELETE in the referenced table, and every UPDATE of its key, reads this whole table.',
     safer: 'First CREATE INDEX CONCURRENTLY on the columns of the foreign key.',
-    find: (context) =>
-      [...context.facts.catalogue.unindexedForeignKeys]
+    find: (context) => [
+      ...[...context.facts.catalogue.unindexedForeignKeys]
         .filter(
-          ([object]) =>
+          ([object, { known }]) =>
+            !known &&
             context.relation(withoutLastPart(object)) &&
             (context.changed('create', object) || lostItsIndex(context, withoutLastPart(object))),
         )
@@ -111,11 +114,46 @@ export const FOREIGN_KEYS: readonly HazardRecord[] = [
                 : 'notice',
             message: `no index of ${relation} begins with (${list})${isNew ? '' : ' any more'}, the columns of ${lastPart(object)}`,
             evidence: relationEvidence(context, relation),
-            advice: sqlAdvice('Outside a transaction:', `CREATE INDEX CONCURRENTLY ON ${relation} (${list})`),
+            advice: adviceFor(relation, columns),
           };
         }),
+      ...readByDeletes(context),
+    ],
   },
 ];
+
+function adviceFor(relation: string, columns: readonly string[]): string {
+  const list = columns.map((column) => displayName(column)).join(', ');
+  return sqlAdvice('Outside a transaction:', `CREATE INDEX CONCURRENTLY ON ${relation} (${list})`);
+}
+
+/** Deletes for each of whose rows the server reads all of another table: the command waits, and holds its locks meanwhile. */
+function readByDeletes(context: HazardContext): Finding[] {
+  const deleted = changedRows(context, context.facts.statements, false).filter(
+    ({ verb }) => verb === 'delete',
+  );
+  return [...context.facts.catalogue.unindexedForeignKeys.values()].flatMap((key): Finding[] => {
+    const { known, relation, references, columns } = key;
+    const own = deleted.filter((each) => context.former(each.relation) === context.former(references));
+    const [first] = own;
+    const read = totalRows(own) * (context.relation(relation)?.rows ?? 0);
+    if (!known || !first || read < WARNING.rows) return [];
+    const list = columns.map((column) => displayName(column)).join(', ');
+    return [
+      {
+        statement: first.statement.index,
+        relation,
+        severity: milder(weighRows(read, null)),
+        message: `each row that is deleted from ${references} reads all of ${relation}: no index begins with (${list})`,
+        evidence: `${rowCount(
+          totalRows(own),
+          own.every(({ counted }) => counted),
+        )} of ${references} deleted; ${relationEvidence(context, relation)}`,
+        advice: adviceFor(relation, columns),
+      },
+    ];
+  });
+}
 
 /** Deletes that found their rows by an index read a table of so many rows from then on. */
 const SCANNED_ROWS = 10_000;

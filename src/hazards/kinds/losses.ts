@@ -132,7 +132,8 @@ export const LOSSES: readonly HazardRecord[] = [
   {
     code: 'TABLE_TRUNCATED',
     title: 'a table is truncated',
-    condition: "TRUNCATE of a table that existed before the command, except migration tools' own tables.",
+    condition:
+      "TRUNCATE of a table that existed before the command, except migration tools' own tables. At most a notice if the table is UNLOGGED: a crash may empty it at any time.",
     effect:
       'All rows are deleted under ACCESS EXCLUSIVE; transactions with an older snapshot see an empty table as well.',
     safer: 'DELETE the unwanted rows in batches, or copy the table before.',
@@ -148,7 +149,9 @@ export const LOSSES: readonly HazardRecord[] = [
           .map((relation) => ({
             statement: statement.index,
             relation,
-            severity: weighLoss(context, relation, context.relation(relation)?.rows ?? null),
+            severity: context.relation(relation)?.unlogged
+              ? 'notice'
+              : weighLoss(context, relation, context.relation(relation)?.rows ?? null),
             message: `truncates ${relation}`,
             lostRows: context.relation(relation)?.rows ?? null,
             evidence: relationEvidence(context, relation),

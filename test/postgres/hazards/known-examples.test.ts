@@ -42,6 +42,8 @@ const SETUP = `
 
 interface Example {
   readonly what: string;
+  /** Tables of its own. */
+  readonly setup?: string;
   readonly sql: string;
   /** Codes that are told. */
   readonly told?: readonly string[];
@@ -69,6 +71,10 @@ const BY_CODE: readonly (readonly [what: string, sql: string, begin?: string])[]
   ['a function', 'SELECT fill()'],
   ['a procedure', 'CALL fill_all()'],
   ['a CTE', "WITH x AS (UPDATE orders SET status = 'x' RETURNING 1) SELECT count(*) FROM x"],
+  [
+    'the CTE of an INSERT',
+    'WITH gone AS (DELETE FROM orders RETURNING id) INSERT INTO auto_sales_channels SELECT id FROM gone',
+  ],
   ['an upsert', "INSERT INTO orders SELECT id, 1 FROM orders ON CONFLICT (id) DO UPDATE SET status = 'x'"],
   [
     'the second of two DO blocks in one transaction',
@@ -334,6 +340,42 @@ const EXAMPLES: readonly Example[] = [
   },
   ...WEAKENED.map((each) => ({ ...each, grave: true as const })),
   {
+    what: 'rows that are locked and not changed',
+    sql: 'SELECT id FROM orders FOR UPDATE',
+    told: ['ROWS_LOCKED'],
+    statement: 'SELECT id FROM orders',
+    relation: 'orders',
+    says: /^2,000 rows of known_\d+\.orders stay locked/,
+  },
+  {
+    what: 'rows that are locked for other changes of keys alone, and those of a batch',
+    sql: 'SELECT id FROM orders FOR KEY SHARE; SELECT id FROM orders WHERE id <= 500 FOR UPDATE SKIP LOCKED',
+    never: ['ROWS_LOCKED'],
+  },
+  {
+    what: 'rows that are locked and then changed',
+    sql: "BEGIN; SELECT id FROM orders FOR UPDATE; UPDATE orders SET status = 'x'; COMMIT",
+    told: ['BACKFILL_IN_ONE_TRANSACTION'],
+    never: ['ROWS_LOCKED'],
+  },
+  {
+    what: 'deleted rows whose references have no index, beside a key of the same columns that was there',
+    setup: `CREATE TABLE parts (item int REFERENCES items ON DELETE CASCADE, CONSTRAINT again FOREIGN KEY (item) REFERENCES items);
+      INSERT INTO parts SELECT n FROM generate_series(1, 2000) n`,
+    sql: 'ALTER TABLE parts DROP CONSTRAINT again; DELETE FROM items WHERE id <= 60',
+    told: ['FOREIGN_KEY_WITHOUT_INDEX'],
+    statement: 'DELETE FROM items',
+    relation: 'parts',
+    says: /^each row that is deleted from known_\d+\.items reads all of/,
+  },
+  {
+    what: 'a table that is truncated, and that a crash empties too',
+    setup: 'CREATE UNLOGGED TABLE staging AS SELECT generate_series(1, 2000) AS id',
+    sql: 'TRUNCATE staging',
+    told: ['TABLE_TRUNCATED'],
+    silent: ['TABLE_TRUNCATED'],
+  },
+  {
     what: 'an index of a foreign key beside another one of its columns may be dropped',
     sql: 'CREATE INDEX items_more ON items (customer, id); DROP INDEX items_of_customer',
     never: ['FOREIGN_KEY_WITHOUT_INDEX'],
@@ -363,8 +405,10 @@ beforeAll(async () => {
   });
   await withClient(database.url, async (client) => {
     await client.query('CREATE EXTENSION hstore');
-    for (const { schema } of files)
-      await client.query(`CREATE SCHEMA ${schema}; SET search_path = ${schema}; ${SETUP}`);
+    for (const [index, { schema }] of files.entries())
+      await client.query(
+        `CREATE SCHEMA ${schema}; SET search_path = ${schema}; ${SETUP}; ${EXAMPLES[index]?.setup ?? ''}`,
+      );
   });
   report = await rehearse({
     command: [process.execPath, COMMAND, JSON.stringify(files)],
