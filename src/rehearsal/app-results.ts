@@ -72,7 +72,7 @@ export function sectionOf({ app, before, after, again }: TriedApp): AppCheck {
     : (failing?.failures ?? []).filter((each) => !expected.has(keyOf(each)));
   return {
     release: app.release,
-    command: nameOf(app),
+    command: nameOfApp(app),
     before: before && runOf(before),
     after: runOf(after),
     result: resultOf({ before, after, again }, app.release),
@@ -83,7 +83,8 @@ export function sectionOf({ app, before, after, again }: TriedApp): AppCheck {
   };
 }
 
-function nameOf({ input, logins }: App): string {
+/** Returns the command line without secrets. */
+export function nameOfApp({ input, logins }: App): string {
   // The user gave the script of `sh -c`.
   return commandWithoutSecrets(input.argv, logins.logins).at(-1) ?? '';
 }
@@ -108,7 +109,7 @@ export function resultOf(
 /** Names the runs that show nothing of the migration. */
 export function appCaveats(tried: TriedApp): Caveat[] {
   const { app, before, after } = tried;
-  const name = nameOf(app);
+  const name = nameOfApp(app);
   const { result } = sectionOf(tried);
   if (!(after.reachedClone || before?.reachedClone))
     return [{ path: 'app', kind: 'unmeasured', reason: `${name} never connected to the clone` }];

@@ -2,7 +2,14 @@ import { inPhase } from '../events.ts';
 import { measured } from '../measured.ts';
 import type { Caveat, StatementSection } from '../model/report.ts';
 import type { Observed } from '../proxy/observed.ts';
-import { type AppAttempt, appCaveats, FailureLog, sectionOf, type TriedApp } from './app-results.ts';
+import {
+  type AppAttempt,
+  appCaveats,
+  FailureLog,
+  nameOfApp,
+  sectionOf,
+  type TriedApp,
+} from './app-results.ts';
 import { cloneAgain } from './clone-again.ts';
 import type { ExtraRun, FirstRun } from './extra-run.ts';
 import type { App } from './locate-apps.ts';
@@ -43,20 +50,23 @@ interface Traces {
   readonly statements: StatementSection[];
 }
 
+const MIGRATED = 'on the migrated clone';
+const UNMIGRATED = 'on a clone that is not migrated';
+
 async function tryApps(first: FirstRun, traces: Traces): Promise<TriedApp[]> {
   const { setup, prepared } = first;
   const migrated = await migratedClone(first, traces);
   // Statements on the first clone count as the command's own do.
   const counted = migrated === setup ? traces : { ...traces, statements: [] };
   const after: AppAttempt[] = [];
-  for (const app of prepared.apps) after.push(await tryOn(migrated, app, counted));
+  for (const app of prepared.apps) after.push(await tryOn(migrated, app, counted, MIGRATED));
   const oldFails = prepared.apps.some(({ release }, at) => release === 'old' && !after[at]?.passed);
   const isTried = ({ release }: App) => release === 'new' || oldFails;
   const unmigrated = prepared.apps.some(isTried) ? await cloneAgain(setup, prepared) : null;
   const apart = { ...traces, statements: [] };
   const before: (AppAttempt | null)[] = [];
   for (const app of prepared.apps)
-    before.push(unmigrated && isTried(app) ? await tryOn(unmigrated, app, apart) : null);
+    before.push(unmigrated && isTried(app) ? await tryOn(unmigrated, app, apart, UNMIGRATED) : null);
   const tried: TriedApp[] = [];
   for (const [at, app] of prepared.apps.entries()) {
     const [then = null, now] = [before[at], after[at]];
@@ -65,8 +75,8 @@ async function tryApps(first: FirstRun, traces: Traces): Promise<TriedApp[]> {
     const again = !differs
       ? null
       : now.passed && unmigrated
-        ? await tryOn(unmigrated, app, apart)
-        : await tryOn(migrated, app, counted);
+        ? await tryOn(unmigrated, app, apart, `once more ${UNMIGRATED}`)
+        : await tryOn(migrated, app, counted, `once more ${MIGRATED}`);
     tried.push({ app, before: then, after: now, again });
   }
   return tried;
@@ -82,7 +92,17 @@ async function migratedClone({ setup, prepared }: FirstRun, { runs }: Traces): P
   return other;
 }
 
-async function tryOn(setup: CloneSetup, app: App, { runs, statements }: Traces): Promise<AppAttempt> {
+/** @param where the words before the output of the run: a reader would take that of another run for the migration's fault. */
+async function tryOn(
+  setup: CloneSetup,
+  app: App,
+  { runs, statements }: Traces,
+  where: string,
+): Promise<AppAttempt> {
+  setup.context.emit({
+    type: 'notice',
+    message: `${nameOfApp(app)} of the ${app.release} release, ${where}:`,
+  });
   const log = new FailureLog();
   const settings = { folder: app.folder, timeoutMs: setup.plan.checks.appTimeoutMs };
   const observer = (event: Observed) => log.observe(event);

@@ -15,16 +15,23 @@ let target: TemporaryDatabase;
 beforeAll(() => useOwnServers(18));
 beforeAll(async () => {
   target = await temporaryDatabase(18, {
-    sql: 'CREATE TABLE people (id serial PRIMARY KEY, name text NOT NULL, nick text)',
+    sql: `CREATE TABLE people (id serial PRIMARY KEY, name text NOT NULL, nick text);
+      CREATE TABLE settings (owner int, key text, value text); CREATE UNIQUE INDEX settings_key ON settings (key)`,
   });
 });
 
 test('a dropped column that the old release reads fails its tests on the migrated clone only', async () => {
-  const { report, exitCode } = await rehearse(target.url, sqlCommand('ALTER TABLE people DROP COLUMN nick'), {
+  const drop = sqlCommand('ALTER TABLE people DROP COLUMN nick');
+  const { report, exitCode, stderr } = await rehearse(target.url, drop, {
     args: ['--app', 'npm test'],
     env: OLD,
   });
   expect(exitCode).toBe(1);
+  expect(stderr.match(/(?<=npm test of the old release, ).*(?=:$)/gm)).toEqual([
+    'on the migrated clone',
+    'on a clone that is not migrated',
+    'once more on the migrated clone',
+  ]);
   expect(report.app).toEqual([
     expect.objectContaining({
       release: 'old',
@@ -42,6 +49,18 @@ test('a dropped column that the old release reads fails its tests on the migrate
   expect(hazard).toMatchObject({ severity: 'error', evidence: expect.stringContaining('42703') });
   expect(report.target.changes).toEqual([]);
   expect(report.cleanup.failed).toEqual([]);
+});
+
+test('a unique index for more columns fails ON CONFLICT of the old release', async () => {
+  const upsert = `INSERT INTO settings (key, value) VALUES ('theme', 'dark') ON CONFLICT (key) DO UPDATE SET value = excluded.value`;
+  const wider = sqlCommand(
+    'DROP INDEX settings_key; CREATE UNIQUE INDEX settings_key ON settings (owner, key)',
+  );
+  const { report, exitCode } = await rehearse(target.url, wider, {
+    args: ['--app', `psql -X -q -v ON_ERROR_STOP=1 "$DATABASE_URL" -c "${upsert}"`],
+  });
+  expect(exitCode).toBe(1);
+  expect(report.app).toMatchObject([{ release: 'old', result: 'breaks', failed: [{ sqlstate: '42P10' }] }]);
 });
 
 test('a new column does not concern the old release, and the new one needs it', async () => {
