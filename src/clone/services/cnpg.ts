@@ -159,9 +159,12 @@ export const cnpg: CloneService<ClusterSource> = {
   },
   async destroy(cli, { name }, [namespace = '']) {
     const ending = ['--namespace', namespace, '--ignore-not-found', '--wait=false'];
+    // By default they outlive the backup that made them, by which alone they are found again if this is cut off.
+    const snapshots = ['delete', SNAPSHOTS, '--selector', `${OF_BACKUP}=${name}`, ...ending];
+    await cli.text(snapshots);
     await cli.text(['delete', `${CLUSTERS},${BACKUPS}`, name, ...ending]);
-    // By default they outlive the backup that made them.
-    await cli.text(['delete', SNAPSHOTS, '--selector', `${OF_BACKUP}=${name}`, ...ending]);
+    // A backup that was still running may have made some meanwhile.
+    await cli.text(snapshots);
   },
 };
 
