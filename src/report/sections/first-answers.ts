@@ -16,7 +16,7 @@ export function usersWords({ load, statements, schema, forecast }: Report): stri
   const blocking = longestLocks(statements, schema).filter(
     ({ blocks }) => blocks.includes('reads') || blocks.includes('writes'),
   );
-  if (blocking.length === 0) return 'no session waits: no lock blocks reads or writes';
+  if (blocking.length === 0) return 'no lock blocks reads or writes of a table';
   return `${blockedWords(blocking)}${trafficWords(forecast)}`;
 }
 
