@@ -4,7 +4,9 @@ import type { OnlineObjectionKind } from '../../src/swap/online/online-plan.ts';
 export interface OnlineKind {
   readonly name: string;
   /** Run in the target before it is cloned. */
-  readonly setup?: string;
+  readonly setup?: string | readonly string[];
+  /** The role that plans; default: the superuser. */
+  readonly role?: string;
   /** The command's statements, each in a transaction of its own. */
   readonly migration: string | readonly string[];
   /** Written in the target while the clone follows. Default: WRITES. */
@@ -60,6 +62,11 @@ CREATE TABLE copied (id int PRIMARY KEY);
 CREATE FUNCTION copy() RETURNS trigger LANGUAGE plpgsql AS
   'BEGIN INSERT INTO public.copied VALUES (new.id) ON CONFLICT DO NOTHING; RETURN new; END';
 CREATE TRIGGER copy AFTER INSERT ON customer FOR EACH ROW EXECUTE FUNCTION copy()`;
+
+const IDENTIFIED =
+  'ALTER TABLE event ALTER at SET NOT NULL; CREATE UNIQUE INDEX event_at ON event (at); ALTER TABLE event REPLICA IDENTITY USING INDEX event_at';
+const TEMPORAL =
+  'CREATE TABLE room (id int4range, at daterange, CONSTRAINT room_key PRIMARY KEY (id, at WITHOUT OVERLAPS))';
 
 type Row = readonly [name: string, migration: OnlineKind['migration'], more?: Partial<OnlineKind>];
 
@@ -237,6 +244,63 @@ const EQUAL: readonly Row[] = [
   ],
   ['table dropped', 'DROP TABLE orders'],
   ['keyless table dropped', 'DROP TABLE event'],
+  [
+    'schema dropped with its tables',
+    'DROP SCHEMA app CASCADE',
+    {
+      setup: 'CREATE SCHEMA app; ALTER TABLE event SET SCHEMA app',
+      writes: "INSERT INTO app.event VALUES (12, 'x')",
+    },
+  ],
+  [
+    'tablespace',
+    ['ALTER TABLE customer SET TABLESPACE elsewhere', 'ALTER INDEX orders_pkey SET TABLESPACE elsewhere'],
+    { setup: ['SET allow_in_place_tablespaces = on', "CREATE TABLESPACE elsewhere LOCATION ''"] },
+  ],
+  [
+    'what no row shows',
+    [
+      "COMMENT ON TABLE customer IS 'x'",
+      'ALTER TABLE customer ALTER COLUMN name SET STORAGE EXTERNAL, ALTER COLUMN note SET COMPRESSION pglz',
+      'ALTER TABLE customer ALTER COLUMN note SET STATISTICS 500, SET (fillfactor = 70)',
+      'CREATE STATISTICS pairs ON name, status FROM customer',
+      'CREATE INDEX ON customer (name) INCLUDE (note)',
+      'ALTER SEQUENCE orders_id_seq RENAME TO numbers',
+    ],
+  ],
+  [
+    'columns converted by their text',
+    [
+      'ALTER TABLE customer ALTER COLUMN doc TYPE jsonb, ALTER COLUMN described TYPE text',
+      'ALTER TABLE customer ALTER COLUMN digits TYPE int USING digits::int',
+      'ALTER TABLE customer ALTER COLUMN token TYPE uuid USING token::uuid, ALTER COLUMN status TYPE varchar(4)',
+    ],
+    {
+      setup: `ALTER TABLE customer ADD COLUMN doc json, ADD COLUMN described jsonb, ADD COLUMN digits text, ADD COLUMN token text;
+        UPDATE customer SET doc = '{"b": 1,  "a": [1.0]}', described = '{"b": 1.0}', digits = ' 042', token = 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'`,
+      writes: `${WRITES} UPDATE customer SET doc = '{"z":  2.50}', described = '[2.50]', digits = '7', token = 'B0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11', status = 'late' WHERE id = 9`,
+    },
+  ],
+  [
+    'constraints that are not checked yet, and an exclusion',
+    [
+      'ALTER TABLE orders ADD CHECK (total >= 0) NOT VALID',
+      'ALTER TABLE orders ADD FOREIGN KEY (code) REFERENCES country NOT VALID',
+      'ALTER TABLE orders ADD EXCLUDE USING btree (id WITH =)',
+    ],
+  ],
+  [
+    'foreign key that is not enforced',
+    'ALTER TABLE orders ADD FOREIGN KEY (code) REFERENCES country NOT ENFORCED',
+    { since: 18 },
+  ],
+  [
+    'generated column with another expression',
+    'ALTER TABLE customer ALTER COLUMN twice SET EXPRESSION AS (amount * 3)',
+    { since: 18, setup: 'ALTER TABLE customer ADD COLUMN twice int GENERATED ALWAYS AS (amount * 2) STORED' },
+  ],
+  ['enum renamed', 'ALTER TYPE state RENAME TO status', { setup: WITH_ENUM }],
+  ['REPACK', ['REPACK customer', 'REPACK orders USING INDEX orders_pkey'], { since: 19 }],
   ['SET NOT NULL', 'ALTER TABLE customer ALTER COLUMN status SET NOT NULL'],
   ['DROP NOT NULL', 'ALTER TABLE customer ALTER COLUMN name DROP NOT NULL'],
   ['CHECK', 'ALTER TABLE customer ADD CHECK (amount < 1000)'],
@@ -346,6 +410,24 @@ const EQUAL: readonly Row[] = [
       writes: `${WRITES} UPDATE event SET what = 'changed' WHERE at = 3; DELETE FROM event WHERE at = 4`,
     },
   ],
+  [
+    'index that identifies rows beside it',
+    'ALTER TABLE event ADD COLUMN extra int DEFAULT 4',
+    {
+      setup: IDENTIFIED,
+      writes: `${WRITES} UPDATE event SET what = 'changed' WHERE at = 3; DELETE FROM event WHERE at = 4`,
+    },
+  ],
+  [
+    'column beside a temporal key',
+    'ALTER TABLE room ADD COLUMN extra int DEFAULT 4',
+    {
+      since: 18,
+      setup: `${TEMPORAL}; INSERT INTO room VALUES ('[1,2)', '[2024-01-01,2025-01-01)'), ('[2,3)', '[2024-01-01,2025-01-01)')`,
+      writes:
+        "INSERT INTO room VALUES ('[1,2)', '[2025-01-01,2026-01-01)'); DELETE FROM room WHERE id = '[2,3)'; UPDATE room SET at = '[2024-01-01,2024-06-01)' WHERE at @> '2024-02-02'::date",
+    },
+  ],
   ['replica identity', 'ALTER TABLE customer REPLICA IDENTITY FULL'],
   ['keyless table', 'ALTER TABLE event ADD COLUMN extra int DEFAULT 4'],
   ['key of a keyless table', 'ALTER TABLE event ADD PRIMARY KEY (at)'],
@@ -369,6 +451,12 @@ const EQUAL: readonly Row[] = [
     'ALTER TABLE cache ADD COLUMN extra int DEFAULT 1',
     { setup: 'CREATE UNLOGGED TABLE cache (id int); INSERT INTO cache VALUES (1)' },
   ],
+  [
+    'unlogged table becomes logged',
+    'ALTER TABLE cache SET LOGGED',
+    { setup: 'CREATE UNLOGGED TABLE cache (id int PRIMARY KEY); INSERT INTO cache VALUES (1)' },
+  ],
+  ['sequence of another type', 'ALTER SEQUENCE orders_id_seq AS int'],
   [
     'row security',
     [
@@ -489,6 +577,38 @@ const REFUSED: readonly Row[] = [
     'ALTER TABLE event ADD COLUMN extra int DEFAULT 1',
     { setup: 'ALTER TABLE event REPLICA IDENTITY FULL', verdict: 'key' },
   ],
+  ['index that identifies rows dropped', 'DROP INDEX event_at', { setup: IDENTIFIED, verdict: 'key' }],
+  [
+    'generated column that is the key',
+    'ALTER TABLE doubled ADD COLUMN extra int',
+    {
+      setup: 'CREATE TABLE doubled (id int, twice int GENERATED ALWAYS AS (id * 2) STORED PRIMARY KEY)',
+      verdict: 'key',
+    },
+  ],
+  [
+    'foreign key with a period',
+    'ALTER TABLE stay ADD FOREIGN KEY (room, PERIOD at) REFERENCES room (id, PERIOD at)',
+    {
+      since: 18,
+      setup: `${TEMPORAL}; CREATE TABLE stay (id int PRIMARY KEY, room int4range, at daterange)`,
+      verdict: 'foreign key',
+    },
+  ],
+  [
+    'row security that hides rows',
+    'SELECT 1',
+    {
+      setup: [
+        'CREATE ROLE shopper',
+        'GRANT SELECT ON ALL TABLES IN SCHEMA public TO shopper',
+        'GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO shopper',
+        'ALTER TABLE customer ENABLE ROW LEVEL SECURITY',
+      ],
+      role: 'shopper',
+      verdict: 'row security',
+    },
+  ],
   ['rows updated', UPDATE, { meanwhile: true, verdict: 'command wrote' }],
   ['rows updated by reading others', UPDATE, { derivesRows: true, verdict: 'command wrote' }],
   ['rows deleted', 'DELETE FROM orders WHERE id < 10', { meanwhile: true, verdict: 'command wrote' }],
@@ -515,6 +635,16 @@ const REFUSED: readonly Row[] = [
   [
     'table made from a query',
     'CREATE TABLE names AS SELECT name FROM customer',
+    { derivesRows: true, verdict: 'new table' },
+  ],
+  [
+    'table made again under its name',
+    [
+      'CREATE TABLE copy (LIKE event)',
+      'INSERT INTO copy SELECT * FROM event',
+      'DROP TABLE event',
+      'ALTER TABLE copy RENAME TO event',
+    ],
     { derivesRows: true, verdict: 'new table' },
   ],
   ['sequence set', "SELECT setval('orders_id_seq', 5000)", { verdict: 'sequence' }],

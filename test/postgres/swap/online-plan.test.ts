@@ -20,7 +20,9 @@ import { shareOf, VERSIONS } from '../../helpers/servers.ts';
 const SETTINGS = { wal_level: 'logical', max_replication_slots: '10', max_wal_senders: '10' };
 /** Each takes seconds: it is replicated, and done once more by stopping the world. */
 function kindsOf(version: ServerVersion): readonly OnlineKind[] {
-  return shareOf(version, ONLINE_KINDS, 8).filter(({ since = 0 }) => version >= since);
+  const shared = ONLINE_KINDS.filter(({ since = 0 }) => since <= 18);
+  const own = ONLINE_KINDS.filter(({ since = 0 }) => since > 18);
+  return [...shareOf(version, shared, 8), ...own].filter(({ since = 0 }) => version >= since);
 }
 
 /** The catalogues of those between have nothing of their own here. */
@@ -42,7 +44,10 @@ describe.each(TRIED_ON)('on PostgreSQL %d', (version) => {
     await runIn(server, 'postgres', 'CREATE DATABASE clone TEMPLATE target');
     const inBoth = <T>(use: (...sessions: Parameters<typeof readCloneBirth>) => Promise<T>) =>
       withSessionIn(server, 'target', (target) =>
-        withSessionIn(server, 'clone', (clone) => use(target, clone)),
+        withSessionIn(server, 'clone', async (clone) => {
+          for (const session of [target, clone]) await session.query(`SET ROLE ${kind.role ?? 'NONE'}`);
+          return use(target, clone);
+        }),
       );
     await counted();
     const birth = await inBoth(readCloneBirth);
