@@ -14,7 +14,7 @@ import { BUSY_PER_SECOND, MANY_ROWS, WARNING } from '../thresholds.ts';
 export const ROW_LOCKS: HazardRecord = {
   code: 'ROWS_LOCKED',
   title: 'rows stay locked while a transaction goes on',
-  condition: `One transaction locks ${formatCount(MANY_ROWS)} rows or more of an existing table by SELECT … FOR UPDATE, FOR NO KEY UPDATE or FOR SHARE; or it stays open for ${formatDuration(WARNING.heldMs)} or more after it locked or changed some. The latter is a warning if the target's statistics show UPDATEs or DELETEs of the table.`,
+  condition: `One transaction locks ${formatCount(MANY_ROWS)} rows or more of an existing table by SELECT … FOR UPDATE, FOR NO KEY UPDATE or FOR SHARE, which reads no other table; or it stays open for ${formatDuration(WARNING.heldMs)} or more after it locked or changed some. The latter is a warning if the target's statistics show UPDATEs or DELETEs of the table.`,
   effect: 'Each UPDATE and DELETE of such a row waits until the transaction ends, with a connection.',
   safer: 'Lock and change rows at the end of a transaction, some thousands in each.',
   find: (context) => [...context.transactions()].flatMap((statements) => lockedRows(context, statements)),

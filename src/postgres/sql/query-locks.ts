@@ -56,8 +56,12 @@ function ofLockingClauses({ lockingClause, fromClause }: Tree.SelectStmt): Named
     .flatMap((range) => lockOn(range, 'ROW SHARE'));
 }
 
-/** Names the tables whose rows a query locks itself, so that writes of them wait; one FOR KEY SHARE lets nearly all of them go on. */
+/**
+ * Names the table whose rows a query locks itself, so that writes of them wait; one FOR KEY SHARE lets nearly all of them go on.
+ * A join is left out: its number of rows is not that of the rows locked in any of its tables.
+ */
 export function rowLockActions({ lockingClause, fromClause }: Tree.SelectStmt): Action[] {
+  if (nodesWithin(fromClause, 'RangeVar').length > 1) return [];
   const tables = itemsOf<Tree.LockingClause>(lockingClause, 'LockingClause')
     .filter(({ strength }) => strength !== 'LCS_FORKEYSHARE')
     .flatMap((clause) => lockedBy(clause, fromClause))

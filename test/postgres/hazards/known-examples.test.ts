@@ -353,6 +353,11 @@ const EXAMPLES: readonly Example[] = [
     never: ['ROWS_LOCKED'],
   },
   {
+    what: 'one row that a join with many locks',
+    sql: 'SELECT i.id FROM items i CROSS JOIN orders o WHERE i.id = 1 FOR UPDATE OF i',
+    never: ['ROWS_LOCKED'],
+  },
+  {
     what: 'rows that are locked and then changed',
     sql: "BEGIN; SELECT id FROM orders FOR UPDATE; UPDATE orders SET status = 'x'; COMMIT",
     told: ['BACKFILL_IN_ONE_TRANSACTION'],
