@@ -39,9 +39,9 @@ test('cost of what is tried on the clone', async () => {
     });
     await at.drop();
   }
-  recordFigures('cost of what is tried on the clone, once', rows, [
+  recordFigures('cost of one pass of the probes on the clone', rows, [
     `Reads the catalogue, finds code that must not run, and tries everything; medians of ${ROUNDS}. It is done before the command and after it.`,
-    'Both together may take 5 s, or 5 % of the time of the command if that is more; what was not tried by then is a caveat.',
+    'There are two passes. Together they may take 5 s, or 5 % of the time of the command if that is longer; a caveat names the probes that did not fit.',
   ]);
 }, 600_000);
 

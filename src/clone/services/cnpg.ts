@@ -159,7 +159,7 @@ export const cnpg: CloneService<ClusterSource> = {
   },
   async destroy(cli, { name }, [namespace = '']) {
     const ending = ['--namespace', namespace, '--ignore-not-found', '--wait=false'];
-    // By default they outlive the backup that made them, by which alone they are found again if this is cut off.
+    // Snapshots outlive their backup by default, and are found only through it: they are deleted first.
     const snapshots = ['delete', SNAPSHOTS, '--selector', `${OF_BACKUP}=${name}`, ...ending];
     await cli.text(snapshots);
     await cli.text(['delete', `${CLUSTERS},${BACKUPS}`, name, ...ending]);
