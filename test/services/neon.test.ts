@@ -15,6 +15,17 @@ const BRANCH = {
   created_at: '2026-01-01T00:00:00Z',
 };
 
+const PAGE_SIZE = 100;
+
+/** Neon's own pages: the caller has to ask for the rest. */
+function pageOf(args: readonly string[], branches: readonly object[]) {
+  const cursor = args.find((each) => each.startsWith('cursor='));
+  const from = Number(cursor?.slice('cursor='.length) ?? 0);
+  const until = from + PAGE_SIZE;
+  const pagination = until < branches.length ? { next: String(until) } : {};
+  return { branches: branches.slice(from, until), pagination };
+}
+
 function branchOf(thing: Thing, fake: FakeService) {
   const { id, name, createdAt } = thing;
   const state = fake.isReady(thing) ? 'ready' : 'init';
@@ -35,8 +46,8 @@ const neon = await serviceSuite({
   of: 'cool-project-1',
   program: 'neon',
   expired: 'ERROR: Authentication required. Run neon auth',
-  kindOf: ([, verb]) =>
-    verb === 'create' ? 'create' : verb === 'delete' ? 'destroy' : verb === 'list' ? 'list' : 'other',
+  kindOf: ([noun, verb]) =>
+    verb === 'create' ? 'create' : verb === 'delete' ? 'destroy' : noun === 'api' ? 'list' : 'other',
   async answer(args, fake) {
     const [noun, verb = '', third = ''] = args;
     if (noun === 'connection-string') {
@@ -45,7 +56,8 @@ const neon = await serviceSuite({
     }
     if (verb === 'create') await fake.create(optionOf(args, '--name'));
     if (verb === 'delete') await fake.destroy(({ id }) => id === third);
-    return [BRANCH, ...fake.things.map((thing) => branchOf(thing, fake))];
+    if (noun !== 'api') return {};
+    return pageOf(args, [BRANCH, ...fake.things.map((thing) => branchOf(thing, fake))]);
   },
 });
 

@@ -2,21 +2,34 @@ import * as z from 'zod/mini';
 import { SafemigrateError } from '../../errors.ts';
 import type { CloneService, ServiceCli, Source } from './clone-service.ts';
 
-const branches = z.array(
-  z.object({
-    id: z.string(),
-    name: z.string(),
-    parent_id: z.optional(z.nullable(z.string())),
-    default: z.optional(z.boolean()),
-    protected: z.optional(z.boolean()),
-    current_state: z.optional(z.string()),
-    created_at: z.string(),
-    parent_timestamp: z.optional(z.nullable(z.string())),
-  }),
-);
+const page = z.object({
+  branches: z.array(
+    z.object({
+      id: z.string(),
+      name: z.string(),
+      parent_id: z.optional(z.nullable(z.string())),
+      default: z.optional(z.boolean()),
+      protected: z.optional(z.boolean()),
+      current_state: z.optional(z.string()),
+      created_at: z.string(),
+      parent_timestamp: z.optional(z.nullable(z.string())),
+    }),
+  ),
+  pagination: z.optional(z.object({ next: z.optional(z.nullable(z.string())) })),
+});
 
-function branchesOf(cli: ServiceCli, [project = '']: Source) {
-  return cli.json(['branches', 'list', '--project-id', project, '--output', 'json'], branches);
+/** `neon branches list` prints the first page and no more (6.2.3), so that a clone could be missed. */
+async function branchesOf(cli: ServiceCli, [project = '']: Source) {
+  const branches: z.infer<typeof page>['branches'] = [];
+  let cursor: string | null | undefined;
+  do {
+    const after = cursor ? ['--query', `cursor=${cursor}`] : [];
+    const call = ['api', `/projects/${project}/branches`, '--query', 'limit=1000', ...after];
+    const read = await cli.json([...call, '--output', 'json'], page);
+    branches.push(...read.branches);
+    cursor = read.branches.length === 0 ? null : read.pagination?.next;
+  } while (cursor);
+  return branches;
 }
 
 /** Neon: a branch, which shares all pages with its parent. Neon itself deletes it when it expires. */
