@@ -7,6 +7,8 @@ const MASK = '***';
 const PASSWORD_OPTION = /^--?[\w-]*pass(word|wd|phrase)?$|^--?[\w-]*pwd$/i;
 /** `--password=…`, `PGPASSWORD=…`, `flyway.password=…`, also among other words. */
 const PASSWORD_PAIR = /([\w.-]*(?:password|passwd|pwd)\s*=\s*)('[^']*'|"[^"]*"|[^\s&;'"]+)/gi;
+/** The name of a variable as a value, in a shell's words: `"$DB_PASSWORD"`. */
+const REFERENCE = /^"\$[A-Z_]+"$/;
 /** `PASSWORD '…'` of CREATE ROLE, ALTER ROLE and user mappings, in SQL on the command line. */
 const PASSWORD_LITERAL =
   /(\b(?:ssl)?password\b"?\s+)(?:(?:E|U&)?'(?:[^'\\]|''|\\.)*'|\$(\w*)\$[\s\S]*?\$\2\$)/gi;
@@ -33,7 +35,7 @@ export function commandWithoutSecrets(
 export function maskPasswords(text: string): string {
   return text
     .replace(URL_CREDENTIALS, `$1:${MASK}@`)
-    .replace(PASSWORD_PAIR, `$1${MASK}`)
+    .replace(PASSWORD_PAIR, (pair, name, value) => (REFERENCE.test(value) ? pair : `${name}${MASK}`))
     .replace(PASSWORD_LITERAL, `$1'${MASK}'`);
 }
 

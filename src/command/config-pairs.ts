@@ -1,6 +1,7 @@
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import { type ConnectionPart, partOf } from '../postgres/connection/split-names.ts';
 import type { Edit } from './mention.ts';
-import { type ConnectionPart, DEFAULT_PORT, partOf } from './split-variables.ts';
+import { DEFAULT_PORT } from './split-variables.ts';
 import { demandsTls } from './url-mentions.ts';
 
 // Configuration files are read by text, without their grammar: what counts is which keys stand next to each other. A file of code or

@@ -7,9 +7,10 @@ import {
 } from '../postgres/connection/connection-text.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
+import type { ConnectionPart } from '../postgres/connection/split-names.ts';
 import { addressEdits, type Pair, type ReadFile, readPairs, replaced, tlsEdits } from './config-pairs.ts';
 import type { Edit } from './mention.ts';
-import { type ConnectionPart, DEFAULT_PORT } from './split-variables.ts';
+import { DEFAULT_PORT } from './split-variables.ts';
 import { INSIDE, rewriteText } from './url-mentions.ts';
 
 /** A connection that a configuration file contains. */

@@ -3,6 +3,7 @@ import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
+import { namedElsewhere } from './named-elsewhere.ts';
 import { DEFAULT_URL_VARIABLE } from './target.ts';
 
 export interface Located {
@@ -21,6 +22,7 @@ export function locateTarget(flags: Parameters<typeof findTarget>[0], environmen
   const variable = flags.urlEnv ?? DEFAULT_URL_VARIABLE;
   throw new SafemigrateError('CONFIGURATION', 'No database is named, so there is nothing to rehearse on.', {
     hint: [
+      ...namedElsewhere(environment.env, readDotenv(environment)),
       'Name it in one of four ways:',
       '  --url postgresql://user:password@host:port/database',
       `  the variable ${variable} (another one with --url-env NAME)`,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { locateTarget, parseDotenv } from '../../../src/database/locate.ts';
+import { SafemigrateError } from '../../../src/errors.ts';
 import type { Environment } from '../../../src/postgres/connection/environment.ts';
 
 function around(env: Record<string, string>, dotenv?: string): Environment {
@@ -40,6 +41,42 @@ describe('the target is', () => {
         hint: expect.stringMatching(/--url[\s\S]*DATABASE_URL[\s\S]*PGHOST[\s\S]*\.env/),
       }),
     );
+  });
+
+  const hintOf = (env: Record<string, string>, dotenv?: string) => {
+    try {
+      locateTarget({}, around(env, dotenv));
+    } catch (error) {
+      if (error instanceof SafemigrateError) return error.hint?.split('Name it')[0];
+      throw error;
+    }
+  };
+
+  test('missing: what other variables name is told, without a value', () => {
+    const split = { DATABASE_HOST: 'h', DATABASE_USER: 'u', DATABASE_PASSWORD: 'p', DATABASE_NAME: 'd' };
+    expect(hintOf(split)).toBe(
+      [
+        'The variables DATABASE_… name one. Say so with:',
+        '  export PGHOST="$DATABASE_HOST"',
+        '  export PGDATABASE="$DATABASE_NAME"',
+        '  export PGUSER="$DATABASE_USER"',
+        '  export PGPASSWORD="$DATABASE_PASSWORD"',
+        '',
+      ].join('\n'),
+    );
+    expect(hintOf({}, 'DB_HOST=h\nDB_USER=u\nDB_NAME=d')).toContain('  set -a; . ./.env; set +a\n');
+    expect(hintOf({}, 'DIRECT_URL=postgresql://u:secret@h/d')).toBe(
+      'The variable DIRECT_URL names one: --url-env DIRECT_URL\n',
+    );
+  });
+
+  test.each([
+    [{ REDIS_HOST: 'h', REDIS_USER: 'u', REDIS_DB: '0' }],
+    [{ DB_HOST: 'h', DB_NAME: '', DB_USER: 'u' }],
+    [{ APP_NAME: 'shop', APP_HOST: 'h' }],
+    [{ API_URL: 'https://h/d' }],
+  ])('missing: %o names none', (env) => {
+    expect(hintOf(env)).toBe('');
   });
 
   test('wrong: the place is named and the password is not', () => {
