@@ -114,7 +114,7 @@ describe('a way back', () => {
     await ask("UPDATE item SET parent = 7, extra = 3, note = 'x' WHERE id = 1");
     const orphan = await rollback();
     expect(orphan.stderr).toContain(
-      '1 row that production wrote violate the foreign key of_parent of public.item',
+      'foreign key of_parent of public.item is violated by 1 row that production wrote',
     );
     expect(orphan.exitCode).toBe(4);
     await ask('UPDATE item SET parent = 1');

@@ -175,6 +175,47 @@ describe('swap --online', () => {
     await expectUntouched();
   });
 
+  test('gives up if production writes a row that a new foreign key forbids, and the target is open', {
+    timeout: 60_000,
+  }, async () => {
+    const key = 'ALTER TABLE events ADD CONSTRAINT of_order FOREIGN KEY (client) REFERENCES orders';
+    const swapping = swapOnline(url, '--', ...sqlCommand(`${key}; SELECT pg_sleep(3)`));
+    await until('the command sleeps on the clone that is to follow', () =>
+      withClient(server.url, async (client) => {
+        const sleeping = await client.query(
+          `SELECT FROM pg_stat_activity, pg_replication_slots
+            WHERE wait_event = 'PgSleep' AND pg_stat_activity.datname <> 'app'`,
+        );
+        return sleeping.rowCount === 1;
+      }),
+    );
+    await withClient(url, (client) => client.query("INSERT INTO events (client, what) VALUES (99999, 'x')"));
+    const undone = await swapping;
+    expect({ exitCode: undone.exitCode, swap: swapOf(undone) }).toMatchObject({
+      exitCode: 4,
+      swap: {
+        outcome: 'undone',
+        reasons: [
+          expect.stringMatching(/^The foreign key of_order of public.events is violated by 1 row that/),
+        ],
+      },
+    });
+    await expectUntouched();
+    await withClient(url, (client) => client.query('TRUNCATE events'));
+  });
+
+  test('refuses a target with large objects before the rehearsal', { timeout: 60_000 }, async () => {
+    await withClient(url, (client) => client.query("SELECT lo_from_bytea(4242, 'x')"));
+    const refused = await swapOnline(url, '--', ...sqlCommand(MIGRATION));
+    expect(refused.exitCode).toBe(4);
+    expect(JSON.parse(refused.stdout).error).toMatchObject({
+      code: 'REFUSED',
+      message: expect.stringMatching(/the target has large objects.*swap without --online/),
+    });
+    await expectUntouched();
+    await withClient(url, (client) => client.query('SELECT lo_unlink(4242)'));
+  });
+
   test.skipIf(noTerminal)('says what it costs before it asks', { timeout: 60_000 }, async () => {
     const { output, exitCode } = await inTerminal(
       ['--url', url, 'swap', '--online', '--', ...sqlCommand(MIGRATION)],

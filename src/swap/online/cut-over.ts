@@ -190,7 +190,9 @@ export async function requireNoOrphans({
     const [row] = await follower.inside.query<{ orphans: string }>(orphans);
     const count = Number(row?.orphans);
     if (count > 0)
-      throw swapFailure(`${plural(count, 'row')} that production wrote violate the foreign key ${name}`);
+      throw swapFailure(
+        `the foreign key ${name} is violated by ${plural(count, 'row')} that production wrote`,
+      );
   }
 }
 
