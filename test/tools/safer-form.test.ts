@@ -1,6 +1,7 @@
 import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { Server } from '../../src/local-server/embedded.ts';
 import { runProgram, safemigrate } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { ownServer } from '../helpers/own-server.ts';
@@ -65,101 +66,99 @@ for (const id of Object.keys(ADDED) as ToolId[]) {
   const tool = await findTool(id);
   const missing = 'missing' in tool ? tool.missing : null;
   describe(id, () => {
+    let server: Server | undefined;
+    beforeAll(async () => {
+      if ('missing' in tool) return;
+      server = await ownServer(18);
+      const base = await databaseOf(server, 'CREATE DATABASE base');
+      const copy = await tool.copy();
+      try {
+        const env = await copy.configure(base, 'variables');
+        const first = await runProgram(tool.command, { folder: copy.folder, env });
+        expect(first.exitCode, first.stdout + first.stderr).toBe(0);
+        await withClient(base, (client) => client.query(FULL));
+      } finally {
+        await copy.remove();
+      }
+    });
+    afterAll(() => server?.stop());
+
+    /** A project with one migration more than its target has. */
+    async function project(database: string, text: string) {
+      if ('missing' in tool || server === undefined) throw new Error(`${id} is missing`);
+      const target = await databaseOf(server, `CREATE DATABASE ${database} TEMPLATE base`);
+      const copy = await tool.copy();
+      onTestFinished(() => copy.remove());
+      const env = await copy.configure(target, 'variables');
+      const name = ADDED[id]?.[0] ?? '';
+      mkdirSync(path.dirname(path.join(copy.folder, name)), { recursive: true });
+      writeFileSync(path.join(copy.folder, name), text);
+      const rehearse = async (more: NodeJS.ProcessEnv, ...args: string[]) => {
+        const file = path.join(copy.folder, 'r.json');
+        const words = ['--clone', 'template', ...args, '--report', file, ...tool.options(target), '--'];
+        const { stderr } = await safemigrate([...words, ...tool.command], {
+          folder: copy.folder,
+          env: { ...env, ...more },
+        });
+        return { stderr, report: readReport(readFileSync(file, 'utf8')) };
+      };
+      const migrate = async () => {
+        const ran = await runProgram(tool.command, { folder: copy.folder, env });
+        expect(ran.exitCode, ran.stdout + ran.stderr).toBe(0);
+      };
+      return { target, folder: copy.folder, env, name, journal: tool.journal, rehearse, migrate };
+    }
+
     test.skipIf(skipReason(missing))(
       'gets a safer form, after which it finds its migration applied',
       async () => {
-        if ('missing' in tool) return;
-        const server = await ownServer(18);
-        const copy = await tool.copy();
-        try {
-          await withClient(server.url, (client) => client.query('CREATE DATABASE the_target'));
-          const target = withDatabase(server.url, 'the_target');
-          const env = await copy.configure(target, 'variables');
-          const run = (command: readonly string[]) => runProgram(command, { folder: copy.folder, env });
-          const first = await run(tool.command);
-          expect(first.exitCode, first.stdout + first.stderr).toBe(0);
-          await withClient(target, (client) => client.query(FULL));
-          const [name, text] = ADDED[id] ?? ['', ''];
-          mkdirSync(path.dirname(path.join(copy.folder, name)), { recursive: true });
-          writeFileSync(path.join(copy.folder, name), text);
-          const [file, report] = ['safer.sql', 'r.json'].map((each) => path.join(copy.folder, each));
-          const args = ['--clone', 'template', '--propose', file ?? '', '--report', report ?? ''];
-          const { stderr } = await safemigrate([...args, ...tool.options(target), '--', ...tool.command], {
-            folder: copy.folder,
-            env,
-          });
-          const { proposal } = readReport(readFileSync(report ?? '', 'utf8'));
-          expect(proposal?.reasons, stderr).toEqual([]);
-          expect(proposal).toMatchObject({ outcome: 'proved', left: [] });
-          expect(proposal?.changes.flatMap((change) => change.codes)).toEqual(expect.arrayContaining(CODES));
-          const ran = await runProgram(psqlCommand('-f', file ?? ''), {
-            env: { ...env, DATABASE_URL: target },
-          });
-          expect(ran.exitCode, ran.stderr).toBe(0);
-          const again = await run(tool.command);
-          expect(again.exitCode, again.stdout + again.stderr).toBe(0);
-        } finally {
-          await copy.remove();
-          await server.stop();
-        }
+        const { target, folder, env, rehearse, migrate } = await project('first', ADDED[id]?.[1] ?? '');
+        const file = path.join(folder, 'safer.sql');
+        const { report, stderr } = await rehearse({}, '--propose', file);
+        expect(report.proposal?.reasons, stderr).toEqual([]);
+        expect(report.proposal).toMatchObject({ outcome: 'proved', left: [] });
+        expect(report.proposal?.changes.flatMap((change) => change.codes)).toEqual(
+          expect.arrayContaining(CODES),
+        );
+        const ran = await runProgram(psqlCommand('-f', file), { env: { ...env, DATABASE_URL: target } });
+        expect(ran.exitCode, ran.stderr).toBe(0);
+        await migrate();
       },
     );
 
     test.skipIf(skipReason(missing))(
       'runs its safer form as a migration of its own in the place of the original',
       async () => {
-        if ('missing' in tool) return;
-        const server = await ownServer(18);
-        const copy = await tool.copy();
-        try {
-          await withClient(server.url, (client) => client.query('CREATE DATABASE the_target'));
-          const target = withDatabase(server.url, 'the_target');
-          const env = await copy.configure(target, 'variables');
-          const run = () => runProgram(tool.command, { folder: copy.folder, env });
-          const first = await run();
-          expect(first.exitCode, first.stdout + first.stderr).toBe(0);
-          await withClient(target, (client) => client.query(FULL));
-          const [name, text] = ADDED[id] ?? ['', ''];
-          mkdirSync(path.dirname(path.join(copy.folder, name)), { recursive: true });
-          writeFileSync(path.join(copy.folder, name), id === 'prisma' ? WITHOUT_LOOP : text);
-          const rehearse = async (more: NodeJS.ProcessEnv, ...args: string[]) => {
-            const file = path.join(copy.folder, 'r.json');
-            const words = ['--clone', 'template', ...args, '--report', file, ...tool.options(target), '--'];
-            const { stderr } = await safemigrate([...words, ...tool.command], {
-              folder: copy.folder,
-              env: { ...env, ...more },
-            });
-            return { stderr, report: readReport(readFileSync(file, 'utf8')) };
-          };
-          const { report, stderr } = await rehearse(
-            { SAFEMIGRATE_PROPOSE_FORMAT: id },
-            '--propose',
-            'proposed',
+        const text = id === 'prisma' ? WITHOUT_LOOP : (ADDED[id]?.[1] ?? '');
+        const { target, folder, name, journal, rehearse, migrate } = await project('second', text);
+        const { report, stderr } = await rehearse(
+          { SAFEMIGRATE_PROPOSE_FORMAT: id },
+          '--propose',
+          'proposed',
+        );
+        expect(report.proposal, stderr).toMatchObject({ outcome: 'proved', left: [], reasons: [] });
+        replaceMigration(id, folder, name);
+        const safer = await rehearse({});
+        expect(safer.report.command.exitCode, safer.stderr).toBe(0);
+        expect(safer.report.schema?.after).toBe(report.schema?.after);
+        const codes = safer.report.hazards.map(({ code }) => code);
+        expect(CODES.filter((code) => codes.includes(code))).toEqual([]);
+        const count = () =>
+          withClient(
+            target,
+            async (client) => (await client.query(`SELECT count(*) FROM ${journal}`)).rows as unknown[],
           );
-          expect(report.proposal, stderr).toMatchObject({ outcome: 'proved', left: [], reasons: [] });
-          replaceMigration(id, copy.folder, name);
-          const safer = await rehearse({});
-          expect(safer.report.command.exitCode, safer.stderr).toBe(0);
-          expect(safer.report.schema?.after).toBe(report.schema?.after);
-          const codes = safer.report.hazards.map(({ code }) => code);
-          expect(CODES.filter((code) => codes.includes(code))).toEqual([]);
-          const count = () =>
-            withClient(
-              target,
-              async (client) =>
-                (await client.query(`SELECT count(*) FROM ${tool.journal}`)).rows as unknown[],
-            );
-          const once = await run();
-          expect(once.exitCode, once.stdout + once.stderr).toBe(0);
-          const recorded = await count();
-          const again = await run();
-          expect(again.exitCode, again.stdout + again.stderr).toBe(0);
-          expect(await count()).toEqual(recorded);
-        } finally {
-          await copy.remove();
-          await server.stop();
-        }
+        await migrate();
+        const recorded = await count();
+        await migrate();
+        expect(await count()).toEqual(recorded);
       },
     );
   });
+}
+
+/** Makes a database. @returns its URL. */
+async function databaseOf(server: Server, statement: string): Promise<string> {
+  await withClient(server.url, (client) => client.query(statement));
+  return withDatabase(server.url, statement.split(' ')[2] ?? '');
 }
