@@ -10,6 +10,7 @@ const PG_NAMES: readonly (readonly [part: ConnectionPart, name: string])[] = [
   ['database', 'PGDATABASE'],
   ['user', 'PGUSER'],
   ['password', 'PGPASSWORD'],
+  ['sslmode', 'PGSSLMODE'],
 ];
 
 /**

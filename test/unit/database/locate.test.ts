@@ -53,7 +53,8 @@ describe('the target is', () => {
   };
 
   test('missing: what other variables name is told, without a value', () => {
-    const split = { DATABASE_HOST: 'h', DATABASE_USER: 'u', DATABASE_PASSWORD: 'p', DATABASE_NAME: 'd' };
+    const login = { DATABASE_USER: 'u', DATABASE_PASSWORD: 'p' };
+    const split = { ...login, DATABASE_HOST: 'h', DATABASE_NAME: 'd', DATABASE_SSLMODE: 'verify-full' };
     expect(hintOf(split)).toBe(
       [
         'The variables DATABASE_… name one. Say so with:',
@@ -61,6 +62,7 @@ describe('the target is', () => {
         '  export PGDATABASE="$DATABASE_NAME"',
         '  export PGUSER="$DATABASE_USER"',
         '  export PGPASSWORD="$DATABASE_PASSWORD"',
+        '  export PGSSLMODE="$DATABASE_SSLMODE"',
         '',
       ].join('\n'),
     );
