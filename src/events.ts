@@ -46,6 +46,8 @@ export type Phase =
   | 'catch-up'
   /** Its rows are compared with the target's. */
   | 'compare'
+  /** It waits for the order to cut over. */
+  | 'postponed'
   /** It waits for a moment in which the clone can take the target's place. */
   | 'cut-over'
   | 'clean';

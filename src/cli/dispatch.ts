@@ -107,6 +107,8 @@ const COMMANDS: Readonly<Record<ParsedArguments['action'], Run>> = {
     (await import('./commands/clone-command.ts')).cloneCommand(values, abort),
   reset: async ({ subject }, { abort }) =>
     (await import('./commands/clone-command.ts')).resetCommand(subject, abort),
+  'cut-over': async ({ values, subject }, { abort }) =>
+    (await import('./commands/cut-over-command.ts')).cutOverCommand(values, subject, abort),
   rollback: async ({ values, subject }, { abort }) =>
     (await import('./commands/rollback-command.ts')).rollbackCommand(values, subject, abort),
   pause: toApply('pause'),

@@ -43,6 +43,7 @@ const WORDS: Record<Phase, { doing: string; done: string }> = {
   upgrade: { doing: 'Upgrading a copy', done: 'Upgraded a copy' },
   'catch-up': { doing: 'Catching up with the target', done: 'Caught up with the target' },
   compare: { doing: 'Comparing rows with the target', done: 'Compared rows with the target' },
+  postponed: { doing: 'Waiting for the order to cut over', done: 'Waited for the order to cut over' },
   'cut-over': { doing: 'Waiting for a moment to cut over', done: 'Ready to cut over' },
   clean: { doing: 'Cleaning up', done: 'Cleaned up' },
 };

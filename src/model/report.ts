@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { appSection } from './app-model.ts';
-import { applySection, swapSection } from './apply-model.ts';
+import { applySection } from './apply-model.ts';
 import {
   atOnceSection,
   checkSection,
@@ -26,6 +26,7 @@ import {
 } from './run-model.ts';
 import { schemaSection } from './schema-model.ts';
 import { statementSection, transactionSection } from './statement-model.ts';
+import { swapSection } from './swap-model.ts';
 
 /** The judgement of the rehearsal by the policy. */
 const verdictSection = z.object({
@@ -139,7 +140,7 @@ export type PrintedReport = z.infer<typeof printedReport>;
 export type PrintedError = z.infer<typeof printedError>;
 
 export type { AppCheck, AppRun } from './app-model.ts';
-export type { ApplySection, DuringSection, OnlineSection, SwapSection } from './apply-model.ts';
+export type { ApplySection, DuringSection } from './apply-model.ts';
 export type {
   AtOnceSection,
   CheckSection,
@@ -170,3 +171,4 @@ export type {
   StatementSection,
   TransactionSection,
 } from './statement-model.ts';
+export type { OnlineSection, SwapSection } from './swap-model.ts';

@@ -23,6 +23,8 @@ const mark = z.object({
   kept: z.exactOptional(z.boolean()),
   /** For a clone: databases that the command created for itself, each recorded before it was created. */
   databases: z.exactOptional(z.readonly(z.array(z.string()))),
+  /** For the clone of an online swap: whether the order to cut over was given; absent: none is waited for. */
+  cutOver: z.exactOptional(z.enum(['postponed', 'ordered'])),
   /** For a closed target: consoles of the PgBouncers that were paused for it, each as `host:port`. */
   pgbouncer: z.exactOptional(z.readonly(z.array(z.string()))),
   /** For an original: the target's own comment, which the mark replaced; absent if it had none. */

@@ -31,6 +31,11 @@ export const SWAP_SETTINGS = grouped(
           'least free space on the disk of pg_wal, if it can be seen; below it everything is undone (--online; default: 2GB or 5 % of the disk, whichever is more, but at most 10 %)',
         needs: 'online',
       }),
+      postponeFile: flag('--postpone-file <file>', TEXT, {
+        summary: 'cut over once this file is removed',
+        needs: 'online',
+        notInFile: true,
+      }),
       wayBackMs: flag('--way-back <duration>', AGE, {
         summary: 'let the original follow: `rollback` keeps writes',
         needs: 'online',

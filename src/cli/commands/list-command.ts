@@ -3,6 +3,7 @@ import { recordedServices } from '../../clone/services/service-records.ts';
 import { formatBytes, formatDuration, formatTime } from '../../format.ts';
 import { folderBytes, type RecordedFolder, recordedFolders } from '../../local-server/recorded-folders.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
+import { isPostponed } from '../../ownership/cut-over-order.ts';
 import { type ExternalClone, externalClones } from '../../ownership/external-clones.ts';
 import { type OwnedDatabase, ownedDatabases } from '../../ownership/owned.ts';
 import { type OwnedSlot, ownedSlots } from '../../ownership/owned-replication.ts';
@@ -252,6 +253,8 @@ function whatItIs(database: OwnedDatabase): string {
       ? `target that the swap of a dead run has closed: \`safemigrate clean\` opens it${whoMayWait(database)}`
       : 'target that is closed for the swap of a run';
   const what = `${ownershipStatus === 'unmarked' ? 'half-made ' : mark?.kept ? 'kept ' : ''}${role}`;
+  if (isPostponed(database))
+    return `${what} that follows the target: \`safemigrate cut-over ${database.run}\` swaps it`;
   if (owning === 'alive') return `${what} of a run that is alive`;
   if (owning === 'unknown') return `${what}; whether its run is alive is not known`;
   if (role === 'original') return `${what}${timeLeft(mark?.keepUntil)}`;

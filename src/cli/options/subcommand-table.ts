@@ -119,6 +119,8 @@ export const KEPT_CLONE_SETTINGS = {
   format: { ...tableFormat, summary: 'text (a URL a line) or json' },
 };
 
+export const CUT_OVER_SETTINGS = { target };
+
 export const ROLLBACK_COMMAND_SETTINGS = {
   ...ROLLBACK_SETTINGS,
   yes: { ...yes, summary: 'swap back without asking' },
@@ -227,6 +229,13 @@ const SUBCOMMANDS = {
     summary: 'bring a clone back to its first state, by copy-on-write',
     argument: '[clone]',
     // `clone` names it.
+    common: false,
+  },
+  'cut-over': {
+    options: CUT_OVER_SETTINGS,
+    summary: 'let an online swap go on that waits for its order',
+    argument: '[run]',
+    // The page about swaps names it.
     common: false,
   },
   rollback: {

@@ -63,21 +63,26 @@ function factsOf({ outcome, original, keepUntil, sessionsEnded, steps, online }:
 }
 
 /** `260 ms for the clone, 140 ms for the cut-over, at attempt 2` */
-function closures({ cloneClosedMs, cutOverClosedMs, attempts }: OnlineSection): string | null {
+function closures(online: OnlineSection): string | null {
+  const { cloneClosedMs, cutOverClosedMs, attempts, postponedMs } = online;
   if (cloneClosedMs === null) return null;
   const clone = `${formatDuration(cloneClosedMs)} for the clone`;
   if (cutOverClosedMs === null) return clone;
   const tries = attempts === null || attempts === 1 ? '' : `, at attempt ${attempts}`;
-  return `${clone}, ${formatDuration(cutOverClosedMs)} for the cut-over${tries}`;
+  const waited = postponedMs === null ? '' : `, ${formatDuration(postponedMs)} later by order`;
+  return `${clone}, ${formatDuration(cutOverClosedMs)} for the cut-over${tries}${waited}`;
 }
 
 /** `caught up in 12 s; 1,204,112 rows compared in 8.1 s, equal` */
-function proof({ catchUpMs, rowsCompared, rowsUnsettled, compareMs }: OnlineSection): string | null {
+function proof(online: OnlineSection): string | null {
+  const { catchUpMs, rowsCompared, rowsUnsettled, compareMs, notCompared } = online;
   if (catchUpMs === null) return null;
   const compared = `${plural(rowsCompared ?? 0, 'row')} compared in ${formatDuration(compareMs ?? 0)}, equal`;
   const unsettled =
     (rowsUnsettled ?? 0) === 0 ? '' : `; ${formatCount(rowsUnsettled ?? 0)} changed at each look`;
-  return `caught up in ${formatDuration(catchUpMs)}; ${compared}${unsettled}`;
+  const filled =
+    notCompared.length === 0 ? '' : `; filled by --catch-up, not proved: ${notCompared.join(', ')}`;
+  return `caught up in ${formatDuration(catchUpMs)}; ${compared}${unsettled}${filled}`;
 }
 
 /** `the original follows until 2025-01-02 09:00; not taken back, or in its way: NULL in public.orders.code` */

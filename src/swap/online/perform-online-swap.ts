@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { inClone } from '../../clone/own-sessions.ts';
 import { inPhase } from '../../events.ts';
 import type { OnlineSection, Report, SwapSection } from '../../model/report.ts';
@@ -23,6 +24,7 @@ import { type Fork, forkTarget } from './fork.ts';
 import type { OnlineEligibility, OnlinePlan } from './online-plan.ts';
 import { type OnlineRehearsal, objectionsText, planInRehearsal, waitForCommand } from './online-rehearsal.ts';
 import { planOnlineSwap } from './plan-online-swap.ts';
+import { makePostponeFile, waitForOrder } from './postponing.ts';
 import { openInTarget, openSource, watchSlot } from './source.ts';
 import { prepareWayBack } from './start-way-back.ts';
 
@@ -33,6 +35,8 @@ const NOTHING_YET: OnlineSection = {
   rowsCompared: null,
   rowsUnsettled: null,
   compareMs: null,
+  notCompared: [],
+  postponedMs: null,
   attempts: null,
   cutOverClosedMs: null,
   wayBack: null,
@@ -51,6 +55,7 @@ const NOTHING_YET: OnlineSection = {
  * | close the target, clone it | the target closed, with our mark: the agent, `clean`, and every later run reopen it; the clone |
  * | open it; migrate and verify the clone | clone, slot, publication: the agent and `clean` drop them |
  * | follow, catch up, compare | the same, and the subscription in the clone, which still applies: it is dropped with the clone |
+ * | wait for the order to cut over | the same, and the file that was to be removed |
  * | close the target for the cut-over | the target closed, as before |
  * | hand over, close both | the same |
  * | rename | the clone as the target, open; the original under its new name, closed and marked; the slot, as before |
@@ -61,6 +66,19 @@ const NOTHING_YET: OnlineSection = {
  */
 export async function performOnlineSwap(plan: SwapPlan, lock: ChangeLock): Promise<Report> {
   const cloneMs = await requireOnline(plan);
+  const { postponeFile } = plan.online;
+  if (postponeFile === null) return swapInTurn(plan, lock, cloneMs, null);
+  const file = path.resolve(plan.command.folder, postponeFile);
+  const removeFile = await makePostponeFile(file);
+  return swapInTurn(plan, lock, cloneMs, file).finally(removeFile);
+}
+
+async function swapInTurn(
+  plan: SwapPlan,
+  lock: ChangeLock,
+  cloneMs: number,
+  postponeFile: string | null,
+): Promise<Report> {
   const { reader, found } = planInRehearsal();
   const { report, before } = await rehearseAndRemember(plan, null, reader);
   const rehearsed = found() ?? { objections: report.verdict.pass ? [NOT_PLANNED] : [] };
@@ -74,7 +92,7 @@ export async function performOnlineSwap(plan: SwapPlan, lock: ChangeLock): Promi
   if (objections.length > 0 || 'objections' in rehearsed)
     return redactIfAsked(withSwap(report, refusedOnline(objections), { done: [], failed: [] }), plan);
   const { result, cleanup } = await withScope(plan, (scope, stop) =>
-    exchangeOnline({ scope, stop }, { before, rehearsed }, { plan, lock }),
+    exchangeOnline({ scope, stop }, { before, rehearsed }, { plan, lock, postponeFile }),
   );
   return redactIfAsked(withSwap(report, result, cleanup), plan);
 }
@@ -89,10 +107,17 @@ function refusedOnline(reasons: string[]): SwapSection {
 
 const NOT_PLANNED = 'the rehearsal did not show how a clone could follow the target';
 
+interface Exchange {
+  readonly plan: SwapPlan;
+  readonly lock: ChangeLock;
+  /** The cut-over waits while it exists; null: it does not wait. */
+  readonly postponeFile: string | null;
+}
+
 async function exchangeOnline(
   { scope, stop }: Lifetime,
   { before, rehearsed }: { readonly before: TargetState; readonly rehearsed: OnlineRehearsal },
-  { plan, lock }: { readonly plan: SwapPlan; readonly lock: ChangeLock },
+  { plan, lock, postponeFile }: Exchange,
 ): Promise<SwapSection> {
   const prepared = await prepare(scope, stop, { ...plan, clone: { ...plan.clone, ...FOR_SUCCESSOR } });
   const subject = { ...prepared.context, settings: prepared.settings };
@@ -124,6 +149,11 @@ async function exchangeOnline(
     const run = { subject, window, fork, plan: now, follower, beforeSealing, maxCutOverMs };
     const caughtUp = await window.step('catch up', () => catchUp(run));
     online = { ...online, ...caughtUp };
+    if (postponeFile !== null) {
+      const waits = () => waitForOrder(run, postponeFile);
+      online = { ...online, postponedMs: await window.step('wait for the order', waits) };
+      lock.requireHeld();
+    }
     const back =
       lastsMs === null
         ? undefined

@@ -1,0 +1,68 @@
+import { z } from 'zod';
+import { milliseconds } from './measures.ts';
+
+/** Costs and proof of an online swap. A value is null if the swap did not get that far. */
+const onlineSection = z.object({
+  /** Time for which the target was closed while it was cloned. */
+  cloneClosedMs: milliseconds.nullable(),
+  /** Time that the migrated clone needed to apply all writes in the target since it was cloned. */
+  catchUpMs: milliseconds.nullable(),
+  /** Number of the target's rows that were compared with those of the clone, while clients wrote. */
+  rowsCompared: z.int().nullable(),
+  /** Number of rows, and of tables without a key, that changed at each look, so that they could not be compared. */
+  rowsUnsettled: z.int().nullable(),
+  /** Time that the comparison took. */
+  compareMs: milliseconds.nullable(),
+  /** Parts of the clone that the comparison cannot prove, since the target has no such values: those that --catch-up fills. */
+  notCompared: z.array(z.string()),
+  /** Time for which the cut-over waited for its order; null: none was asked for (--postpone-file). */
+  postponedMs: milliseconds.nullable(),
+  /** Number of times that the target was closed for the cut-over. All but the last were given up in time. */
+  attempts: z.int().nullable(),
+  /** Time for which the target was closed by the cut-over that succeeded. */
+  cutOverClosedMs: milliseconds.nullable(),
+  /** The original that follows the new target, so that a rollback keeps all writes; null: it was not asked for, or nothing was swapped. */
+  wayBack: z
+    .object({
+      /** Time until which the original follows (ISO 8601); null if it does not. */
+      until: z.string().nullable(),
+      /** Writes to the new target that do not go back, or that the original cannot apply. */
+      limits: z.array(z.string()),
+      /** Reason why it does not follow, although the swap was done; null if it does. */
+      failure: z.string().nullable(),
+    })
+    .nullable(),
+});
+
+/** The outcome of `safemigrate swap`, if the rehearsal passed. */
+export const swapSection = z.object({
+  /**
+   * `refused`: nothing was changed. `undone`: the target is open and not migrated; it has all that clients have written. It may
+   * have been closed for a while.
+   */
+  outcome: z.enum(['swapped', 'undone', 'refused']),
+  /** Reasons why the outcome is this one, in sentences; empty if it was swapped. */
+  reasons: z.array(z.string()),
+  /** The new name of the original database. */
+  original: z.string().nullable(),
+  /** Time until which the original is to be kept (ISO 8601); null if no time was given. */
+  keepUntil: z.string().nullable(),
+  /** Time for which no session could connect to the target; the longest one if an online swap closed it several times. */
+  stallMs: milliseconds.nullable(),
+  /** Number of sessions on the target that were terminated. */
+  sessionsEnded: z.int(),
+  /** Steps of the swap, in their order. */
+  steps: z.array(
+    z.object({
+      /** Name of the step. */
+      name: z.string(),
+      /** Time that the step took. */
+      durationMs: milliseconds,
+    }),
+  ),
+  /** Absent: the target was closed for the whole swap. */
+  online: onlineSection.optional(),
+});
+
+export type SwapSection = z.infer<typeof swapSection>;
+export type OnlineSection = z.infer<typeof onlineSection>;
