@@ -14,7 +14,7 @@ export interface Script {
 }
 
 /** Reads the scripts, each SQL or the name of a file. @throws SafemigrateError `CONFIGURATION` for a file that cannot be read. */
-export function readScripts(texts: readonly string[], folder: string): Script[] {
+export function readScripts(texts: readonly string[], folder: string, option = '--after-clone'): Script[] {
   return texts.map((text) => {
     const name = text.trim();
     const file = path.resolve(folder, name);
@@ -23,14 +23,10 @@ export function readScripts(texts: readonly string[], folder: string): Script[] 
     try {
       return { name, sql: readFileSync(file, 'utf8') };
     } catch (cause) {
-      throw new SafemigrateError(
-        'CONFIGURATION',
-        `--after-clone: ${file} cannot be read: ${messageOf(cause)}.`,
-        {
-          hint: 'Nothing was touched.',
-          cause,
-        },
-      );
+      throw new SafemigrateError('CONFIGURATION', `${option}: ${file} cannot be read: ${messageOf(cause)}.`, {
+        hint: 'Nothing was touched.',
+        cause,
+      });
     }
   });
 }

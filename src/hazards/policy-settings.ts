@@ -37,7 +37,7 @@ export const POLICY_SETTINGS = grouped(
   {
     failOn: flag('--fail-on <severity>', choiceOf('error', 'warning'), {
       default: 'error',
-      summary: 'severity that fails: error, warning',
+      summary: 'what fails: error or warning',
       common: true,
     }),
     accept: flag('--accept <hazard>', listOf(HAZARD), {

@@ -31,6 +31,11 @@ export const SWAP_SETTINGS = grouped(
           'least free space on the disk of pg_wal, if it can be seen; below it everything is undone (--online; default: 2GB or 5 % of the disk, whichever is more, but at most 10 %)',
         needs: 'online',
       }),
+      catchUp: flag('--catch-up <file>', TEXT, {
+        summary: 'SQL that fills new columns and tables again',
+        needs: 'online',
+        notInFile: true,
+      }),
       postponeFile: flag('--postpone-file <file>', TEXT, {
         summary: 'cut over once this file is removed',
         needs: 'online',
@@ -54,7 +59,7 @@ export const SWAP_SETTINGS = grouped(
       }),
     },
     verify: flag('--verify <sql or command>', TEXT, {
-      summary: 'check of the migrated clone before the swap: SQL that returns true, or a command',
+      summary: 'check of the clone: SQL that is true, or a command',
       notInFile: true,
     }),
     allowStandbys: flag('--permit standbys', SWITCH, {

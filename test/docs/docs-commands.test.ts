@@ -69,6 +69,9 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
     'needs wal_level = logical; swaps/online-swap.test.ts runs such swaps',
   'safemigrate swap --online --way-back 24h -- npx prisma migrate deploy':
     'the same; swaps/way-back.test.ts runs such swaps',
+  'safemigrate swap --online --postpone-file swap.wait -- npx prisma migrate deploy':
+    'the same; swaps/online-swap.test.ts gives such orders',
+  'safemigrate cut-over': 'the same',
   'git worktree add ../old-release production': 'needs an old release of the project',
   "SAFEMIGRATE_APP_DIR=../old-release safemigrate --app 'npm ci && npm test' -- npx prisma migrate deploy":
     'the same; e2e/application.test.ts has one',

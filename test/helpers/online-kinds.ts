@@ -15,6 +15,8 @@ export interface OnlineKind {
   readonly meanwhile?: true;
   readonly derivesRows?: true;
   readonly convertsByExpression?: true;
+  /** The SQL of --catch-up, run twice once the clone has caught up. */
+  readonly catchUp?: string;
   /** Since or up to this version. */
   readonly since?: number;
   readonly refusedUpTo?: number;
@@ -383,6 +385,25 @@ const EQUAL: readonly Row[] = [
       "CREATE FUNCTION shop.one() RETURNS int LANGUAGE sql AS 'SELECT 1'",
     ],
   ],
+  [
+    'new column filled, and again',
+    ['ALTER TABLE customer ADD COLUMN extra int', 'UPDATE customer SET extra = amount'],
+    {
+      derivesRows: true,
+      catchUp: 'UPDATE customer SET extra = amount WHERE extra IS DISTINCT FROM amount',
+      verdict: 'equal',
+    },
+  ],
+  [
+    'table split, and again',
+    ['CREATE TABLE names (id int PRIMARY KEY, name text)', 'INSERT INTO names SELECT id, name FROM customer'],
+    {
+      derivesRows: true,
+      catchUp: `DELETE FROM names n WHERE NOT EXISTS (SELECT FROM customer c WHERE c.id = n.id);
+        INSERT INTO names SELECT id, name FROM customer ON CONFLICT (id) DO UPDATE SET name = excluded.name`,
+      verdict: 'equal',
+    },
+  ],
   ['new table', 'CREATE TABLE invoice (id bigserial PRIMARY KEY, customer int REFERENCES customer)'],
   [
     'new table with rows of its own',
@@ -617,6 +638,20 @@ const REFUSED: readonly Row[] = [
     'new column filled',
     ['ALTER TABLE customer ADD COLUMN extra int', 'UPDATE customer SET extra = amount'],
     { meanwhile: true, verdict: 'command wrote' },
+  ],
+  [
+    'new column filled again, and rows inserted',
+    [
+      'ALTER TABLE customer ADD COLUMN extra int',
+      'UPDATE customer SET extra = 1',
+      "INSERT INTO customer (name) VALUES ('seed')",
+    ],
+    { meanwhile: true, catchUp: 'UPDATE customer SET extra = 1', verdict: 'command wrote' },
+  ],
+  [
+    'rows emptied, filled again',
+    'TRUNCATE orders',
+    { meanwhile: true, catchUp: 'TRUNCATE orders', verdict: 'command wrote' },
   ],
   [
     'rows by a sequence of the target',

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { ServerVersion } from '../../src/local-server/binaries.ts';
@@ -19,6 +19,11 @@ import { SHADOWED_TABLES, startShadowedWriters } from '../helpers/shadowed-write
 import { databasesBeside, inDatabase } from '../helpers/swapping.ts';
 
 const MIGRATION = 'ALTER TABLE lines ALTER COLUMN order_id TYPE bigint';
+/** A new column for the old rows and, from the swap on, by a trigger: it does not fire for rows that are replicated. */
+const BACKFILL = `ALTER TABLE orders ADD COLUMN twice int; UPDATE orders SET twice = 2 * amount WHERE amount IS NOT NULL;
+  CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.twice := 2 * NEW.amount; RETURN NEW; END';
+  CREATE TRIGGER fill BEFORE INSERT OR UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION fill()`;
+const NOT_FILLED = 'DROP FUNCTION fill() CASCADE; ALTER TABLE orders DROP COLUMN twice';
 const DERIVED = 'UPDATE orders SET amount = amount + 1 WHERE id IN (SELECT order_id FROM lines)';
 
 /** A server whose database app has the tables of the writers. */
@@ -106,6 +111,9 @@ describe.each([14, 15, 18, 19] as const)('PostgreSQL %d, swap --online', (versio
   });
 });
 
+/** Rows of the target that are there before. */
+const OF_NO_WRITER = /^extra: (order \d+ \d+ n \d+|line \d+ \d+ pen)$/;
+
 describe('swap --online', () => {
   let server: Server;
   let url: string;
@@ -124,7 +132,7 @@ describe('swap --online', () => {
     await withClient(url, (client) => client.query('INSERT INTO markers VALUES (gen_random_uuid())'));
   }
 
-  test('refuses a migration that a clone cannot follow, by name', { timeout: 60_000 }, async () => {
+  test('refuses a migration that a clone cannot follow, by name', { timeout: 120_000 }, async () => {
     const refused = await swapOnline(url, '--', ...sqlCommand(DERIVED));
     expect({ exitCode: refused.exitCode, swap: swapOf(refused) }).toMatchObject({
       exitCode: 4,
@@ -139,8 +147,138 @@ describe('swap --online', () => {
     await expectUntouched();
   });
 
+  /** Drops the originals, for the tests that follow. */
+  async function cleaned() {
+    await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
+    await expectUntouched();
+  }
+
+  test('fills a new column again from what clients have written, and says what is not proved', {
+    timeout: 120_000,
+  }, async () => {
+    const script = path.join(temporaryFolder(), 'again.sql');
+    writeFileSync(script, 'UPDATE orders SET twice = 2 * amount WHERE twice IS DISTINCT FROM 2 * amount');
+    const writers = startShadowedWriters(url, 2);
+    try {
+      await until('clients write', async () => writers.committed() > 10);
+      const swapped = await swapOnline(
+        url,
+        ...['--clone', 'cluster', '--limit', 'cut-over=5s', '--catch-up', script],
+        ...['--', ...sqlCommand(BACKFILL)],
+      );
+      expect(swapOf(swapped), swapped.stderr).toMatchObject({
+        outcome: 'swapped',
+        online: { notCompared: ['public.orders.twice'], postponedMs: null },
+      });
+      const before = writers.committed();
+      await until('clients write on', async () => writers.committed() > before + 10);
+    } finally {
+      await writers.stop();
+    }
+    const { wrong } = await writers.compare(url);
+    expect(wrong.filter((row) => !OF_NO_WRITER.test(row))).toEqual([]);
+    const { rows } = await withClient(url, (client) =>
+      client.query('SELECT count(*)::int AS wrong FROM orders WHERE twice IS DISTINCT FROM 2 * amount'),
+    );
+    expect(rows).toEqual([{ wrong: 0 }]);
+    await withClient(url, (client) => client.query(NOT_FILLED));
+    await cleaned();
+  });
+
+  test.each([
+    ['COMMIT', 'CONFIGURATION', /--catch-up: a statement cannot run in a transaction/],
+    ['UPDATE nowhere SET a = 1', 'the report', /--catch-up fails on the clone: .*nowhere.*42P01/],
+  ])('refuses --catch-up with %s before the target is touched', async (sql, _, message) => {
+    const script = path.join(temporaryFolder(), 'wrong.sql');
+    writeFileSync(script, sql);
+    const refused = await swapOnline(url, '--catch-up', script, '--', ...sqlCommand(BACKFILL));
+    expect(refused.exitCode).not.toBe(0);
+    const reasons = refused.stdout === '' ? '' : JSON.stringify(swapOf(refused));
+    expect(refused.stderr + reasons).toMatch(message);
+    await expectUntouched();
+  });
+
+  test.each([
+    [
+      'changes a column that the target has',
+      'SELECT 1',
+      `${BACKFILL}; UPDATE orders SET amount = amount + 1`,
+      /other values in the clone/,
+    ],
+    ['takes too long each time', 'SELECT pg_sleep(0.3)', BACKFILL, /^--catch-up takes .* each time/],
+  ])('gives up with --catch-up if it %s', { timeout: 120_000 }, async (_, sql, migration, reason) => {
+    const script = path.join(temporaryFolder(), 'again.sql');
+    writeFileSync(script, sql);
+    const undone = await swapOnline(url, '--catch-up', script, '--', ...sqlCommand(migration));
+    expect(swapOf(undone), undone.stderr).toMatchObject({
+      outcome: 'undone',
+      reasons: [expect.stringMatching(reason)],
+    });
+    await expectUntouched();
+  });
+
+  test('waits with the cut-over until the file is removed, or the order is given', {
+    timeout: 180_000,
+  }, async () => {
+    const file = path.join(temporaryFolder(), 'postponed');
+    for (const how of ['file', 'order'] as const) {
+      const swapping = swapOnline(url, '--postpone-file', file, '--', ...sqlCommand(MIGRATION));
+      await until('it waits', async () => {
+        const { stdout } = await safemigrate(['list', '--url', url]);
+        return stdout.includes('safemigrate cut-over');
+      });
+      expect(existsSync(file)).toBe(true);
+      await withClient(url, (client) =>
+        client.query(`INSERT INTO orders (client, note, amount) VALUES (-1, '${how}', 1)`),
+      );
+      if (how === 'file') rmSync(file);
+      else {
+        expect(await safemigrate(['cut-over', 'nonesuch', '--url', url])).toMatchObject({
+          exitCode: 2,
+          stderr: expect.stringContaining('but these do'),
+        });
+        expect(await safemigrate(['cut-over', '--url', url])).toMatchObject({ exitCode: 0 });
+      }
+      const swapped = await swapping;
+      expect(swapOf(swapped), swapped.stderr).toMatchObject({
+        outcome: 'swapped',
+        online: { postponedMs: expect.any(Number) },
+      });
+      expect(existsSync(file)).toBe(false);
+      const { rows } = await withClient(url, (client) =>
+        client.query('SELECT note FROM orders WHERE client = -1 ORDER BY id DESC LIMIT 1'),
+      );
+      expect(rows).toEqual([{ note: how }]);
+      await withClient(url, (client) => client.query('ALTER TABLE lines ALTER COLUMN order_id TYPE int'));
+      await cleaned();
+    }
+    const none = await safemigrate(['cut-over', '--url', url]);
+    expect(none).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('No online swap on') });
+  });
+
+  test('gives up while it waits for its order if others change the schema, and removes its file', {
+    timeout: 120_000,
+  }, async () => {
+    const file = path.join(temporaryFolder(), 'postponed');
+    const swapping = swapOnline(url, '--postpone-file', file, '--', ...sqlCommand(MIGRATION));
+    await until('it waits', async () => {
+      const { stdout } = await safemigrate(['list', '--url', url]);
+      return stdout.includes('safemigrate cut-over');
+    });
+    await withClient(url, (client) => client.query('CREATE TABLE meanwhile ()'));
+    const undone = await swapping;
+    expect(swapOf(undone)).toMatchObject({
+      outcome: 'undone',
+      reasons: [expect.stringContaining('catalogues were written')],
+      online: { attempts: null, postponedMs: null },
+    });
+    expect(existsSync(file)).toBe(false);
+    await withClient(url, (client) => client.query('DROP TABLE meanwhile'));
+    await expectUntouched();
+  });
+
   test('gives up beyond the WAL that the server may keep, and the target is open', {
-    timeout: 60_000,
+    timeout: 120_000,
   }, async () => {
     const slow = `${MIGRATION}; SELECT pg_logical_emit_message(false, 'x', repeat('y', 3000000)); SELECT pg_sleep(3)`;
     const undone = await swapOnline(url, '--limit', 'kept-wal=1MB', '--', ...sqlCommand(slow));
@@ -156,7 +294,7 @@ describe('swap --online', () => {
   });
 
   test('gives up if the cut-over would take longer than its limit, and the target is open', {
-    timeout: 60_000,
+    timeout: 120_000,
   }, async () => {
     await withClient(url, (client) =>
       client.query(`CREATE TABLE many AS SELECT n AS id, n % 500 + 1 AS order_id FROM generate_series(1, 200000) n;
@@ -176,7 +314,7 @@ describe('swap --online', () => {
   });
 
   test('gives up if production writes a row that a new foreign key forbids, and the target is open', {
-    timeout: 60_000,
+    timeout: 120_000,
   }, async () => {
     const key = 'ALTER TABLE events ADD CONSTRAINT of_order FOREIGN KEY (client) REFERENCES orders';
     const swapping = swapOnline(url, '--', ...sqlCommand(`${key}; SELECT pg_sleep(3)`));
@@ -204,7 +342,7 @@ describe('swap --online', () => {
     await withClient(url, (client) => client.query('TRUNCATE events'));
   });
 
-  test('refuses a target with large objects before the rehearsal', { timeout: 60_000 }, async () => {
+  test('refuses a target with large objects before the rehearsal', { timeout: 120_000 }, async () => {
     await withClient(url, (client) => client.query("SELECT lo_from_bytea(4242, 'x')"));
     const refused = await swapOnline(url, '--', ...sqlCommand(MIGRATION));
     expect(refused.exitCode).toBe(4);
@@ -216,7 +354,7 @@ describe('swap --online', () => {
     await withClient(url, (client) => client.query('SELECT lo_unlink(4242)'));
   });
 
-  test.skipIf(noTerminal)('says what it costs before it asks', { timeout: 60_000 }, async () => {
+  test.skipIf(noTerminal)('says what it costs before it asks', { timeout: 120_000 }, async () => {
     const { output, exitCode } = await inTerminal(
       ['--url', url, 'swap', '--online', '--', ...sqlCommand(MIGRATION)],
       { typed: [[/Go on\?/, 'n\n']] },
@@ -228,7 +366,7 @@ describe('swap --online', () => {
   });
 
   test('is done by the owner with REPLICATION, who may create subscriptions', {
-    timeout: 60_000,
+    timeout: 120_000,
   }, async () => {
     await withClient(server.url, (client) =>
       client.query(`CREATE ROLE keeper LOGIN CREATEDB REPLICATION PASSWORD 'keeperpass';
@@ -256,7 +394,7 @@ describe('swap --online', () => {
 });
 
 test('a server without logical decoding is refused before the rehearsal, and doctor and --plan name the remedy', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const [server, url] = await shop(18, { wal_level: 'replica' });
   onTestFinished(() => server.stop());

@@ -3,6 +3,7 @@ import { formatDuration } from '../../format.ts';
 import type { OnlineSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { swapFailure } from '../swap-section.ts';
+import { runUntilShort } from './catch-up-script.ts';
 import { compareRows } from './compare-rows.ts';
 import { type OnlineRun, requireNoOrphans } from './cut-over.ts';
 import { drain } from './follower.ts';
@@ -30,7 +31,8 @@ export async function catchUp(
   );
   for (const table of await rewritten(fork.inside, follower.inside, plan))
     await follower.inside.query(`ANALYZE ${table}`);
-  for (const view of plan.refresh) await follower.inside.query(`REFRESH MATERIALIZED VIEW ${view}`);
+  await runUntilShort(follower.inside, run.script, run.maxCutOverMs);
+  await refreshViews(run);
   await requireUnchanged(fork, plan);
   await requireShortChecks(run);
   const startedAt = performance.now();
@@ -52,6 +54,11 @@ export async function catchUp(
     rowsUnsettled: compared.unsettled,
     compareMs: performance.now() - startedAt,
   };
+}
+
+/** Refreshes the materialized views, which are not replicated. */
+export async function refreshViews({ follower, plan }: Pick<OnlineRun, 'follower' | 'plan'>): Promise<void> {
+  for (const view of plan.refresh) await follower.inside.query(`REFRESH MATERIALIZED VIEW ${view}`);
 }
 
 /**

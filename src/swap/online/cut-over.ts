@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Script } from '../../clone/after-clone.ts';
 import type { Clone } from '../../clone/method.ts';
 import { SafemigrateError, sqlstateOf } from '../../errors.ts';
 import { formatDuration, plural } from '../../format.ts';
@@ -9,6 +10,7 @@ import type { MaintenanceWindow, Successor } from '../maintenance-window.ts';
 import type { SwapSubject } from '../rename.ts';
 import { requireSameTarget } from '../successor.ts';
 import { swapFailure } from '../swap-section.ts';
+import { runInTransaction, runUntilShort } from './catch-up-script.ts';
 import { type WriteCounters, waitForUnfollowed } from './counters.ts';
 import { drain, type Follower } from './follower.ts';
 import { type Fork, readInsertLsn, requireUnchanged } from './fork.ts';
@@ -27,6 +29,8 @@ export interface OnlineRun {
   readonly follower: Follower;
   /** Called while the target is closed, before the follower is. */
   readonly beforeSealing: () => Promise<unknown>;
+  /** The user's SQL that fills new columns and tables again. */
+  readonly script: Script | null;
   /** For how long the target may be closed before the follower is about to take its place. */
   readonly maxCutOverMs: number;
 }
@@ -56,6 +60,7 @@ const SETTLE_POLL_MS = 500;
 export async function closeBoth(run: OnlineRun): Promise<BothClosed> {
   const { emit, signal } = run.subject;
   for (let attempts = 1; ; attempts++) {
+    await runUntilShort(run.follower.inside, run.script, run.maxCutOverMs);
     await settle(run);
     try {
       return { ...(await tryToClose(run)), attempts };
@@ -135,7 +140,7 @@ function checksOf({ newForeignKeys }: OnlinePlan): string {
 
 /** Copies the values of sequences to the follower, checks new foreign keys, and ends its following, in one transaction. */
 async function handOver(run: OnlineRun, leftMs: () => number, late: () => Postponed): Promise<void> {
-  const { follower, plan, subject } = run;
+  const { follower, plan, subject, script } = run;
   const sequences = await sequenceStatements(run);
   const timeoutMs = Math.floor(leftMs());
   if (timeoutMs <= 0) throw late();
@@ -146,6 +151,7 @@ async function handOver(run: OnlineRun, leftMs: () => number, late: () => Postpo
       limited,
       async () => {
         await requireNoOrphans(run);
+        if (script) await runInTransaction(follower.inside, script);
         for (const statement of plan.after) await follower.inside.query(statement);
         await follower.inside.query('SET LOCAL statement_timeout = 0');
         if (leftMs() <= 0) throw late();

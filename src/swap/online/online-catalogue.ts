@@ -226,3 +226,7 @@ export async function readOnlineCatalogue(
     enumLabels: await session.query<{ oid: number; type: string; label: string }>(ENUM_LABELS),
   };
 }
+
+export function byOid<T extends { readonly oid: number }>(rows: readonly T[], oid: number): T | undefined {
+  return rows.find((row) => row.oid === oid);
+}

@@ -66,6 +66,8 @@ export interface OnlinePlan {
   /** Materialized views to refresh after the catch-up, in this order: qualified names, quoted. */
   readonly refresh: readonly string[];
   readonly newForeignKeys: readonly NewForeignKey[];
+  /** Columns and tables of the clone that only the user's SQL fills: for people. */
+  readonly notCompared: readonly string[];
   /** SQL for the clone before it catches up: names are put back, temporary defaults set. */
   readonly before: readonly string[];
   /** SQL for the clone before the cut-over, which undoes that. */

@@ -1,3 +1,4 @@
+import type { Script } from '../../clone/after-clone.ts';
 import type { CloneContext } from '../../clone/method.ts';
 import { openInClone } from '../../clone/own-sessions.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
@@ -6,6 +7,7 @@ import { waitUntil, withSession } from '../../postgres/session-helpers.ts';
 import type { CloneReader } from '../../rehearsal/rehearse.ts';
 import type { CloneSetup } from '../../rehearsal/run-on-clone.ts';
 import { waitForCounters } from '../database-state.ts';
+import { tryScript } from './catch-up-script.ts';
 import type { OnlinePlan, WayBackPlan } from './online-plan.ts';
 import { type CloneBirth, planOnlineSwap, type RehearsedFacts, readCloneBirth } from './plan-online-swap.ts';
 import { readStatementFacts } from './rehearsed-facts.ts';
@@ -25,7 +27,7 @@ export const KEEPS_OIDS: ReadonlySet<string> = new Set(['template', 'cluster', '
  * Plans the online swap on the clone of the rehearsal, before anything is made in the target.
  * @returns with `found()`: the plan, or why there is none; undefined if the command did not get to its end.
  */
-export function planInRehearsal() {
+export function planInRehearsal(script: Script | null) {
   let found: OnlineRehearsal | { readonly objections: string[] } | undefined;
   let [birth, now]: (CloneBirth | undefined)[] = [];
   const reader: CloneReader = {
@@ -43,10 +45,12 @@ export function planInRehearsal() {
     },
     async judge({ setup, after }) {
       if (!birth || !now) return;
-      const statements = await readStatementFacts(after.seen);
+      const statements = { ...(await readStatementFacts(after.seen)), catchesUp: script !== null };
       const facts = { ...statements, birth, now };
       const judged = await inBoth(setup, (target, clone) => planOnlineSwap(target, clone, facts));
+      const failure = judged.eligible && script ? await tryOnClone(setup, judged.plan, script) : null;
       if (!judged.eligible) found = { objections: objectionsText(judged) };
+      else if (failure !== null) found = { objections: [failure] };
       else found = { plan: judged.plan, wayBack: judged.wayBack, statements };
     },
   };
@@ -74,6 +78,15 @@ export async function waitForCommand(
 
 const NO_OIDS =
   "does not have the target's OIDs, by which an online swap matches tables: rehearse with --clone cluster, or --clone template while the target is idle";
+
+function tryOnClone(
+  { context, clone }: CloneSetup,
+  plan: OnlinePlan,
+  script: Script,
+): Promise<string | null> {
+  const options = { purpose: 'online', readOnly: false, statementTimeoutMs: 0 };
+  return withSession(openInClone({ clone, context }, options), (session) => tryScript(session, plan, script));
+}
 
 function inBoth<T>(
   { context, clone }: CloneSetup,

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import type { Script } from '../../clone/after-clone.ts';
 import { inClone } from '../../clone/own-sessions.ts';
 import { inPhase } from '../../events.ts';
 import type { OnlineSection, Report, SwapSection } from '../../model/report.ts';
@@ -16,6 +17,7 @@ import { FOR_SUCCESSOR, migrateClone, requireSealable, verifyClone } from '../su
 import type { SwapPlan } from '../swap-plan.ts';
 import { refusedSwap, swapFailure, withSwap } from '../swap-section.ts';
 import { catchUp } from './catch-up.ts';
+import { readCatchUpScript } from './catch-up-script.ts';
 import { checkOnline, requireOnline } from './check-online.ts';
 import { readWriteCounters } from './counters.ts';
 import { closeBoth } from './cut-over.ts';
@@ -65,34 +67,44 @@ const NOTHING_YET: OnlineSection = {
  *   reopened.
  */
 export async function performOnlineSwap(plan: SwapPlan, lock: ChangeLock): Promise<Report> {
+  const script = await readCatchUpScript(plan.online.catchUp, plan.command.folder);
   const cloneMs = await requireOnline(plan);
-  const { postponeFile } = plan.online;
-  if (postponeFile === null) return swapInTurn(plan, lock, cloneMs, null);
-  const file = path.resolve(plan.command.folder, postponeFile);
-  const removeFile = await makePostponeFile(file);
-  return swapInTurn(plan, lock, cloneMs, file).finally(removeFile);
+  const file = plan.online.postponeFile;
+  const postponeFile = file === null ? null : path.resolve(plan.command.folder, file);
+  const removeFile = postponeFile === null ? async () => {} : await makePostponeFile(postponeFile);
+  return rehearseAndExchange({ plan, lock, script, postponeFile }, cloneMs).finally(removeFile);
 }
 
-async function swapInTurn(
-  plan: SwapPlan,
-  lock: ChangeLock,
-  cloneMs: number,
-  postponeFile: string | null,
-): Promise<Report> {
-  const { reader, found } = planInRehearsal();
+/** Everything that an online swap goes by. */
+interface Exchange {
+  readonly plan: SwapPlan;
+  readonly lock: ChangeLock;
+  readonly script: Script | null;
+  /** The cut-over waits while it exists; null: it does not wait. */
+  readonly postponeFile: string | null;
+}
+
+async function rehearseAndExchange(exchange: Exchange, cloneMs: number): Promise<Report> {
+  const { plan, script } = exchange;
+  const { reader, found } = planInRehearsal(script);
   const { report, before } = await rehearseAndRemember(plan, null, reader);
   const rehearsed = found() ?? { objections: report.verdict.pass ? [NOT_PLANNED] : [] };
   const objections = [
     ...(report.verdict.pass ? [] : ['the rehearsal did not pass']),
     ...('objections' in rehearsed ? rehearsed.objections : objectionsToReturn(rehearsed, plan)),
   ];
+  if ('plan' in rehearsed && rehearsed.plan.notCompared.length > 0)
+    plan.emit({
+      type: 'notice',
+      message: `not proved by comparing rows, since only the clone has them: ${rehearsed.plan.notCompared.join(', ')}`,
+    });
   const limits = 'objections' in rehearsed ? [] : rehearsed.wayBack.limits.map(({ what }) => what);
   if (objections.length === 0 && !(await plan.confirm(report, cloneMs, limits)))
     objections.push('it was not confirmed');
   if (objections.length > 0 || 'objections' in rehearsed)
     return redactIfAsked(withSwap(report, refusedOnline(objections), { done: [], failed: [] }), plan);
   const { result, cleanup } = await withScope(plan, (scope, stop) =>
-    exchangeOnline({ scope, stop }, { before, rehearsed }, { plan, lock, postponeFile }),
+    exchangeOnline({ scope, stop }, { before, rehearsed }, exchange),
   );
   return redactIfAsked(withSwap(report, result, cleanup), plan);
 }
@@ -107,17 +119,10 @@ function refusedOnline(reasons: string[]): SwapSection {
 
 const NOT_PLANNED = 'the rehearsal did not show how a clone could follow the target';
 
-interface Exchange {
-  readonly plan: SwapPlan;
-  readonly lock: ChangeLock;
-  /** The cut-over waits while it exists; null: it does not wait. */
-  readonly postponeFile: string | null;
-}
-
 async function exchangeOnline(
   { scope, stop }: Lifetime,
   { before, rehearsed }: { readonly before: TargetState; readonly rehearsed: OnlineRehearsal },
-  { plan, lock, postponeFile }: Exchange,
+  { plan, lock, script, postponeFile }: Exchange,
 ): Promise<SwapSection> {
   const prepared = await prepare(scope, stop, { ...plan, clone: { ...plan.clone, ...FOR_SUCCESSOR } });
   const subject = { ...prepared.context, settings: prepared.settings };
@@ -146,9 +151,9 @@ async function exchangeOnline(
     const follower = await startFollowing(subject, scope, fork, now, ready.way);
     const { maxCutOverMs, wayBackMs: lastsMs, minFreeBytes: leastFreeBytes } = plan.online;
     const beforeSealing = () => dropOwnedPublications(fork.inside, subject.run);
-    const run = { subject, window, fork, plan: now, follower, beforeSealing, maxCutOverMs };
+    const run = { subject, window, fork, plan: now, follower, beforeSealing, script, maxCutOverMs };
     const caughtUp = await window.step('catch up', () => catchUp(run));
-    online = { ...online, ...caughtUp };
+    online = { ...online, ...caughtUp, notCompared: [...now.notCompared] };
     if (postponeFile !== null) {
       const waits = () => waitForOrder(run, postponeFile);
       online = { ...online, postponedMs: await window.step('wait for the order', waits) };

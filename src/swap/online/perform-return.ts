@@ -105,6 +105,7 @@ export async function returnWithWrites(
       control.query(
         `ALTER DATABASE ${identifier(original.name)} CONNECTION LIMIT ${content.connectionLimit}`,
       ),
+    script: null,
     maxCutOverMs: plan.online.maxCutOverMs,
   };
   try {

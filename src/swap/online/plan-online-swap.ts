@@ -1,10 +1,10 @@
 import { plural } from '../../format.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { identifier } from '../../postgres/sql/quote.ts';
+import { displayName, identifier } from '../../postgres/sql/quote.ts';
 import { followTable, OFFLINE, qualified, shown, type TablePair } from './follow-table.ts';
 import { formerNames, type Reversible } from './former-names.ts';
 import {
-  type CatalogueForeignKey,
+  byOid,
   type CatalogueSequence,
   type CatalogueTable,
   type OnlineCatalogue,
@@ -12,13 +12,13 @@ import {
 } from './online-catalogue.ts';
 import type {
   LeftOutTable,
-  NewForeignKey,
   OnlineEligibility,
   OnlineObjection,
   OnlinePlan,
   OnlineSequence,
   OnlineTable,
 } from './online-plan.ts';
+import { planForeignKeys } from './plan-foreign-keys.ts';
 import { planWayBack } from './plan-way-back.ts';
 
 /** The state of both databases right before the command ran on the clone. */
@@ -36,6 +36,8 @@ export interface RehearsedFacts {
   readonly derivesRows: boolean;
   /** A statement may convert values by an expression: ALTER COLUMN … TYPE … USING other than a cast to the new type. */
   readonly convertsByExpression: boolean;
+  /** The user's --catch-up fills the new columns and tables again, from the rows that production has written in the meantime. */
+  readonly catchesUp: boolean;
 }
 
 /** Reads what planOnlineSwap() compares with after the command. Both sessions read only. */
@@ -69,7 +71,7 @@ export async function planOnlineSwap(
   const keys = planForeignKeys(comparison, followed);
   const found = [
     ...objections,
-    ...newTables(comparison),
+    ...(facts.catchesUp ? [] : filledTables(comparison).map(filledTable)),
     ...sequences.objections,
     ...keys.objections,
     ...changedLabels(comparison),
@@ -83,6 +85,7 @@ export async function planOnlineSwap(
     raise: sequences.raise,
     refresh: comparison.clone.materializedViews.flatMap(({ oid }) => relationName(comparison, oid)),
     newForeignKeys: keys.found,
+    notCompared: facts.catchesUp ? filledAgain(comparison, followed) : [],
     before: all.map(({ forward }) => forward),
     after: all.map(({ back }) => back).reverse(),
   };
@@ -103,9 +106,6 @@ function named({ target, clone }: Comparison, followed: ReadonlySet<number>): Re
   );
   return new Set([...followed, ...partitioned.map(({ oid }) => oid)]);
 }
-
-const byOid = <T extends { readonly oid: number }>(rows: readonly T[], oid: number) =>
-  rows.find((row) => row.oid === oid);
 
 const rowsOf = (table: CatalogueTable | undefined) =>
   table === undefined ? 0 : table.writes.inserted + table.writes.changed;
@@ -157,6 +157,10 @@ function standsApart(
   const rows = rowsOf(clone) - rowsOf(byOid(birth.clone.tables, target.oid));
   const isEmptied = clone.bytes === 0 && target.bytes > 0 && clone.file !== target.file;
   if (rows === 0 && !isEmptied) return undefined;
+  // Rows that were only updated may have got values for the new columns, and nothing else: the comparison finds out.
+  const inserted = clone.writes.inserted - (byOid(birth.clone.tables, target.oid)?.writes.inserted ?? 0);
+  const fills = !isEmptied && inserted === 0 && newColumns(target, clone).length > 0;
+  if (fills && facts.catchesUp) return undefined;
   const wrote = isEmptied ? 'the command emptied it' : `the command wrote ${plural(rows, 'row')} in it`;
   const writtenMeanwhile = rowsOf(target) !== rowsOf(byOid(birth.target.tables, target.oid));
   if (!writtenMeanwhile && !derivesRows) return left(wrote);
@@ -167,21 +171,47 @@ function standsApart(
     kind: 'command wrote',
     subject,
     reason: `${wrote}, ${why}`,
-    remedy: `write the rows after the swap, or ${OFFLINE}`,
+    remedy: `${fills ? BY_SCRIPT : ''}write the rows after the swap, or ${OFFLINE}`,
   };
 }
 
-function newTables({ target, clone, facts }: Comparison): OnlineObjection[] {
+const BY_SCRIPT = 'fill it again with --catch-up, or ';
+
+function newColumns(target: CatalogueTable | undefined, { columns }: CatalogueTable) {
+  const known = new Set(target?.columns.map(({ attnum }) => attnum));
+  return columns.filter(({ attnum }) => !known.has(attnum));
+}
+
+/** Finds the new tables with rows that may come from others. */
+function filledTables({ target, clone, facts }: Comparison): CatalogueTable[] {
   if (!facts.derivesRows) return [];
-  const known = new Set(target.tables.map(({ oid }) => oid));
-  return clone.tables
-    .filter((table) => table.kind === 'r' && !known.has(table.oid) && (rowsOf(table) > 0 || table.bytes > 0))
-    .map((table) => ({
-      kind: 'new table',
-      subject: shown(table),
-      reason: 'it is new and the command filled it, maybe from rows that change in the target meanwhile',
-      remedy: `fill it after the swap, or ${OFFLINE}`,
-    }));
+  return clone.tables.filter(
+    (table) =>
+      table.kind === 'r' && !byOid(target.tables, table.oid) && (rowsOf(table) > 0 || table.bytes > 0),
+  );
+}
+
+function filledTable(table: CatalogueTable): OnlineObjection {
+  return {
+    kind: 'new table',
+    subject: shown(table),
+    reason: 'it is new and the command filled it, maybe from rows that change in the target meanwhile',
+    remedy: `${BY_SCRIPT}fill it after the swap, or ${OFFLINE}`,
+  };
+}
+
+/** Names the parts of the clone that the command filled, and that --catch-up fills again: the target has nothing to compare them with. */
+function filledAgain(comparison: Comparison, followed: ReadonlySet<number>): string[] {
+  const { target, clone, facts } = comparison;
+  const columns = clone.tables
+    .filter(({ oid }) => followed.has(oid))
+    .filter((table) => rowsOf(table) !== rowsOf(byOid(facts.birth.clone.tables, table.oid)))
+    .flatMap((table) =>
+      newColumns(byOid(target.tables, table.oid), table).map(
+        ({ name }) => `${shown(table)}.${displayName(name)}`,
+      ),
+    );
+  return [...columns, ...filledTables(comparison).map(shown)];
 }
 
 /** Decides about the sequences of the follower. */
@@ -226,46 +256,6 @@ function raising(
     return `SELECT setval(${oid}::regclass, most) FROM (SELECT ${most}(${identifier(column.name)})::int8 AS most FROM ${qualified(table)}) t
  WHERE most ${beyond} coalesce(pg_sequence_last_value(${oid}::regclass), 0)`;
   });
-}
-
-/** Finds the foreign keys that only the follower has. */
-export function planForeignKeys({ target, clone }: Comparison, followed: ReadonlySet<number>) {
-  const found: NewForeignKey[] = [];
-  const objections: OnlineObjection[] = [];
-  const changing = (oid: number) => followed.has(oid) || byOid(clone.tables, oid)?.kind === 'p';
-  for (const key of clone.foreignKeys) {
-    if (byOid(target.foreignKeys, key.oid) || !(changing(key.table) || changing(key.parent))) continue;
-    const [table, parent] = [key.table, key.parent].map((oid) => byOid(clone.tables, oid));
-    if (!table || !parent) continue;
-    const name = `${key.name} of ${shown(table)}`;
-    if (key.temporal)
-      objections.push({
-        kind: 'foreign key',
-        subject: name,
-        reason: 'it is new and has a PERIOD, and no query finds the rows that violate it',
-        remedy: OFFLINE,
-      });
-    else found.push({ name, orphans: orphansOfNew(key, table, parent, target) });
-  }
-  return { found, objections };
-}
-
-function orphansOfNew(
-  { columns, keys }: CatalogueForeignKey,
-  table: CatalogueTable,
-  parent: CatalogueTable,
-  target: OnlineCatalogue,
-): string {
-  const nameIn = (of: CatalogueTable, attnum: number) => {
-    const former = byOid(target.tables, of.oid)?.columns.find((column) => column.attnum === attnum);
-    return identifier((former ?? of.columns.find((column) => column.attnum === attnum))?.name ?? '');
-  };
-  const nameOf = (of: CatalogueTable) => qualified(byOid(target.tables, of.oid) ?? of);
-  const child = columns.map((attnum) => `c.${nameIn(table, attnum)}`);
-  const present = child.map((column) => `${column} IS NOT NULL`).join(' AND ');
-  const equal = keys.map((attnum, at) => `p.${nameIn(parent, attnum)} = ${child[at]}`).join(' AND ');
-  return `SELECT count(*)::float8 AS orphans FROM ${table.kind === 'r' ? 'ONLY ' : ''}${nameOf(table)} c
- WHERE ${present} AND NOT EXISTS (SELECT FROM ${nameOf(parent)} p WHERE ${equal})`;
 }
 
 function changedLabels({ target, clone }: Comparison): OnlineObjection[] {

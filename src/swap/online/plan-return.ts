@@ -1,7 +1,8 @@
 import type { Session } from '../../postgres/connection/session.ts';
 import { readOnlineCatalogue } from './online-catalogue.ts';
 import type { OnlinePlan, WayBackPlan } from './online-plan.ts';
-import { planForeignKeys, planSequences, relationName } from './plan-online-swap.ts';
+import { planForeignKeys } from './plan-foreign-keys.ts';
+import { planSequences, relationName } from './plan-online-swap.ts';
 import { planWayBack } from './plan-way-back.ts';
 
 const PUBLISHED = `
@@ -21,7 +22,12 @@ export async function planReturn(
   const target = await readOnlineCatalogue(newer, 'target');
   const clone = await readOnlineCatalogue(original, 'clone');
   const { tables, limits } = planWayBack({ original: clone, newer: target }, followed);
-  const facts = { birth: { target, clone }, derivesRows: false, convertsByExpression: false };
+  const facts = {
+    birth: { target, clone },
+    derivesRows: false,
+    convertsByExpression: false,
+    catchesUp: false,
+  };
   const comparison = { target, clone, facts };
   const sequences = planSequences(comparison, followed);
   return {
@@ -31,6 +37,7 @@ export async function planReturn(
     sequences: sequences.copied,
     raise: sequences.raise,
     refresh: clone.materializedViews.flatMap(({ oid }) => relationName(comparison, oid)),
+    notCompared: [],
     newForeignKeys: planForeignKeys(comparison, followed).found,
     before: [],
     after: [],

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, messageOf, SafemigrateError } from '../../errors.ts';
 import { inPhase } from '../../events.ts';
 import { readCutOver, writeCutOver } from '../../ownership/cut-over-order.ts';
+import { refreshViews } from './catch-up.ts';
 import type { OnlineRun } from './cut-over.ts';
 import { drain } from './follower.ts';
 import { requireUnchanged } from './fork.ts';
@@ -59,5 +60,6 @@ export async function waitForOrder(
       await delay(POLL_MS, undefined, { signal });
     }
   });
+  await refreshViews(run);
   return performance.now() - startedAt;
 }

@@ -10,7 +10,9 @@ import type { RehearsedFacts } from './plan-online-swap.ts';
 export async function readStatementFacts({
   statements,
   parsed,
-}: Pick<SeenStatements, 'statements' | 'parsed'>): Promise<Omit<RehearsedFacts, 'birth'>> {
+}: Pick<SeenStatements, 'statements' | 'parsed'>): Promise<
+  Pick<RehearsedFacts, 'derivesRows' | 'convertsByExpression'>
+> {
   let derivesRows = false;
   let convertsByExpression = false;
   for (const { index, sql, note } of statements) {

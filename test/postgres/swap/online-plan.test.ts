@@ -55,8 +55,9 @@ describe.each(TRIED_ON)('on PostgreSQL %d', (version) => {
     if (kind.meanwhile) await runIn(server, 'target', WRITES);
     await counted();
     const { derivesRows = false, convertsByExpression = false } = kind;
+    const catchesUp = kind.catchUp !== undefined;
     return inBoth((target, clone) =>
-      planOnlineSwap(target, clone, { birth, derivesRows, convertsByExpression }),
+      planOnlineSwap(target, clone, { birth, derivesRows, convertsByExpression, catchesUp }),
     );
   }
 
@@ -74,6 +75,8 @@ describe.each(TRIED_ON)('on PostgreSQL %d', (version) => {
     await follow(server, 'target', 'clone', plan);
     await runIn(server, 'target', kind.writes ?? WRITES);
     await caughtUp(server, 'clone');
+    for (const sql of kind.catchUp === undefined ? [] : [kind.catchUp, kind.catchUp])
+      await runIn(server, 'clone', sql);
     await runIn(
       server,
       'clone',

@@ -79,7 +79,7 @@ test.each(PAGES)('every option that the prose of %s names exists', (page) => {
 
 test('the command line’s page names every subcommand', () => {
   const [synopsis] = codeBlocksOf(read('docs/cli.md'));
-  const named = new Set(synopsis?.text.match(/(?<=safemigrate |\| )\w+/g));
+  const named = new Set(synopsis?.text.match(/(?<=safemigrate |\| )[\w-]+/g));
   expect(subcommands().filter(([name]) => !named.has(name))).toEqual([]);
 });
 

@@ -78,10 +78,12 @@ describe('a plan', () => {
     const swap = (enabled: boolean) => makeSwapPlan({ ...CONFIRMED, ...more, online: { enabled } });
     expect(() => swap(true)).toThrow(`--online does not go with ${option}: `);
     expect(swap(false).online).toEqual({
+      catchUp: null,
       enabled: false,
       maxCutOverMs: 500,
       maxKeptWalBytes: 10 * 2 ** 30,
       minFreeBytes: null,
+      postponeFile: null,
       wayBackMs: null,
     });
   });
