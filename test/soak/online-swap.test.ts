@@ -4,6 +4,7 @@ import { safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { until } from '../helpers/cutting.ts';
 import { disturbedSwap, emptied, onlineTarget, PLACE_NAMES, PLACES } from '../helpers/online-trials.ts';
+import { pgBouncerObstacle, startPgBouncer } from '../helpers/pgbouncer.ts';
 import { VERSIONS } from '../helpers/servers.ts';
 import { startShadowedWriters } from '../helpers/shadowed-writers.ts';
 
@@ -16,6 +17,7 @@ const waysBack = Number(process.env.WAYS_BACK ?? 20);
 const named = process.env.ONLINE_VERSIONS?.split(',').map(Number);
 const versions = VERSIONS.filter((version) => named?.includes(version) ?? true);
 const WRITERS = 8;
+const noPgBouncer = await pgBouncerObstacle();
 
 /** Run in turn. */
 const MIGRATIONS = [
@@ -36,57 +38,70 @@ DROP INDEX IF EXISTS made;`;
 describe.each(versions)('PostgreSQL %d', (version) => {
   const target = onlineTarget(version);
 
+  /** Clients write by `through` during each of the swaps. @returns the figures. */
+  async function swapUnderLoad(through: string, ...more: string[]) {
+    const figures = { swaps: 0, 'rows compared': 0, transactions: 0, attempts: 0, 'client errors': 0 };
+    const gaps: number[] = [];
+    for (let at = 0; at < swaps; at++) {
+      await emptied(target());
+      const { url } = target();
+      await withClient(url, (client) => client.query(AS_BEFORE));
+      const writers = startShadowedWriters(through, WRITERS);
+      try {
+        await until('clients write', async () => writers.committed() > 20);
+        const migration = MIGRATIONS[at % MIGRATIONS.length] ?? '';
+        const words = ['--url', url, 'swap', '--online', '--yes', '--format', 'json', '--clone', 'cluster'];
+        const limit = ['--limit', 'cut-over=5s'];
+        const swapped = await safemigrate([...words, ...limit, ...more, '--', ...sqlCommand(migration)]);
+        const { swap, verdict } = JSON.parse(swapped.stdout);
+        const why = JSON.stringify({ reasons: swap.reasons, verdict });
+        expect({ ...swapped, stdout: swap }, why).toMatchObject({
+          exitCode: 0,
+          stdout: { outcome: 'swapped' },
+        });
+        figures.attempts += swap.online.attempts;
+        const before = writers.committed();
+        await until('clients write on', async () => writers.committed() > before + 20);
+      } finally {
+        await writers.stop();
+      }
+      const { rows, wrong } = await writers.compare(url);
+      expect(wrong).toEqual([]);
+      figures.swaps++;
+      figures['rows compared'] += rows;
+      figures.transactions += writers.committed();
+      figures['client errors'] += writers.errors.length;
+      gaps.push(writers.longestGapMs());
+      await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
+    }
+    gaps.sort((one, other) => one - other);
+    const gap = (share: number) => Math.round(gaps[Math.floor((gaps.length - 1) * share)] ?? 0);
+    expect(figures.swaps).toBe(swaps);
+    return { ...figures, 'median gap ms': gap(0.5), 'p95 ms': gap(0.95), 'longest ms': gap(1) };
+  }
+
+  const GAP = 'with the longest time from one COMMIT of a client to its next';
+
   test(
     `${swaps} online swaps under the load of ${WRITERS} clients lose, double and alter no row`,
     async () => {
-      const figures = { swaps: 0, 'rows compared': 0, transactions: 0, attempts: 0 };
-      const gaps: number[] = [];
-      for (let at = 0; at < swaps; at++) {
-        await emptied(target());
-        const { url } = target();
-        await withClient(url, (client) => client.query(AS_BEFORE));
-        const writers = startShadowedWriters(url, WRITERS);
-        try {
-          await until('clients write', async () => writers.committed() > 20);
-          const migration = MIGRATIONS[at % MIGRATIONS.length] ?? '';
-          const words = ['--url', url, 'swap', '--online', '--yes', '--format', 'json', '--clone', 'cluster'];
-          const swapped = await safemigrate([
-            ...words,
-            '--limit',
-            'cut-over=5s',
-            '--',
-            ...sqlCommand(migration),
-          ]);
-          const { swap, verdict } = JSON.parse(swapped.stdout);
-          expect(
-            { ...swapped, stdout: swap },
-            JSON.stringify({ reasons: swap.reasons, verdict }),
-          ).toMatchObject({
-            exitCode: 0,
-            stdout: { outcome: 'swapped' },
-          });
-          figures.attempts += swap.online.attempts;
-          const before = writers.committed();
-          await until('clients write on', async () => writers.committed() > before + 20);
-        } finally {
-          await writers.stop();
-        }
-        const { rows, wrong } = await writers.compare(url);
-        expect(wrong).toEqual([]);
-        figures.swaps++;
-        figures['rows compared'] += rows;
-        figures.transactions += writers.committed();
-        gaps.push(writers.longestGapMs());
-        await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
+      const row = await swapUnderLoad(target().url);
+      recordFigures(`online swaps under load, ${GAP}, PostgreSQL ${version}`, [row]);
+    },
+    6 * 3_600_000,
+  );
+
+  test.skipIf(version < 18 || noPgBouncer !== null)(
+    `${swaps} online swaps under the load of ${WRITERS} clients behind PgBouncer lose no row, and no client sees an error`,
+    async () => {
+      const pooler = await startPgBouncer(target().server, { app: 'app' });
+      try {
+        const row = await swapUnderLoad(pooler.url('app'), '--pgbouncer', pooler.console);
+        recordFigures(`online swaps behind PgBouncer, ${GAP}, PostgreSQL ${version}`, [row]);
+        expect(row['client errors']).toBe(0);
+      } finally {
+        await pooler.stop();
       }
-      gaps.sort((one, other) => one - other);
-      const gap = (share: number) => Math.round(gaps[Math.floor((gaps.length - 1) * share)] ?? 0);
-      const row = { ...figures, 'median gap ms': gap(0.5), 'p95 ms': gap(0.95), 'longest ms': gap(1) };
-      recordFigures(
-        `online swaps under load, with the longest time from one COMMIT of a client to its next, PostgreSQL ${version}`,
-        [row],
-      );
-      expect(figures.swaps).toBe(swaps);
     },
     6 * 3_600_000,
   );

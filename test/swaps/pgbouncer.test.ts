@@ -21,7 +21,7 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
   let url: string;
 
   beforeAll(async () => {
-    server = await ownServer(18, { settings: { wal_level: 'logical' } });
+    server = await ownServer(18, { settings: { wal_level: 'logical', max_slot_wal_keep_size: '1GB' } });
     url = inDatabase(server.url, 'app');
   });
   afterAll(() => server.stop());
@@ -85,6 +85,27 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
     await until('they go on', async () => acknowledged.size > then.size + 20);
     expect(await missing(url, then)).toEqual([]);
     await withClient(url, (client) => client.query('SELECT FROM added'));
+    await load?.stop();
+    expect(errors).toEqual([]);
+    expect(await pooler.paused()).toEqual([]);
+  });
+
+  test('clients behind PgBouncer see no error during an online swap and its way back, and lose no row', {
+    timeout: 120_000,
+  }, async () => {
+    const { acknowledged, errors } = await startLoad();
+    const limit = ['--limit', 'cut-over=5s'];
+    const swapped = await swap('--online', '--way-back', '1h', ...limit, '--', ...sqlCommand(MIGRATION));
+    expect({ exitCode: swapped.exitCode, stderr: swapped.stderr }).toMatchObject({ exitCode: 0 });
+    const then = acknowledged.size;
+    await until('they go on', async () => acknowledged.size > then + 20);
+    const back = await safemigrate([
+      ...['rollback', '--yes', '--url', url, '--pgbouncer', pooler.console, ...limit],
+    ]);
+    expect({ exitCode: back.exitCode, stderr: back.stderr }).toMatchObject({ exitCode: 0 });
+    const after = new Set(acknowledged);
+    await until('they go on', async () => acknowledged.size > after.size + 20);
+    expect(await missing(url, after)).toEqual([]);
     await load?.stop();
     expect(errors).toEqual([]);
     expect(await pooler.paused()).toEqual([]);
