@@ -1,4 +1,7 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../helpers/cli.ts';
 import { disturbedSwap, onlineTarget, PLACES, type PlaceName } from '../helpers/online-trials.ts';
 
 const timeout = 120_000;
@@ -28,6 +31,17 @@ describe('an online swap that is killed', () => {
       });
     },
   );
+
+  test('leaves nothing but the file that it waited for', { timeout }, async () => {
+    const file = path.join(temporaryFolder(), 'postponed');
+    const killed = await disturbedSwap(target(), {
+      place: [/^COMMENT ON DATABASE .*"cutOver":"postponed"/],
+      options: ['--postpone-file', file],
+      disturb: ({ child }) => ({ onAnswer: () => void child.kill('SIGKILL') }),
+    });
+    expect(killed).toMatchObject({ reached: true, signal: 'SIGKILL', swapped: false, left: [] });
+    expect(existsSync(file)).toBe(true);
+  });
 
   test.each(['closed for the clone', 'catching up', 'closed both'] as const)(
     'together with its agent leaves what clean repairs: %s',
