@@ -42,7 +42,7 @@ const WORDS: Record<Phase, { doing: string; done: string }> = {
   check: { doing: 'Checking with pg_upgrade', done: 'Checked with pg_upgrade' },
   upgrade: { doing: 'Upgrading a copy', done: 'Upgraded a copy' },
   'catch-up': { doing: 'Catching up with the target', done: 'Caught up with the target' },
-  compare: { doing: 'Comparing rows with the target', done: 'Compared rows with the target' },
+  compare: { doing: 'Comparing rows', done: 'Compared rows with the target' },
   postponed: { doing: 'Waiting for the order to cut over', done: 'Waited for the order to cut over' },
   'cut-over': { doing: 'Waiting for a moment to cut over', done: 'Ready to cut over' },
   clean: { doing: 'Cleaning up', done: 'Cleaned up' },
@@ -138,14 +138,28 @@ function doneLine(event: Extract<RunEvent, { type: 'phase-end' }>, style: Termin
 }
 
 function liveLine({ phase, detail, since, progress }: Running, style: TerminalStyle): string {
-  const elapsed = formatDuration(Math.floor((performance.now() - since) / 100) * 100);
+  const elapsedMs = performance.now() - since;
   const parts = [
     `${WORDS[phase].doing}${style.unicode ? '…' : '...'}`,
     progress ? measure(progress, style) : '',
-    elapsed,
+    (progress && remaining(progress, elapsedMs)) ?? formatDuration(Math.floor(elapsedMs / 100) * 100),
     detail ?? '',
   ].filter((part) => part !== '');
   return cutLive(parts.join('  '), style);
+}
+
+/** From this time and share on an estimate says something. */
+const ESTIMATE_AFTER_MS = 10_000;
+const ESTIMATE_FROM = 0.02;
+
+/** `3 min left`, if it goes on as so far */
+function remaining(
+  { done, of = 0 }: Extract<RunEvent, { type: 'progress' }>,
+  elapsedMs: number,
+): string | undefined {
+  if (elapsedMs < ESTIMATE_AFTER_MS || of <= 0 || done < of * ESTIMATE_FROM || done >= of) return undefined;
+  const seconds = Math.ceil((elapsedMs * (of / done - 1)) / 1000);
+  return `${formatDuration(seconds * 1000).replace('.0 s', ' s')} left`;
 }
 
 /** Cuts a live line. The last column stays free: a full line makes some terminals wrap, and then it cannot be erased. */

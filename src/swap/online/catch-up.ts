@@ -24,8 +24,12 @@ export async function catchUp(
 ): Promise<Pick<OnlineSection, 'catchUpMs' | 'rowsCompared' | 'rowsUnsettled' | 'compareMs'>> {
   const { subject, fork, follower, plan } = run;
   const { control, signal, emit } = subject;
-  const onBehind = (bytes: number) =>
-    emit({ type: 'progress', phase: 'catch-up', done: Math.max(0, Math.round(bytes)), unit: 'bytes' });
+  let most = 0;
+  const onBehind = (bytes: number) => {
+    most = Math.max(most, bytes);
+    const done = Math.round(most - Math.max(0, bytes));
+    emit({ type: 'progress', phase: 'catch-up', done, of: Math.round(most), unit: 'bytes' });
+  };
   const catchUpMs = await inPhase(emit, 'catch-up', () =>
     drain(control, follower, { timeoutMs: NO_LIMIT_MS, signal, onBehind }),
   );
@@ -38,10 +42,11 @@ export async function catchUp(
   const startedAt = performance.now();
   const isApplied = async () =>
     (await drain(control, follower, { timeoutMs: APPLIED_WITHIN_MS, signal })) !== undefined;
+  const estimated = await estimatedRows(fork.inside, plan);
   let done = 0;
   const onRows = (rows: number) => {
     done += rows;
-    emit({ type: 'progress', phase: 'compare', done, unit: 'rows' });
+    emit({ type: 'progress', phase: 'compare', done, of: Math.max(done, estimated), unit: 'rows' });
   };
   const compared = await inPhase(emit, 'compare', () =>
     compareRows(fork.inside, follower.inside, plan, { signal, isApplied, onRows, called: follower.called }),
@@ -82,6 +87,15 @@ async function requireShortChecks(run: Pick<OnlineRun, 'maxCutOverMs' | 'plan' |
 }
 
 const CHECKS = 2;
+
+const ROWS = `
+SELECT coalesce(sum(greatest(reltuples, 0)), 0)::float8 AS rows FROM pg_class WHERE oid = ANY ($1::oid[])`;
+
+/** The number of rows to compare, by the planner's statistics. */
+async function estimatedRows(target: Session, { tables }: OnlinePlan): Promise<number> {
+  const [row] = await target.query<{ rows: number }>(ROWS, [tables.map(({ oid }) => oid)]);
+  return row?.rows ?? 0;
+}
 
 const FILES = 'SELECT oid::int8 AS oid, relfilenode::text AS file FROM pg_class WHERE oid = ANY ($1::oid[])';
 

@@ -56,6 +56,21 @@ test('progress with a known end has a bar and a percentage, and 100 % only when 
   finish();
 });
 
+test('a long phase with a known end shows the time that it still takes', () => {
+  const stream = fakeStream();
+  const { emit, finish } = progress(stream, live);
+  emit({ type: 'phase', phase: 'compare' });
+  emit({ type: 'progress', phase: 'compare', done: 1_000, of: 4_000, unit: 'rows' });
+  vi.advanceTimersByTime(9_900);
+  expect(stream.screen()).not.toContain('left');
+  vi.advanceTimersByTime(100);
+  expect(stream.screen()).toContain('25 %  1,000 of 4,000 rows  30 s left');
+  emit({ type: 'progress', phase: 'compare', done: 4_000, of: 4_000, unit: 'rows' });
+  vi.advanceTimersByTime(100);
+  expect(stream.screen()).not.toContain('left');
+  finish();
+});
+
 test('a notice erases the live line, stays, and the live line comes back below it', () => {
   const stream = fakeStream();
   const { emit, finish } = progress(stream, live);
