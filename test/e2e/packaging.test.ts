@@ -1,4 +1,12 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { execa } from 'execa';
@@ -10,14 +18,14 @@ const OTHERS = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64', 'linux
 const SIGNER = 'group/tool';
 
 /** A folder with executables of this version for all places, which are programs of sh here, and their sums. */
-async function release({ version = '1.2.3', signedBy = '' } = {}): Promise<string> {
+async function release({ version = '1.2.3', signedBy = '', begins = '' } = {}): Promise<string> {
   const folder = temporaryFolder();
   mkdirSync(path.join(folder, 'packaging'));
   mkdirSync(path.join(folder, 'release'));
   for (const place of OTHERS)
     writeFileSync(
       path.join(folder, 'release', `safemigrate-${version}-${place}.gz`),
-      gzipSync(`#!/bin/sh\necho ${version}-${place}\n`),
+      gzipSync(`#!/bin/sh\n${begins}echo ${version}-${place}\n`),
     );
   for (const name of ['checksums.sh', 'install.sh']) {
     const text = readFileSync(`packaging/${name}`, 'utf8').replace(
@@ -66,6 +74,25 @@ describe('install.sh', () => {
       /is not the file that SHA256SUMS names/,
     ],
     [
+      'a download that was cut',
+      (folder) => truncateSync(path.join(folder, `safemigrate-1.2.3-${HERE}.gz`), 30),
+      /is not the file that SHA256SUMS names/,
+    ],
+    [
+      'another sum',
+      (folder) => {
+        const sums = path.join(folder, 'SHA256SUMS');
+        writeFileSync(sums, readFileSync(sums, 'utf8').replaceAll(/^[0-9a-f]{64}/gm, '0'.repeat(64)));
+      },
+      /is not the file that SHA256SUMS names/,
+    ],
+    [
+      'a file that is missing',
+      (folder) => rmSync(path.join(folder, `safemigrate-1.2.3-${HERE}.gz`)),
+      /\.gz is missing/,
+    ],
+    ['no SHA256SUMS', (folder) => rmSync(path.join(folder, 'SHA256SUMS')), /has no SHA256SUMS/],
+    [
       'two versions',
       (folder) => {
         const sums = readFileSync(path.join(folder, 'SHA256SUMS'), 'utf8');
@@ -85,6 +112,23 @@ describe('install.sh', () => {
     const { exitCode, stderr, installed, files } = await install(folder);
     expect([exitCode, installed, files]).toEqual([1, 'older', ['safemigrate']]);
     expect(stderr).toMatch(why);
+  });
+
+  test('a file that does not run on this machine: nothing is installed', async () => {
+    const folder = await release({ begins: 'exit 1\n' });
+    const { exitCode, stderr, installed, files } = await install(folder);
+    expect([exitCode, installed, files]).toEqual([1, 'older', ['safemigrate']]);
+    expect(stderr).toMatch(/does not run on this machine; nothing was installed/);
+  });
+
+  test('a folder that cannot be written: nothing is installed', async () => {
+    const folder = await release();
+    const words = [path.join(folder, 'packaging', 'install.sh'), path.join(folder, 'release'), '/proc'];
+    const { exitCode, stderr } = await execa('sh', words, { reject: false });
+    expect([exitCode, stderr]).toEqual([
+      1,
+      expect.stringMatching(/install\.sh: \/proc cannot be written; nothing was installed$/),
+    ]);
   });
 
   test.each([
