@@ -1,5 +1,5 @@
 // npm run package: the single executable release/safemigrate-<version>-<platform>-<architecture>, the same compressed (.gz), and its
-// list of parts (.cdx.json). `npm run package -- musl` makes that for Alpine, on any Linux.
+// list of parts (.cdx.json). `npm run package -- musl` makes that for Alpine, on any Linux, and `-- linux-arm64` that for the other processor.
 //
 // It is Node's program with main.cjs in it (a single-executable application). What an npm package has as files are assets inside it. It unpacks nothing when it starts, and looks for no package.
 import { execFileSync } from 'node:child_process';
@@ -23,8 +23,12 @@ const THREADS = ['postgres/sql/parser-thread', 'schema/worker'];
 const dist = path.join(root, 'dist');
 const cache = path.join(root, 'node_modules', '.cache', 'executable');
 const here = `${process.platform}-${process.arch}`;
-const musl = process.argv[2] === 'musl';
-const file = path.join(release, `safemigrate-${version}-${here}${musl ? '-musl' : ''}`);
+const [, , other = here] = process.argv;
+if (![here, 'musl', 'linux-arm64'].includes(other))
+  throw new Error(`no executable can be made here for ${other}`);
+const musl = other === 'musl';
+const place = musl ? `${here}-musl` : other;
+const file = path.join(release, `safemigrate-${version}-${place}`);
 
 process.chdir(root);
 mkdirSync(cache, { recursive: true });
@@ -33,9 +37,9 @@ rmSync(path.join(cache, 'made'), { recursive: true, force: true });
 /** Folders of the packages that are in the file. */
 const packages = new Set();
 const wanted = musl ? MUSL.version : NODE;
-// What is put into Node does not depend on its libc. One that runs here makes it.
+// What is put into Node depends neither on its libc nor on the processor. One that runs here makes it.
 const maker = nodeBuild(here, wanted, cache);
-const node = musl ? nodeBuild(`${here}-musl`, wanted, cache) : maker;
+const node = nodeBuild(place, wanted, cache);
 const config = {
   // Node keeps this name in the blob, so it may not depend on where the clone is.
   main: 'packaging/main.cjs',

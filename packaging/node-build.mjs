@@ -42,7 +42,8 @@ export function nodeBuild(place, version, cache) {
   if (musl) fromWheel(folder, made, hash);
   else if (hash) fromNpm(place, version, folder, made, hash);
   else fromThisNode(version, folder, made);
-  run('strip', place.startsWith('darwin') ? ['-x', made] : [made]);
+  const foreign = place === 'linux-arm64' && process.arch !== 'arm64';
+  run(foreign ? 'aarch64-linux-gnu-strip' : 'strip', place.startsWith('darwin') ? ['-x', made] : [made]);
   chmodSync(made, 0o755);
   cpSync(made, build.program);
   rmSync(made);
