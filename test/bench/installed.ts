@@ -21,10 +21,14 @@ export function installed(checkout: string): Installed {
   rmSync(path.join(folder, tarball));
   const modules = path.join(folder, 'node_modules');
   const lock = JSON.parse(readFileSync(path.join(modules, '.package-lock.json'), 'utf8'));
-  const bytes = readdirSync(modules, { recursive: true, withFileTypes: true })
+  return { tarballBytes, bytes: bytesIn(modules), packages: Object.keys(lock.packages).length };
+}
+
+/** The size of all files in a folder. */
+export function bytesIn(folder: string): number {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .reduce((sum, entry) => sum + statSync(path.join(entry.parentPath, entry.name)).size, 0);
-  return { tarballBytes, bytes, packages: Object.keys(lock.packages).length };
 }
 
 export function must(program: string, args: readonly string[], folder: string): void {

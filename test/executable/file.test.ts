@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import packageFacts from '../../package.json' with { type: 'json' };
@@ -35,6 +35,11 @@ test('it needs no newer system libraries than glibc 2.28 and those of GCC 8', ()
   const wanted = wantedSymbols();
   expect(wanted.map(([library]) => library)).toContain('GLIBC');
   expect(wanted.filter(([library, version]) => isNewer(version, OLDEST[library] ?? []))).toEqual([]);
+});
+
+test('it has at most 130 MB, compressed 45 MB', () => {
+  expect(statSync(FILE).size).toBeLessThan(130e6);
+  expect(statSync(`${FILE}.gz`).size).toBeLessThan(45e6);
 });
 
 interface Part {

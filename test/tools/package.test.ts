@@ -3,6 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
+import { bytesIn } from '../bench/installed.ts';
 import { plainEnvironment, temporaryFolder } from '../helpers/cli.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -69,6 +70,8 @@ test('the packed package installs into an empty folder, and its command, its mod
   await writeFile(path.join(folder, 'package.json'), '{"type":"module"}');
   await run(['npm', 'install', '--prefer-offline', '--no-audit', '--no-fund', `./${tarball}`]);
 
+  const installed = path.join(folder, 'node_modules');
+  expect(bytesIn(installed)).toBeLessThan(15e6);
   const listed = JSON.parse((await run(['npm', 'ls', '--omit=dev', '--all', '--json'])).stdout);
   expect(Object.keys(listed.dependencies.safemigrate.dependencies)).toEqual(
     expect.arrayContaining(['commander', 'execa', 'libpg-query', 'pg', 'zod']),
@@ -100,7 +103,6 @@ test('the packed package installs into an empty folder, and its command, its mod
   await run(['npm', 'install', '--prefer-offline', '--no-audit', '--no-fund', wanted]);
   expect((await run([command, 'demo'])).all).toContain('Now yours:  safemigrate');
 
-  const installed = path.join(folder, 'node_modules');
   await mkdir(path.join(installed, '@types'), { recursive: true });
   for (const name of ['@types/node', 'undici-types'])
     await symlink(path.join(root, 'node_modules', name), path.join(installed, name));
