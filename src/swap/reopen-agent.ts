@@ -16,7 +16,8 @@ export interface ReopenOrder extends Pick<ClosedTarget, 'settings' | 'server' | 
 }
 
 const DISMISSED = 'done\n';
-const READY_MS = 10_000;
+/** An agent that dies is noticed at once. On a busy machine a process may take many seconds to start, and nothing is closed yet. */
+const READY_MS = 60_000;
 
 /**
  * Starts a process that reopens the target if we die, however that happens: its standard input ends then. It is started before
