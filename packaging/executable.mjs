@@ -1,5 +1,6 @@
 // npm run package: the single executable release/safemigrate-<version>-<platform>-<architecture>, the same compressed (.gz), and its
-// list of parts (.cdx.json). `npm run package -- musl` makes that for Alpine, on any Linux, and `-- linux-arm64` that for the other processor.
+// list of parts (.cdx.json). `npm run package -- musl` makes that for Alpine, on any Linux (x64), `-- linux-arm64` and
+// `-- linux-arm64-musl` those for the other processor.
 //
 // It is Node's program with main.cjs in it (a single-executable application). What an npm package has as files are assets inside it. It unpacks nothing when it starts, and looks for no package.
 import { execFileSync } from 'node:child_process';
@@ -24,10 +25,10 @@ const dist = path.join(root, 'dist');
 const cache = path.join(root, 'node_modules', '.cache', 'executable');
 const here = `${process.platform}-${process.arch}`;
 const [, , other = here] = process.argv;
-if (![here, 'musl', 'linux-arm64'].includes(other))
+if (![here, 'musl', 'linux-arm64', 'linux-arm64-musl'].includes(other))
   throw new Error(`no executable can be made here for ${other}`);
-const musl = other === 'musl';
-const place = musl ? `${here}-musl` : other;
+const place = other === 'musl' ? `${here}-musl` : other;
+const musl = place.endsWith('-musl');
 const file = path.join(release, `safemigrate-${version}-${place}`);
 
 process.chdir(root);

