@@ -17,7 +17,7 @@ until_true() {
   tries=0
   until "$@"; do
     tries=$((tries + 1))
-    [ $tries -lt 600 ] || { echo "never true: $*"; exit 1; }
+    [ $tries -lt 6000 ] || { echo "never true: $*"; exit 1; }
     sleep 0.1
   done
 }
