@@ -393,22 +393,31 @@ describe('swap --online', () => {
   });
 });
 
-test('a server without logical decoding is refused before the rehearsal, and doctor and --plan name the remedy', {
-  timeout: 120_000,
-}, async () => {
-  const [server, url] = await shop(18, { wal_level: 'replica' });
-  onTestFinished(() => server.stop());
-  const remedy = /wal_level is replica:?\s+ALTER SYSTEM SET wal_level = logical;/;
-  const refused = await swapOnline(url, '--', ...sqlCommand(MIGRATION));
-  expect(refused.exitCode).toBe(4);
-  expect(JSON.parse(refused.stdout).error).toMatchObject({
-    code: 'REFUSED',
-    message: expect.stringMatching(remedy),
-  });
-  const command = ['--', ...sqlCommand(MIGRATION)];
-  const planned = await safemigrate(['--url', url, 'swap', '--online', '--plan', ...command]);
-  expect(planned).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(remedy) });
-  expect(planned.stdout).toContain('pg_create_logical_replication_slot');
-  const doctor = await safemigrate(['doctor', '--url', url]);
-  expect(doctor.stdout).toMatch(remedy);
-});
+test.each([
+  [15, { wal_level: 'replica' }, 'logical'],
+  [19, { wal_level: 'minimal', max_wal_senders: '0' }, 'replica'],
+] as const)(
+  'a server of %d without logical decoding is refused before the rehearsal, and doctor and --plan name the remedy',
+  {
+    timeout: 120_000,
+  },
+  async (version, settings, wanted) => {
+    const [server, url] = await shop(version, settings);
+    onTestFinished(() => server.stop());
+    const remedy = new RegExp(
+      `wal_level is ${settings.wal_level}:?\\s+ALTER SYSTEM SET wal_level = ${wanted};`,
+    );
+    const refused = await swapOnline(url, '--', ...sqlCommand(MIGRATION));
+    expect(refused.exitCode).toBe(4);
+    expect(JSON.parse(refused.stdout).error).toMatchObject({
+      code: 'REFUSED',
+      message: expect.stringMatching(remedy),
+    });
+    const command = ['--', ...sqlCommand(MIGRATION)];
+    const planned = await safemigrate(['--url', url, 'swap', '--online', '--plan', ...command]);
+    expect(planned).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(remedy) });
+    expect(planned.stdout).toContain('pg_create_logical_replication_slot');
+    const doctor = await safemigrate(['doctor', '--url', url]);
+    expect(doctor.stdout).toMatch(remedy);
+  },
+);
