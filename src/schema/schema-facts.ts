@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sqlstateOf } from '../errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { without } from './affected-facts.ts';
 import { type CatalogueIdentity, readIdentity } from './identity.ts';
 import { extractFacts, type FactBase } from './pg-delta.ts';
-import { readUnmodeled, type Unmodeled } from './unmodeled.ts';
+import { leftOutOfPublications, readUnmodeled, type Unmodeled } from './unmodeled.ts';
 
 /** All that is read of one schema at one moment. */
 export interface Snapshot {
@@ -55,7 +56,8 @@ async function readAll(session: Session): Promise<Snapshot> {
   const facts = await extractFacts(session);
   const identity = await readIdentity(session);
   const unmodeled = await readUnmodeled(session);
-  return { facts, identity, unmodeled };
+  const wrong = leftOutOfPublications(unmodeled);
+  return { facts: wrong.length === 0 ? facts : without(facts, wrong), identity, unmodeled };
 }
 
 async function inTransaction<T>(session: Session, begin: string, read: () => Promise<T>): Promise<T> {

@@ -22,6 +22,9 @@ export const UNKNOWN_OPTION = 'unknown column option';
 const keyIn = (keys: readonly string[]) =>
   `pg_catalog.split_part(o, '=', 1) in (${keys.map((key) => `'${key}'`).join(', ')})`;
 
+/** EXCEPT of FOR ALL TABLES. The content is the id by which pg-delta knows the table, which it takes for one that is sent. */
+export const LEFT_OUT = 'table of a publication';
+
 export const INDEX_PROPERTY = 'index clustered on, or column statistics of an index';
 
 /** Each returns name and content, and the kind if it reads several. The report names a probe that the role may not run. */
@@ -154,6 +157,35 @@ export const PROBES: readonly { kind: string | readonly string[]; sql: string }[
         ('owner', pg_catalog.pg_get_userbyid(b.datdba)),
         ('comment', (select d from pg_catalog.shobj_description(b.oid, 'pg_database') d where d not like 'safemigrate: %'))) p(name, content)
       where b.datname = pg_catalog.current_database() and p.content is not null`,
+  },
+  {
+    kind: LEFT_OUT,
+    // From version 19 on, as the next: older ones have no such keys.
+    sql: `select pg_catalog.format('%I: %s', p.pubname, r.prrelid::pg_catalog.regclass) as name, pg_catalog.json_build_object(
+        'kind', 'publicationRel', 'publication', p.pubname, 'schema', n.nspname, 'table', c.relname)::text as content
+      from pg_catalog.pg_publication_rel r join pg_catalog.pg_publication p on p.oid = r.prpubid
+      join pg_catalog.pg_class c on c.oid = r.prrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+      where pg_catalog.to_jsonb(r) -> 'prexcept' = 'true'`,
+  },
+  {
+    kind: 'sequences of a publication',
+    sql: `select pg_catalog.quote_ident(p.pubname) as name, '' as content
+      from pg_catalog.pg_publication p where pg_catalog.to_jsonb(p) -> 'puballsequences' = 'true'`,
+  },
+  {
+    kind: 'option of a subscription',
+    // A column that the version lacks is the one of `d`, its default. Not all roles may read the whole row.
+    sql: `select pg_catalog.format('%I: %s', s.subname, o.name) as name, o.value as content
+      from (select true as subpasswordrequired, false as subfailover, false as subretaindeadtuples, 0 as submaxretention,
+          '-1' as subwalrcvtimeout, 0::pg_catalog.oid as subserver) d
+      cross join lateral (select subname, subdbid, subpasswordrequired, subfailover, subretaindeadtuples, submaxretention,
+          subwalrcvtimeout, subserver from pg_catalog.pg_subscription) s
+      join pg_catalog.pg_database b on b.oid = s.subdbid and b.datname = pg_catalog.current_database()
+      cross join lateral (values ('password_required', nullif(s.subpasswordrequired, true)::text),
+          ('failover', nullif(s.subfailover, false)::text), ('retain_dead_tuples', nullif(s.subretaindeadtuples, false)::text),
+          ('max_retention_duration', nullif(s.submaxretention, 0)::text), ('wal_receiver_timeout', nullif(s.subwalrcvtimeout, '-1')),
+          ('server', (select f.srvname from pg_catalog.pg_foreign_server f where f.oid = s.subserver))) o(name, value)
+      where o.value is not null`,
   },
   {
     kind: 'large object',

@@ -1,9 +1,11 @@
 import type { DefinitionFacts } from '../model/hazard-facts.ts';
 import type { SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import type { StableId } from './pg-delta.ts';
 import {
   ENFORCEMENT,
   INDEX_PROPERTY,
+  LEFT_OUT,
   PLACEMENT,
   PROBES,
   SEQUENCE_VALUE,
@@ -73,6 +75,12 @@ export function unknownColumnOptions(unmodeled: Unmodeled): string[] {
   return [...(unmodeled.get(UNKNOWN_OPTION)?.keys() ?? [])].filter((name) => name !== UNREADABLE).sort();
 }
 
+/** Tables that publications leave out. pg-delta takes them for tables that are sent. */
+export function leftOutOfPublications(unmodeled: Unmodeled): StableId[] {
+  const found = unmodeled.get(LEFT_OUT) ?? new Map<string, string>();
+  return found.has(UNREADABLE) ? [] : [...found.values()].map((id) => JSON.parse(id) as StableId);
+}
+
 const LISTED = 20;
 
 const PROPERTY = ['set', 'reset'] as const;
@@ -84,6 +92,9 @@ const WORDS: Readonly<Record<string, readonly [came: string, went: string]>> = {
   [INDEX_PROPERTY]: PROPERTY,
   [PLACEMENT]: PROPERTY,
   'table of a type': PROPERTY,
+  [LEFT_OUT]: ['left out', 'sent again'],
+  'sequences of a publication': ['sent', 'not sent any more'],
+  'option of a subscription': PROPERTY,
   'database setting': PROPERTY,
   database: PROPERTY,
 };

@@ -307,3 +307,45 @@ describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
     }
   });
 });
+
+test('what publications and subscriptions have from 19 on is reported by name, also to a role that is no superuser', async () => {
+  const { session, drop } = await scratch(
+    19,
+    `${TYPES}; ${PEOPLE}; ${PLACES}; CREATE PUBLICATION sent FOR ALL TABLES;
+    CREATE PUBLICATION others FOR ALL TABLES EXCEPT (TABLE people);
+    CREATE EXTENSION postgres_fdw; CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host 'nowhere.invalid');
+    CREATE USER MAPPING FOR CURRENT_USER SERVER far OPTIONS (user 'x', password 'y')`,
+  );
+  try {
+    await session.query(
+      "CREATE SUBSCRIPTION sub CONNECTION 'host=nowhere.invalid' PUBLICATION p WITH (connect = false)",
+    );
+    await session.query('SET ROLE pg_monitor');
+    const before = await takeSnapshot(session);
+    await session.query('RESET ROLE');
+    for (const sql of [
+      'ALTER PUBLICATION sent SET ALL TABLES EXCEPT (TABLE places), ALL SEQUENCES',
+      'ALTER PUBLICATION others SET ALL TABLES',
+      "ALTER SUBSCRIPTION sub SET (max_retention_duration = 100, wal_receiver_timeout = '10s')",
+      'ALTER SUBSCRIPTION sub SERVER far',
+    ])
+      await session.query(sql);
+    await session.query('SET ROLE pg_monitor');
+    const { section } = await compareWith(before, session);
+    expect(section.changes).toEqual([]);
+    expect(section.after).not.toBe(section.before);
+    expect(section.unmodeled.map(({ kind, detail }) => `${kind}: ${detail}`)).toEqual([
+      'table of a publication: sent: public.places left out',
+      'table of a publication: others: public.people sent again',
+      'sequences of a publication: sent sent',
+      'option of a subscription: sub: max_retention_duration set',
+      'option of a subscription: sub: wal_receiver_timeout set',
+      'option of a subscription: sub: server set',
+    ]);
+  } finally {
+    await session.query('RESET ROLE');
+    await session.query('ALTER SUBSCRIPTION sub SET (slot_name = NONE)').catch(() => {});
+    await session.query('DROP SUBSCRIPTION IF EXISTS sub');
+    await drop();
+  }
+});
