@@ -181,6 +181,8 @@ export type Action =
   | { readonly does: 'set default'; readonly table: Name; readonly column: string }
   | { readonly does: 'drop default'; readonly table: Name; readonly column: string }
   | { readonly does: 'validate constraint'; readonly table: Name; readonly constraint: string }
+  /** ALTER CONSTRAINT … ENFORCED. */
+  | { readonly does: 'enforce constraint'; readonly table: Name; readonly constraint: string }
   | {
       readonly does: 'drop constraint';
       readonly table: Name;

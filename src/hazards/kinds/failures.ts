@@ -110,7 +110,7 @@ export const FAILURES: readonly HazardRecord[] = [
     code: 'ROWS_VIOLATE_CONSTRAINT',
     title: 'existing rows violate a new constraint',
     condition:
-      'ADD CONSTRAINT, VALIDATE CONSTRAINT, SET NOT NULL, ALTER DOMAIN or ATTACH PARTITION failed with SQLSTATE 23502, 23503, 23514 or 23P01.',
+      'ADD CONSTRAINT, VALIDATE CONSTRAINT, ALTER CONSTRAINT … ENFORCED, SET NOT NULL, ALTER DOMAIN or ATTACH PARTITION failed with SQLSTATE 23502, 23503, 23514 or 23P01.',
     effect: 'The migration fails on this data, although it passed on other data.',
     safer: 'Add it NOT VALID, so that no more such rows are written; fix the existing ones; then validate.',
     find: (context) =>
@@ -180,6 +180,7 @@ function isUnique(action: Action): action is Unique {
 const RULES = new Set<Action['does']>([
   'add constraint',
   'validate constraint',
+  'enforce constraint',
   'set not null',
   'alter domain',
   'attach partition',

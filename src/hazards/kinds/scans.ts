@@ -55,6 +55,23 @@ export const SCANS: readonly HazardRecord[] = [
           return locks.length === 0 ? finding : { ...finding, evidence: locksEvidence(context, locks) };
         }),
   },
+  blocking({
+    code: 'ENFORCED_SCANS_TABLE',
+    title: 'a constraint that is enforced again reads the whole table while other sessions wait',
+    condition:
+      'ALTER CONSTRAINT … ENFORCED on a table that existed before the command: a FOREIGN KEY from PostgreSQL 18 on, a CHECK from 19 on.',
+    effect: 'The lock of ALTER TABLE is held on the table while every row is checked.',
+    safer:
+      'Add an equal constraint NOT VALID under another name, VALIDATE it in a transaction of its own, and drop the one that is not enforced.',
+    does: 'enforce constraint',
+    messageOf: ({ relation }) => `sessions that need ${relation} wait while every row is checked`,
+    adviceOf: ({ relation, action: { constraint } }) =>
+      sqlAdvice(
+        'Each in a transaction of its own, with the definition of the old one:',
+        ...notValidSteps(relation, displayName(`${constraint}_enforced`), '…'),
+        `ALTER TABLE ${relation} DROP CONSTRAINT ${displayName(constraint)}`,
+      ),
+  }),
   {
     code: 'SET_NOT_NULL_SCANS_TABLE',
     title: 'SET NOT NULL reads the whole table while reads and writes wait',

@@ -174,6 +174,7 @@ function heavy(context: HazardContext, statement: StatementSection): boolean {
     return (
       (action.does === 'create index' && isBuilt(context, { statement, action })) ||
       action.does === 'validate constraint' ||
+      action.does === 'enforce constraint' ||
       action.does === 'set not null' ||
       (action.does === 'add constraint' &&
         !action.notValid &&

@@ -82,6 +82,10 @@ function workOfAction(context: HazardContext, statement: StatementSection, actio
       const others = lockedBy(context, statement, 'ROW SHARE');
       return [{ kind: others.length > 0 ? 'lookup' : 'scan', relations: [...on, ...others] }];
     }
+    case 'enforce constraint': {
+      const locked = lockedBy(context, statement);
+      return [{ kind: locked.length > 1 ? 'lookup' : 'scan', relations: locked }];
+    }
     case 'attach partition': {
       const partition = context.resolve(action.partition, statement);
       return isChecked(context, statement.index, partition) ? [] : [{ kind: 'scan', relations: [partition] }];

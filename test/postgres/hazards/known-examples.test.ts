@@ -89,6 +89,7 @@ const WEAKENED: readonly Example[] = [
     what: 'a foreign key that is no longer deferrable',
     sql: 'ALTER TABLE items ALTER CONSTRAINT items_customer NOT DEFERRABLE',
     told: ['CONSTRAINT_CHANGED'],
+    never: ['ENFORCED_SCANS_TABLE'],
   },
   {
     what: 'a foreign key that is no longer enforced',

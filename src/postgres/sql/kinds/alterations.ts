@@ -59,6 +59,13 @@ function alteration(
       return [{ does: 'disable trigger', table, trigger: null, system: subtype === 'AT_DisableTrigAll' }];
     case 'AT_ValidateConstraint':
       return [{ does: 'validate constraint', table, constraint: name }];
+    case 'AT_AlterConstraint': {
+      const altered = def && 'ATAlterConstraint' in def ? def.ATAlterConstraint : {};
+      // The parser says `is_enforced` of others too.
+      return altered.alterEnforceability && altered.is_enforced
+        ? [{ does: 'enforce constraint', table, constraint: altered.conname ?? '' }]
+        : [];
+    }
     case 'AT_DropConstraint':
       return [{ does: 'drop constraint', table, constraint: name, cascade }];
     case 'AT_AttachPartition':
