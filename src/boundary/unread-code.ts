@@ -16,6 +16,8 @@ const PAIRS: ReadonlyMap<string, readonly [first: ReadonlySet<string>, why: stri
   (
     [
       ...[...SHARED].map((word) => [word, ['create', 'alter', 'drop'], ROLES] as const),
+      // CREATE SUBSCRIPTION … SERVER, from version 19 on, is never read.
+      ['subscription', ['create', 'alter', 'drop'], 'it connects to the publisher'],
       ['system', ['alter', 'reindex'], ACTS_ON_SERVER],
       ['schema', ['reindex'], ACTS_ON_SERVER],
       ['database', ['create', 'alter', 'drop', 'reindex'], ACTS_ON_SERVER],

@@ -63,6 +63,10 @@ describe('in a text that the parser does not read', () => {
     expect(found(text)).toBeUndefined();
   });
 
+  test('says of a subscription that it connects, since the parser does not read one by SERVER', () => {
+    expect(found('CREATE SUBSCRIPTION s SERVER far PUBLICATION p')?.why).toBe('it connects to the publisher');
+  });
+
   test('tells what a server of the clone would let out', () => {
     const leaves = (text: string) => found(text)?.leaves;
     expect([leaves('CREATE ROLE r'), leaves('ALTER SYSTEM RESET x')]).toEqual(['database', 'database']);
