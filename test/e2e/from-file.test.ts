@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { literal } from '../../src/postgres/sql/quote.ts';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withoutClientPrograms } from '../helpers/client-programs.ts';
@@ -9,6 +9,7 @@ import { temporaryDatabase, withClient } from '../helpers/database.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { serverUrl, useOwnServers } from '../helpers/servers.ts';
 
+const programsOf19 = inject('programs')[19];
 const skip = await withoutClientPrograms('pg_dump', 'pg_restore', 'psql');
 
 const SQL = `
@@ -69,6 +70,29 @@ describe.skipIf(skip)('a rehearsal on a dump', () => {
     await database.drop();
   });
 });
+
+test.skipIf(programsOf19 === undefined).each(['plain', 'custom'])(
+  'a dump of PostgreSQL 19 (%s) is restored by the programs that PGBIN names',
+  async (format) => {
+    const programs = programsOf19 ?? '';
+    const database = await temporaryDatabase(19, {
+      sql: `CREATE TABLE orders (id int PRIMARY KEY, body text, CONSTRAINT filled CHECK (body <> '') NOT ENFORCED);
+        INSERT INTO orders SELECT n, 'x' FROM generate_series(1, 500) n; CREATE TABLE kept (id int);
+        CREATE PUBLICATION sent FOR ALL TABLES EXCEPT (TABLE kept), ALL SEQUENCES`,
+    });
+    const folder = temporaryFolder();
+    const file = path.join(folder, 'shop.dump');
+    execFileSync(path.join(programs, 'pg_dump'), [`--format=${format}`, `--file=${file}`, database.url]);
+    const { report, exitCode, stderr } = await rehearse(database.url, COMMAND, {
+      args: ['--dump', 'shop.dump'],
+      folder,
+      env: { TMPDIR: enterable(), PGBIN: programs },
+    });
+    expect(exitCode, stderr).toBe(0);
+    expect(report.target.serverVersion).toMatch(/^19/);
+    expect(report.data?.tables).toMatchObject([{ relation: 'public.orders', rowsAfter: 500 }]);
+  },
+);
 
 describe('a rehearsal on SQL', () => {
   const from = (folder: string, name: string, env: NodeJS.ProcessEnv = {}, args: string[] = []) =>
