@@ -32,7 +32,7 @@ export function attach({ subject, table, written }: AlterTable, command: AlterCo
   ];
 }
 
-/** DETACH PARTITION … CONCURRENTLY. It leaves a CHECK with the bounds, which the plain form does not. */
+/** DETACH PARTITION … CONCURRENTLY. Before version 19 it leaves a CHECK with the bounds, which the plain form does not. */
 export function detach({ subject, table, written }: AlterTable, command: AlterCommand): Rewriting {
   const { name: partition } = partitionOf(command);
   const columns = subject.before(table)?.partitionedBy;
