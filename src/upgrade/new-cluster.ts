@@ -81,7 +81,9 @@ export async function makeNewCluster(
   // It starts with its own defaults first, since it may not know all settings of the old one.
   const bare = await serverSettings({ ...original, settings: new Map() }, { ...inPlace, ...shape });
   const facts = await readNewFacts(prepared, old, { ...bare.fixed, data_directory: data }, libraries);
-  const known = [...original.settings].filter(([name]) => name.includes('.') || facts.settings.has(name));
+  const known = [...original.settings].filter(
+    ([name, value]) => !refusesSetting(facts.settings, newPrograms.major, name, value),
+  );
   const own = await serverSettings({ ...original, settings: new Map(known) }, { ...inPlace, ...shape });
   await addSettings(data, own.file + settingsText(own.fixed));
   return {
@@ -96,6 +98,23 @@ export async function makeNewCluster(
     missingLibraries: own.missingLibraries,
     caveats: own.caveats.map((caveat): Caveat => ({ ...caveat, path: 'modes' })),
   };
+}
+
+/** Former names of settings, which servers still take. */
+const RENAMED = new Set(['sort_mem', 'vacuum_mem', 'ssl_ecdh_curve', 'force_parallel_mode']);
+/** From this version on there are no other string literals. */
+const STANDARD_STRINGS_SINCE = 19;
+
+/** Tells if a server refuses to have a setting, by the names that it knows. */
+export function refusesSetting(
+  known: { has(name: string): boolean },
+  major: number,
+  name: string,
+  value: string,
+): boolean {
+  if (name.includes('.') || RENAMED.has(name)) return false;
+  const isOff = name === 'standard_conforming_strings' && !/^(?:on|t|y|1)/i.test(value);
+  return !known.has(name) || (isOff && major >= STANDARD_STRINGS_SINCE);
 }
 
 /** The options of initdb that make a cluster to which pg_upgrade can upgrade one with these properties. */

@@ -51,9 +51,9 @@ SELECT to_jsonb(d) || jsonb_build_object('name', pg_encoding_to_char(encoding),
        (SELECT rolcanlogin FROM pg_roles WHERE oid = 10) AS may
   FROM pg_database d WHERE datname = 'template0'`;
 
-// A DROP DATABASE that was cut off leaves one with the limit -2, which refuses all sessions.
+// A DROP DATABASE that was cut off leaves one with the limit -2, which refuses all sessions; one of this encoding refuses ours, of UTF-8.
 const DATABASES = `
-SELECT datname::text AS name, datallowconn AND datconnlimit <> -2 AS open, pg_database_size(oid)::text AS bytes
+SELECT datname::text AS name, datallowconn AND datconnlimit <> -2 AND pg_encoding_to_char(encoding) <> 'MULE_INTERNAL' AS open, pg_database_size(oid)::text AS bytes
   FROM pg_database ORDER BY 1`;
 
 /**

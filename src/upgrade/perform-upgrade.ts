@@ -88,7 +88,7 @@ async function upgradeWithin(life: Lifetime, plan: UpgradePlan): Promise<Section
     refusal: check?.refusal ?? [],
     modes,
     initdbRefusal: fresh.refusal,
-    ownSettings: [...old.copy.original.settings.keys()],
+    ownSettings: old.copy.original.settings,
     missingLibraries: fresh.missingLibraries,
   });
   return {

@@ -35,6 +35,13 @@ describe.skipIf(cannotUpgrade)('an upgrade of PostgreSQL 15 to 19', () => {
       'CREATE EXTENSION btree_gist',
       'CREATE TABLE hosts (address inet)',
       'CREATE INDEX by_address ON hosts USING gist (address gist_inet_ops)',
+      `CREATE DATABASE letters TEMPLATE template0 ENCODING 'MULE_INTERNAL' LOCALE 'C'`,
+      'ALTER DATABASE app SET escape_string_warning = off',
+      'ALTER ROLE ALL SET standard_conforming_strings = off',
+      'ALTER DATABASE app SET standard_conforming_strings = on',
+      `CREATE FUNCTION one() RETURNS int LANGUAGE sql SET standard_conforming_strings = off AS 'SELECT 1'`,
+      'ALTER SYSTEM SET standard_conforming_strings = off',
+      'SELECT pg_reload_conf()',
     );
     await appendFile(
       path.join(old.server.data, 'pg_hba.conf'),
@@ -47,10 +54,17 @@ describe.skipIf(cannotUpgrade)('an upgrade of PostgreSQL 15 to 19', () => {
       NAME_WITH_LINE_BREAK: [expect.stringMatching(/^role "two/)],
       GIST_OF_ADDRESSES: ['public.by_address'],
       RADIUS_LOGIN: [expect.stringContaining('radius')],
+      ENCODING_GONE: ['letters'],
+      SETTING_REFUSED: [
+        'escape_string_warning=off (ALTER DATABASE app)',
+        'standard_conforming_strings=off (ALTER ROLE ALL)',
+        'standard_conforming_strings=off (ALTER ROUTINE public.one())',
+      ],
     });
     expect(objects).not.toHaveProperty('EXTENDED_STATISTICS_LOST');
 
-    await query('DROP ROLE "two\nlines"', 'DROP INDEX by_address');
+    const settings = report?.obstacles.find(({ code }) => code === 'SETTING_REFUSED')?.sql ?? [];
+    await query('DROP ROLE "two\nlines"', 'DROP INDEX by_address', 'DROP DATABASE letters', ...settings);
     const again = await rehearse();
     expect(again.exitCode, again.stderr).toBe(0);
     expect(again.report?.modes.map(({ mode, outcome }) => `${mode} ${outcome}`)).toEqual([
@@ -60,5 +74,8 @@ describe.skipIf(cannotUpgrade)('an upgrade of PostgreSQL 15 to 19', () => {
       'swap passed',
     ]);
     expect(again.report).toMatchObject({ to: { major: 19 }, carriesStatistics: true });
+    expect(again.report?.obstacles).toContainEqual(
+      expect.objectContaining({ code: 'SETTING_GONE', objects: ['standard_conforming_strings = off'] }),
+    );
   }, 180_000);
 });

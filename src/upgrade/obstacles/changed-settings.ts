@@ -1,22 +1,50 @@
+import { FIRST_USER_OID } from '../../postgres/catalogue/user-objects.ts';
+import { refusesSetting } from '../new-cluster.ts';
 import type { ObstacleRule } from './obstacle-rule.ts';
-
-/** Former names of settings, which servers still take. */
-const RENAMED = new Set(['sort_mem', 'vacuum_mem', 'ssl_ecdh_curve', 'force_parallel_mode']);
 
 /** Defaults that differ between builds, not versions: places, and what OpenSSL has. */
 const OF_BUILDS = /^ssl|\//;
+
+const SETTINGS_OF_OBJECTS = `
+WITH own AS (
+  SELECT unnest(s.setconfig) AS setting, CASE WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'ALTER ROLE ALL'
+      WHEN s.setrole = 0 THEN format('ALTER DATABASE %I', d.datname)
+      ELSE format('ALTER ROLE %I', r.rolname) || CASE WHEN s.setdatabase = 0 THEN '' ELSE format(' IN DATABASE %I', d.datname) END
+    END AS alter
+  FROM pg_db_role_setting s LEFT JOIN pg_database d ON d.oid = s.setdatabase LEFT JOIN pg_roles r ON r.oid = s.setrole
+ WHERE s.setdatabase = 0 OR d.datname = current_database()
+UNION ALL
+SELECT unnest(p.proconfig), format('ALTER ROUTINE %s', p.oid::regprocedure) FROM pg_proc p WHERE p.oid >= ${FIRST_USER_OID})
+SELECT format('%s (%s)', setting, alter) AS object, format('%s RESET %I;', alter, split_part(setting, '=', 1)) AS sql
+  FROM own ORDER BY 1`;
 
 /** How the new server is configured. */
 export const CHANGED_SETTINGS: readonly ObstacleRule[] = [
   {
     code: 'SETTING_GONE',
     severity: 'warning',
-    message: 'the new version does not know these settings, and does not start with them',
+    message: 'the new version does not know these settings or values, and does not start with them',
     remedy: 'leave them out of the new postgresql.conf',
-    find: ({ ownSettings, installed }) =>
-      ownSettings
-        .filter((name) => !name.includes('.') && !RENAMED.has(name) && !installed.settings.has(name))
-        .map((object) => ({ object })),
+    find: ({ ownSettings, installed, to }) =>
+      [...ownSettings]
+        .filter(([name, value]) => refusesSetting(installed.settings, to, name, value))
+        .map(([name, value]) => ({ object: installed.settings.has(name) ? `${name} = ${value}` : name })),
+  },
+  {
+    code: 'SETTING_REFUSED',
+    severity: 'error',
+    message:
+      'databases, roles or functions have settings or values that the new version does not know, so that pg_upgrade cannot restore them',
+    remedy: 'remove them',
+    query: { of: 'each database', sql: SETTINGS_OF_OBJECTS },
+    find: ({ rows, installed, to }) => {
+      const found = (rows.get('SETTING_REFUSED') ?? []).filter(({ object }) => {
+        const [, name = '', value = ''] = /^(.*?)=(.*) \(ALTER /s.exec(object) ?? [];
+        return refusesSetting(installed.settings, to, name, value);
+      });
+      // Those of roles are read in each database.
+      return [...new Map(found.map((each) => [`${each.object} ${each.sql}`, each])).values()];
+    },
   },
   {
     code: 'DEFAULT_CHANGED',

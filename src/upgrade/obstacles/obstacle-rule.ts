@@ -27,8 +27,8 @@ export interface UpgradeFacts {
   readonly modes: readonly ModeSection[];
   /** Results of the application's queries and the user's checks on both versions; null if no mode got that far. */
   readonly application: ApplicationSection | null;
-  /** Names of the settings that the target's files and command line set. */
-  readonly ownSettings: readonly string[];
+  /** Settings of the target's files and command line. */
+  readonly ownSettings: ReadonlyMap<string, string>;
   /** Libraries that the target preloads and the new installation lacks. */
   readonly missingLibraries: readonly string[];
 }

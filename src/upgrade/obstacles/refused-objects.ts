@@ -130,6 +130,19 @@ export const REFUSED_OBJECTS: readonly ObstacleRule[] = [
     query: { of: 'cluster', sql: NAMES_WITH_LINE_BREAKS },
   },
   {
+    code: 'ENCODING_GONE',
+    severity: 'error',
+    message:
+      'databases have the encoding MULE_INTERNAL, which PostgreSQL 19 does not have; nothing in them was looked at',
+    remedy:
+      'dump each in an encoding that has its letters (pg_dump --encoding=EUC_JP), and restore it into a database of UTF8',
+    rate: ({ to }) => (to >= 19 ? 'error' : 'warning'),
+    query: {
+      of: 'cluster',
+      sql: `SELECT datname AS object, NULL AS sql FROM pg_database WHERE pg_encoding_to_char(encoding) = 'MULE_INTERNAL' ORDER BY 1`,
+    },
+  },
+  {
     code: 'GIST_OF_ADDRESSES',
     severity: 'error',
     message:

@@ -231,7 +231,7 @@ describe('the obstacles', () => {
     files: new Map(),
     refusal: [],
     modes: [],
-    ownSettings: [],
+    ownSettings: new Map(),
     missingLibraries: [],
   };
   const codes = (more: Partial<UpgradeFacts>) => findObstacles({ ...facts, ...more }).map(({ code }) => code);
@@ -333,10 +333,21 @@ describe('the obstacles', () => {
   });
 
   test('have settings that are gone, but not those that were renamed or belong to extensions', () => {
-    const ownSettings = ['old_snapshot_threshold', 'force_parallel_mode', 'app.tenant', 'work_mem'];
+    const names = ['old_snapshot_threshold', 'force_parallel_mode', 'app.tenant', 'work_mem'];
+    const ownSettings = new Map(names.map((name) => [name, '1']));
     const installed = { ...facts.installed, settings: new Map([['work_mem', '4096']]) };
     expect(findObstacles({ ...facts, ownSettings, installed })).toMatchObject([
       { code: 'SETTING_GONE', objects: ['old_snapshot_threshold'] },
     ]);
+  });
+
+  test('have string literals that are not standard from 19 on', () => {
+    const name = 'standard_conforming_strings';
+    const installed = { ...facts.installed, settings: new Map([[name, 'on']]) };
+    const gone = (to: number, value: string) =>
+      findObstacles({ ...facts, to, installed, ownSettings: new Map([[name, value]]) })
+        .filter(({ code }) => code === 'SETTING_GONE')
+        .flatMap(({ objects }) => objects);
+    expect([gone(18, 'off'), gone(19, 'on'), gone(19, 'off')]).toEqual([[], [], [`${name} = off`]]);
   });
 });
