@@ -115,8 +115,16 @@ function workOfConstraint(
   if (notValid || usingIndex !== null || isOfEmptyColumn(context, { statement, action })) return [];
   if (kind === 'unique' || kind === 'primary key' || kind === 'exclude')
     return [{ kind: 'build', relations: on, sorts: kind !== 'exclude' }];
+  if (on.every((table) => isNewAndEmpty(context, statement, table))) return [];
   const other = references && context.resolve(references, statement);
   return [{ kind: other ? 'lookup' : 'scan', relations: [...on, ...(other ? [other] : [])] }];
+}
+
+/** Tells if the command made the table and put no row into it: none is read or looked up, however large other tables are. */
+function isNewAndEmpty(context: HazardContext, statement: StatementSection, table: string): boolean {
+  const { data } = context.facts;
+  const isNew = !context.relation(table) || context.isReplaced(table, statement);
+  return isNew && data?.written.every(({ relation }) => relation !== table) === true;
 }
 
 function buildOf({ concurrently }: { readonly concurrently: boolean }): WorkKind {

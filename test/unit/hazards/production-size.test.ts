@@ -3,6 +3,7 @@ import type { RehearsalEvidence, reachJudgement } from '../../../src/hazards/jud
 import { extrapolate } from '../../../src/hazards/production/extrapolate.ts';
 import { speedOfBuild } from '../../../src/hazards/production/sizes.ts';
 import type { Profile } from '../../../src/model/profile-model.ts';
+import type { DataSection } from '../../../src/model/report.ts';
 import { asking, facts, relation, statement } from '../../helpers/facts.ts';
 import { judgementOf } from '../../helpers/judgement-of.ts';
 import { profiled, sampleProfile } from '../../helpers/profiles.ts';
@@ -13,6 +14,15 @@ const ORDERS = 'public.orders';
 const table = { schema: 'public', name: 'orders' };
 const HERE = new Map([[ORDERS, relation(10 * MB, 100_000)]]);
 const HUNDREDFOLD = sampleProfile([profiled(ORDERS, 1000 * MB, 10_000_000)]);
+
+const NO_DATA: DataSection = {
+  tables: [],
+  unchangedTables: 0,
+  written: [],
+  lost: [],
+  walBytes: null,
+  sizeDeltaBytes: null,
+};
 
 const BUILD = statement(0, {
   tag: 'CREATE INDEX',
@@ -104,6 +114,37 @@ describe('judged by a profile', () => {
     const rename = { ...BUILD, tag: 'ALTER TABLE' };
     const parsed = asking({ 0: { does: 'rename', table, column: 'a', object: null, to: 'b' } });
     expect(judge({ statements: [rename], parsed }, HUNDREDFOLD).statements[0]).toEqual(rename);
+  });
+
+  test('a reference of a new table without rows looks nothing up, however large the other table is', () => {
+    const refers = statement(0, {
+      tag: 'ALTER TABLE',
+      durationMs: 3,
+      transaction: 1,
+      locks: [[ORDERS, 'SHARE ROW EXCLUSIVE', 4]],
+    });
+    const parsed = asking({
+      0: {
+        does: 'add constraint',
+        table: { schema: 'public', name: 'refunds' },
+        kind: 'foreign key',
+        constraint: null,
+        columns: ['order_id'],
+        usingIndex: null,
+        notValid: false,
+        references: table,
+        provesNotNull: [],
+        ofNewColumn: false,
+      },
+    });
+    const timeAfter = (inserted: number) => {
+      const written =
+        inserted === 0 ? [] : [{ relation: 'public.refunds', inserted, updated: 0, deleted: 0 }];
+      const data: DataSection = { ...NO_DATA, written };
+      return judge({ statements: [refers], parsed, data }, HUNDREDFOLD).statements[0]?.atProductionSize;
+    };
+    expect(timeAfter(0)).toBeUndefined();
+    expect(timeAfter(1000)).toBeDefined();
   });
 
   test('rows that an UPDATE changes grow with the table; one row that it named does not', () => {
