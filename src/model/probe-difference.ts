@@ -17,6 +17,6 @@ export interface ProbeDifference {
   readonly after: string;
   /** The code of the refusal after the command, else of the one before it. */
   readonly sqlstate: string | null;
-  /** The refusal names an index that is too small for the value. */
-  readonly byIndex: boolean;
+  /** The constraint or index that the refusal names. */
+  readonly constraint: string | null;
 }

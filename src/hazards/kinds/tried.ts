@@ -2,7 +2,14 @@ import { listed } from '../../format.ts';
 import type { ChangedDefinition } from '../../model/effect-facts.ts';
 import type { ProbeDifference } from '../../model/probe-difference.ts';
 import type { Hazard } from '../../model/report.ts';
-import { bare, displayName, identifier, lastPart, nameParts } from '../../postgres/sql/quote.ts';
+import {
+  bare,
+  displayName,
+  identifier,
+  lastPart,
+  nameParts,
+  withoutLastPart,
+} from '../../postgres/sql/quote.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
 import { type Severity, weighBreakage, worst } from '../severity.ts';
@@ -68,6 +75,7 @@ const EXPLAINS_REFUSAL: Readonly<Record<string, readonly string[]>> = {
   '55000': ['REPLICA_IDENTITY_LOST'],
 };
 const TOO_LARGE = '54000';
+const REFERENCED = '23503';
 /** Codes that explain any refusal, because code runs with each row. */
 const BY_TRIGGER = ['TRIGGER_ADDED'];
 
@@ -210,13 +218,26 @@ function severityOf(
   first: ProbeDifference,
   more: readonly ProbeDifference[],
 ): Severity {
-  // Whether a value is ever as long as an index takes, only the application knows.
   const all = [first, ...more];
-  if (all.some(({ byIndex }) => byIndex) && all.every(({ sqlstate }) => sqlstate === TOO_LARGE))
+  // Only the application knows if a value is ever as long as an index takes.
+  if (
+    all.some(({ constraint }) => constraint !== null) &&
+    all.every(({ sqlstate }) => sqlstate === TOO_LARGE)
+  )
     return 'notice';
+  if (all.every((probe) => isOfNewReference(context, probe))) return 'notice';
   const isDetached = context.actionsOn('detach partition').some((each) => each.relation === first.relation);
   if (isDetached) return 'notice';
   return worst(['warning', weighBreakage(context, first.relation)]);
+}
+
+/** Tells if a new foreign key, and not one in place of another, keeps a row that could be deleted before: its purpose. */
+function isOfNewReference({ facts }: HazardContext, { sqlstate, constraint }: ProbeDifference): boolean {
+  const changes = (facts.schema?.changes ?? []).filter(({ kind }) => kind === 'constraint');
+  const made = changes.find(({ verb, object }) => verb === 'create' && bare(lastPart(object)) === constraint);
+  if (sqlstate !== REFERENCED || !made) return false;
+  const table = withoutLastPart(made.object);
+  return !changes.some(({ verb, object }) => verb === 'drop' && withoutLastPart(object) === table);
 }
 
 function messageOf(

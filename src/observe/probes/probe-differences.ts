@@ -44,7 +44,7 @@ export function differences(
         before: words(was, probe.kind.counts),
         after: words(now, probe.kind.counts),
         sqlstate: refused?.sqlstate ?? null,
-        byIndex: refused?.sqlstate === '54000' && refused.constraint !== null,
+        constraint: refused?.constraint ?? null,
       },
     ];
   });
@@ -152,7 +152,7 @@ export function sequencesBehind(
         before: was ? `${was.next}, greatest value ${was.greatest}` : 'another sequence',
         after: `${each.next}, greatest value ${each.greatest}`,
         sqlstate: null,
-        byIndex: false,
+        constraint: null,
       };
     });
 }

@@ -3,6 +3,7 @@ import { findHazards } from '../../../src/hazards/catalogue.ts';
 import { NO_EFFECTS } from '../../../src/model/effect-facts.ts';
 import { NO_DEFINITIONS } from '../../../src/model/hazard-facts.ts';
 import type { ProbeDifference } from '../../../src/model/probe-difference.ts';
+import type { SchemaSection } from '../../../src/model/report.ts';
 import { facts, relation } from '../../helpers/facts.ts';
 
 const INSERT: ProbeDifference = {
@@ -16,7 +17,7 @@ const INSERT: ProbeDifference = {
   before: '1 row',
   after: 'null value in column "status" (SQLSTATE 23502)',
   sqlstate: '23502',
-  byIndex: false,
+  constraint: null,
 };
 
 const SCHEMA = {
@@ -111,6 +112,36 @@ describe('a probe with another result', () => {
   });
 
   test('is a notice if only an index is too small for a value', () => {
-    expect(found([{ ...INSERT, sqlstate: '54000', byIndex: true }])).toMatchObject([{ severity: 'notice' }]);
+    expect(found([{ ...INSERT, sqlstate: '54000', constraint: 'orders_note' }])).toMatchObject([
+      { severity: 'notice' },
+    ]);
+  });
+
+  test('is a notice if a new foreign key keeps a row, unless the key takes the place of another', () => {
+    const change = (verb: 'create' | 'drop', name: string) => ({
+      verb,
+      kind: 'constraint' as const,
+      object: `public.lines.${name}`,
+      sql: '',
+      dataLoss: false,
+    });
+    const severityAfter = (...changes: SchemaSection['changes']) =>
+      findHazards(
+        facts({
+          schema: { ...SCHEMA, rollbackSql: null, changes },
+          catalogue: {
+            relations: new Map([['public.orders', relation(8192, 10)]]),
+            effects: {
+              ...NO_EFFECTS,
+              probes: [
+                { ...INSERT, probe: 'DELETE of a row', sqlstate: '23503', constraint: 'lines_order_fkey' },
+              ],
+            },
+          },
+        }),
+      ).map(({ code, severity }) => `${severity} ${code}`);
+    const made = change('create', 'lines_order_fkey');
+    expect(severityAfter(made)).toEqual(['notice ACCEPTS_LESS']);
+    expect(severityAfter(made, change('drop', 'lines_cascade'))).toEqual(['warning ACCEPTS_LESS']);
   });
 });
