@@ -218,8 +218,11 @@ export type Action =
   | { readonly does: 'create function'; readonly function: Name }
   /** `mode` as PostgreSQL writes it: `ACCESS EXCLUSIVE`. */
   | { readonly does: 'lock'; readonly tables: readonly Name[]; readonly mode: string }
-  /** SELECT … FOR UPDATE, or with another lock that writes of the rows wait for. */
-  | { readonly does: 'lock rows'; readonly tables: readonly Name[] }
+  /**
+   * SELECT … FOR UPDATE, or with another lock that writes of the rows wait for. `all`: all rows of the tables; else as many as the
+   * statement returns.
+   */
+  | { readonly does: 'lock rows'; readonly tables: readonly Name[]; readonly all: boolean }
   | { readonly does: 'vacuum'; readonly full: boolean; readonly tables: readonly Name[] }
   | { readonly does: 'cluster'; readonly table: Name | null }
   | {

@@ -14,7 +14,7 @@ import { BUSY_PER_SECOND, MANY_ROWS, WARNING } from '../thresholds.ts';
 export const ROW_LOCKS: HazardRecord = {
   code: 'ROWS_LOCKED',
   title: 'rows stay locked while a transaction goes on',
-  condition: `One transaction locks ${formatCount(MANY_ROWS)} rows or more of an existing table by SELECT … FOR UPDATE, FOR NO KEY UPDATE or FOR SHARE, which reads no other table; or it stays open for ${formatDuration(WARNING.heldMs)} or more after it locked or changed some. The latter is a warning if the target's statistics show UPDATEs or DELETEs of the table.`,
+  condition: `One transaction locks ${formatCount(MANY_ROWS)} rows or more of an existing table by SELECT … FOR UPDATE, FOR NO KEY UPDATE or FOR SHARE, which reads no other table (of a subselect or WITH only if it has neither WHERE nor LIMIT); or it stays open for ${formatDuration(WARNING.heldMs)} or more after it locked or changed some. The latter is a warning if the target's statistics show UPDATEs or DELETEs of the table.`,
   effect: 'Each UPDATE and DELETE of such a row waits until the transaction ends, with a connection.',
   safer: 'Lock and change rows at the end of a transaction, some thousands in each.',
   find: (context) => [...context.transactions()].flatMap((statements) => lockedRows(context, statements)),
@@ -63,14 +63,19 @@ function lockedRows(context: HazardContext, statements: readonly StatementSectio
 }
 
 function lockedBy(context: HazardContext, statement: StatementSection): Locked[] {
-  const { rows, error, rowsAtProductionSize } = statement;
-  if (error || rows === null) return [];
-  const counted = rowsAtProductionSize === undefined;
-  return context
+  if (statement.error) return [];
+  const locked = context
     .actionsIn(statement, 'lock rows')
-    .flatMap(({ action }) => action.tables.map((table) => context.resolve(table, statement)))
-    .filter((relation) => context.reachable(relation, statement) !== undefined)
-    .map((relation) => ({ relation, statement, rows, counted }));
+    .flatMap(({ action: { tables, all } }) =>
+      tables.map((table) => ({ relation: context.resolve(table, statement), all })),
+    );
+  return locked.flatMap(({ relation, all }): Locked[] => {
+    const table = context.reachable(relation, statement);
+    const rows = all ? (table?.rows ?? null) : statement.rows;
+    if (!table || rows === null) return [];
+    const counted = all ? table.exact : statement.rowsAtProductionSize === undefined;
+    return [{ relation, statement, rows, counted }];
+  });
 }
 
 function isWritten(context: HazardContext, relation: string): boolean {

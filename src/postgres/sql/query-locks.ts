@@ -57,16 +57,34 @@ function ofLockingClauses({ lockingClause, fromClause }: Tree.SelectStmt): Named
 }
 
 /**
- * Names the table whose rows a query locks itself, so that writes of them wait; one FOR KEY SHARE lets nearly all of them go on.
- * A join is left out: its number of rows is not that of the rows locked in any of its tables.
+ * Names the tables whose rows a query locks: its own, as many as it returns, and those of a subselect or WITH that locks all of its
+ * table, however few rows the query makes of them.
  */
-export function rowLockActions({ lockingClause, fromClause }: Tree.SelectStmt): Action[] {
+export function rowLockActions(query: Tree.SelectStmt): Action[] {
+  const own = lockOfRows(query, false);
+  if (query.limitCount) return own;
+  const inner = [
+    ...nodesWithin(query.fromClause, 'RangeSubselect').map(({ subquery }) => subquery),
+    ...nodesWithin(query.withClause, 'CommonTableExpr').map(({ ctequery }) => ctequery),
+  ];
+  const ofAll = itemsOf<Tree.SelectStmt>(
+    inner.flatMap((each) => each ?? []),
+    'SelectStmt',
+  ).filter(({ whereClause, limitCount }) => !whereClause && !limitCount);
+  return [...own, ...ofAll.flatMap((select) => lockOfRows(select, true))];
+}
+
+/**
+ * Leaves out FOR KEY SHARE, which lets nearly all writes of the rows go on, and joins: their number of rows is not that of the rows
+ * locked in any of their tables.
+ */
+function lockOfRows({ lockingClause, fromClause }: Tree.SelectStmt, all: boolean): Action[] {
   if (nodesWithin(fromClause, 'RangeVar').length > 1) return [];
   const tables = itemsOf<Tree.LockingClause>(lockingClause, 'LockingClause')
     .filter(({ strength }) => strength !== 'LCS_FORKEYSHARE')
     .flatMap((clause) => lockedBy(clause, fromClause))
     .map(nameOf);
-  return tables.length > 0 ? [{ does: 'lock rows', tables }] : [];
+  return tables.length > 0 ? [{ does: 'lock rows', tables, all }] : [];
 }
 
 function lockedBy({ lockedRels }: Tree.LockingClause, from: Tree.Node[] | undefined): Tree.RangeVar[] {

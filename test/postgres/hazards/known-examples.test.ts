@@ -349,6 +349,19 @@ const EXAMPLES: readonly Example[] = [
     says: /^2,000 rows of known_\d+\.orders stay locked/,
   },
   {
+    what: 'rows that a subselect locks, and that are counted',
+    sql: 'SELECT count(*) FROM (SELECT id FROM orders FOR UPDATE) AS locked',
+    told: ['ROWS_LOCKED'],
+    statement: 'SELECT count(*) FROM (SELECT id',
+    relation: 'orders',
+    says: /^(?:about )?2,000 rows of known_\d+\.orders stay locked/,
+  },
+  {
+    what: 'some rows that a subselect locks',
+    sql: 'WITH few AS (SELECT id FROM orders WHERE id < 9 FOR UPDATE) SELECT count(*) FROM few; SELECT id FROM (SELECT id FROM orders FOR UPDATE) AS locked LIMIT 1',
+    never: ['ROWS_LOCKED'],
+  },
+  {
     what: 'rows that are locked for other changes of keys alone, and those of a batch',
     sql: 'SELECT id FROM orders FOR KEY SHARE; SELECT id FROM orders WHERE id <= 500 FOR UPDATE SKIP LOCKED',
     never: ['ROWS_LOCKED'],

@@ -6,7 +6,8 @@ import type { LockMode } from '../../../src/postgres/lock-modes.ts';
 import { asking, facts, relation, statement } from '../../helpers/facts.ts';
 
 const ITEMS = { schema: null, name: 'items' };
-const LOCK: Action = { does: 'lock rows', tables: [ITEMS] };
+const LOCK: Action = { does: 'lock rows', tables: [ITEMS], all: false };
+const LOCK_ALL: Action = { ...LOCK, all: true };
 const UPDATE: Action = { does: 'update', table: ITEMS };
 
 interface Given {
@@ -36,6 +37,7 @@ function severities({ action, rows, mode = 'ROW SHARE', heldMs = 5, explicit = t
 describe('rows that stay locked', () => {
   test.each([
     ['all rows', { action: LOCK, rows: 500_000 }, ['warning']],
+    ['all rows, of which one is returned', { action: LOCK_ALL, rows: 1 }, ['warning']],
     ['some thousands', { action: LOCK, rows: 2_000 }, ['notice']],
     ['a batch', { action: LOCK, rows: 500 }, []],
     ['one row, for long', { action: UPDATE, rows: 1, heldMs: 3_000 }, ['notice']],
