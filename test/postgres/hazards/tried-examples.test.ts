@@ -149,6 +149,11 @@ const EXAMPLES: readonly Example[] = [
     sql: 'BEGIN; ALTER TABLE items RENAME TO things; CREATE VIEW items AS SELECT * FROM things; GRANT ALL ON items TO tried_app; COMMIT',
   },
   {
+    what: 'a table that refers to others, and is dropped',
+    setup: `${ITEMS}CREATE TABLE parts (item int REFERENCES items)`,
+    sql: 'DROP TABLE parts',
+  },
+  {
     what: 'a child whose parent the application reads',
     setup: `${ITEMS}CREATE TABLE a (id int); CREATE TABLE b (id int); CREATE TABLE c (id int); ${ROLE}`,
     sql: 'CREATE TABLE more () INHERITS (items)',
