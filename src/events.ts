@@ -8,7 +8,7 @@ export type RunEvent =
       phase: Phase;
       done: number;
       of?: number;
-      unit: 'bytes' | 'files' | 'relations' | 'rows';
+      unit: 'bytes' | 'bytes behind' | 'files' | 'relations' | 'rows';
     }
   /** A fact the user should know although nothing failed. `passing`: it holds for a moment, and takes no further line on a terminal. */
   | { type: 'notice'; message: string; passing?: true }

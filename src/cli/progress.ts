@@ -182,8 +182,8 @@ function blockedLine(
 }
 
 function measure({ done, of, unit }: Extract<RunEvent, { type: 'progress' }>, style: TerminalStyle): string {
-  const amount = (value: number) => (unit === 'bytes' ? formatBytes(value) : formatCount(value));
-  const name = unit === 'bytes' ? '' : ` ${unit}`;
+  const amount = (value: number) => (unit.startsWith('bytes') ? formatBytes(value) : formatCount(value));
+  const name = unit === 'bytes' ? '' : ` ${unit.replace('bytes ', '')}`;
   if (of === undefined || of <= 0) return `${amount(done)}${name}`;
   const part = Math.min(1, Math.max(0, done / of));
   // Only a finished phase may show 100 %.

@@ -48,7 +48,12 @@ export async function waitForOrder(
   const message = `the clone follows ${subject.target.database.name}; to cut over, remove ${file}, or call \`safemigrate cut-over ${subject.run}\``;
   emit({ type: 'notice', message });
   const onBehind = (bytes: number) =>
-    emit({ type: 'progress', phase: 'postponed', done: Math.max(0, Math.round(bytes)), unit: 'bytes' });
+    emit({
+      type: 'progress',
+      phase: 'postponed',
+      done: Math.max(0, Math.round(bytes)),
+      unit: 'bytes behind',
+    });
   await inPhase(emit, 'postponed', async () => {
     let checkedAt = startedAt;
     while (existsSync(file) && (await readCutOver(control, fork.clone.oid)) !== 'ordered') {

@@ -56,6 +56,16 @@ test('progress with a known end has a bar and a percentage, and 100 % only when 
   finish();
 });
 
+test('a clone that follows is so many bytes behind', () => {
+  const stream = fakeStream();
+  const { emit, finish } = progress(stream, live);
+  emit({ type: 'phase', phase: 'postponed' });
+  emit({ type: 'progress', phase: 'postponed', done: 2048, unit: 'bytes behind' });
+  vi.advanceTimersByTime(100);
+  expect(stream.screen()).toBe('Waiting for the order to cut over…  2 kB behind  100 ms');
+  finish();
+});
+
 test('a long phase with a known end shows the time that it still takes', () => {
   const stream = fakeStream();
   const { emit, finish } = progress(stream, live);
