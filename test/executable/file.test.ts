@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import packageFacts from '../../package.json' with { type: 'json' };
@@ -41,6 +41,31 @@ test('it has at most 130 MB, compressed 45 MB', () => {
   expect(statSync(FILE).size).toBeLessThan(130e6);
   expect(statSync(`${FILE}.gz`).size).toBeLessThan(45e6);
 });
+
+/** The time of a processor, in seconds, that ten runs of a program take. */
+function processorTime(...words: string[]): number {
+  const line = 'for run in 1 2 3 4 5 6 7 8 9 10; do "$@" > /dev/null; done; times';
+  const { stdout } = spawnSync('sh', ['-c', line, 'sh', ...words], { encoding: 'utf8' });
+  const ofChildren = stdout.trim().split('\n').at(-1) ?? '';
+  return [...ofChildren.matchAll(/(\d+)m([\d.]+)s/g)].reduce(
+    (sum, [, minutes, seconds]) => sum + 60 * Number(minutes) + Number(seconds),
+    0,
+  );
+}
+
+test('--version takes at most 1.3 times what the Node that it is made of takes to start', () => {
+  const cache = 'node_modules/.cache/executable';
+  const build = new RegExp(`^node-${process.platform}-${process.arch}-[\\d.]+$`);
+  const [newest = ''] = readdirSync(cache)
+    .filter((name) => build.test(name))
+    .toSorted()
+    .toReversed();
+  const ratios = [1, 2, 3, 4, 5].map(
+    () => processorTime(FILE, '--version') / processorTime(path.join(cache, newest, 'node'), '-e', '0'),
+  );
+  expect(Math.min(...ratios)).toBeGreaterThan(0.5);
+  expect(Math.min(...ratios), ratios.join(' ')).toBeLessThan(1.3);
+}, 120_000);
 
 interface Part {
   readonly name: string;
