@@ -71,7 +71,7 @@ const STAYING: Readonly<Record<string, string>> = {
   GENERATED_COLUMN_REWRITES: 'a stored column is computed for all rows at once',
   IDENTITY_REWRITES: 'the rows are numbered at once',
   ENFORCED_SCANS_TABLE: 'its definition does not stand in the statement',
-  DOMAIN_CONSTRAINT_SCANS_TABLES: 'to validate it blocks writes as well, but on PostgreSQL 18',
+  DOMAIN_CONSTRAINT_SCANS_TABLES: 'to validate it blocks writes as well',
   SET_LOGGED_REWRITES: WHOLE_TABLE,
   ACCESS_METHOD_REWRITES: WHOLE_TABLE,
   CLUSTER: WHOLE_TABLE_BEFORE_19,

@@ -113,9 +113,8 @@ export const SCANS: readonly HazardRecord[] = [
     condition:
       'ALTER DOMAIN adds or validates a constraint, and holds a lock that blocks writes on tables that use the domain.',
     effect:
-      'SHARE is held on every table that has a column of the domain while all their rows are checked; before PostgreSQL 18 also by VALIDATE CONSTRAINT.',
-    safer:
-      'Add it NOT VALID, which applies to new values at once; validate it when writes may wait, since PostgreSQL 18 at any time.',
+      'SHARE is held on every table that has a column of the domain while all their rows are checked, by VALIDATE CONSTRAINT as well.',
+    safer: 'Add it NOT VALID, which applies to new values at once; validate it when writes may wait.',
     find: (context) =>
       context
         .actionsOf('alter domain')
