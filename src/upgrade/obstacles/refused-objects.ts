@@ -133,10 +133,9 @@ export const REFUSED_OBJECTS: readonly ObstacleRule[] = [
     code: 'ENCODING_GONE',
     severity: 'error',
     message:
-      'databases have the encoding MULE_INTERNAL, which PostgreSQL 19 does not have; nothing in them was looked at',
+      'databases have the encoding MULE_INTERNAL, which pg_upgrade cannot restore beside UTF8, and which PostgreSQL 19 does not have',
     remedy:
       'dump each in an encoding that has its letters (pg_dump --encoding=EUC_JP), and restore it into a database of UTF8',
-    rate: ({ to }) => (to >= 19 ? 'error' : 'warning'),
     query: {
       of: 'cluster',
       sql: `SELECT datname AS object, NULL AS sql FROM pg_database WHERE pg_encoding_to_char(encoding) = 'MULE_INTERNAL' ORDER BY 1`,
