@@ -10,7 +10,7 @@ export interface Scratch {
   /** A superuser's. */
   readonly url: string;
   readonly settings: ConnectionSettings;
-  /** Unqualified names are those of the schema public. */
+  /** Unqualified names are those of the schema public. Pipelined, as probes and checks of queries want it. */
   readonly session: Session;
   drop(): Promise<void>;
 }
@@ -19,7 +19,7 @@ export interface Scratch {
 export async function scratch(version: ServerVersion, sql?: string): Promise<Scratch> {
   const database = await temporaryDatabase(version, sql === undefined ? {} : { sql });
   const settings = parseSettings(database.url, readEnvironment({}, '.'));
-  const session = await openSession(settings, { purpose: 'test' });
+  const session = await openSession(settings, { purpose: 'test', pipelined: true });
   await session.query('SET search_path = public');
   return {
     url: database.url,

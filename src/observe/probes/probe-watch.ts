@@ -96,7 +96,7 @@ function probing<T>(place: ClonePlace, use: (session: Session, mayWrite: boolean
       if (role?.flushes) await session.query('select pg_catalog.pg_stat_force_next_flush()');
       return used;
     },
-    { purpose: 'probes', readOnly: false },
+    { purpose: 'probes', readOnly: false, pipelined: true },
   );
 }
 
