@@ -140,26 +140,26 @@ export function sequencesBehind(
   before: readonly SequenceState[],
   after: readonly SequenceState[],
 ): ProbeDifference[] {
-  const place = ({ relation, column }: SequenceState) => `${relation}.${column}`;
-  const known = new Set(before.filter(({ behind }) => behind).map(place));
+  const formerOf = ({ id, relation, column }: SequenceState) =>
+    before.find((other) => other.id === id) ??
+    before.find((other) => other.relation === relation && other.column === column);
   return after
-    .filter((each) => each.behind && !known.has(place(each)))
-    .map((each) => {
-      const was = before.find((other) => place(other) === place(each));
-      return {
-        kind: 'sequence behind',
-        relation: each.relation,
-        probe: `value of ${each.sequence}`,
-        subject: each.column,
-        sql: each.sql,
-        remedy: remedyOf(each, was),
-        role: null,
-        before: was ? `${was.next}, greatest value ${was.greatest}` : 'another sequence',
-        after: `${each.next}, greatest value ${each.greatest}`,
-        sqlstate: null,
-        constraint: null,
-      };
-    });
+    .filter(({ behind }) => behind)
+    .map((each) => ({ each, was: formerOf(each) }))
+    .filter(({ was }) => !was?.behind)
+    .map(({ each, was }) => ({
+      kind: 'sequence behind',
+      relation: each.relation,
+      probe: `value of ${each.sequence}`,
+      subject: each.column,
+      sql: each.sql,
+      remedy: remedyOf(each, was),
+      role: null,
+      before: was ? `${was.next}, greatest value ${was.greatest}` : 'another sequence',
+      after: `${each.next}, greatest value ${each.greatest}`,
+      sqlstate: null,
+      constraint: null,
+    }));
 }
 
 /** A statement after which the next value is free; the greatest one is read again, since rows may come in the meantime. */

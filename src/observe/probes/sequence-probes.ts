@@ -4,6 +4,8 @@ import { displayName, identifier } from '../../postgres/sql/quote.ts';
 
 /** The next value of a sequence, and the greatest one of the column that it fills. */
 export interface SequenceState {
+  /** The column by its number and its table's OID, which stay if they are renamed. */
+  readonly id: string;
   readonly relation: string;
   readonly column: string;
   readonly sequence: string;
@@ -20,7 +22,7 @@ export interface SequenceState {
 
 // Columns that a unique index leads with, so that the greatest value is found at once.
 const FILLED = `
-select distinct n.nspname as schema, c.relname as table, a.attname as column, m.nspname as "sequenceSchema", s.relname as sequence
+select distinct u.relation::pg_catalog.text || '.' || u.num::pg_catalog.text as id, n.nspname as schema, c.relname as table, a.attname as column, m.nspname as "sequenceSchema", s.relname as sequence
 from pg_catalog.pg_class s
 join pg_catalog.pg_namespace m on m.oid = s.relnamespace
 join lateral (
@@ -36,10 +38,11 @@ where s.relkind = 'S' and c.relkind in ('r', 'p') and not c.relispartition and $
   and case when s.relkind = 'S' then pg_catalog.has_sequence_privilege(s.oid, 'SELECT') end
   and exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisunique and i.indisvalid
     and i.indpred is null and i.indnkeyatts = 1 and (i.indkey::pg_catalog.int2[])[0] = u.num)
-order by 1, 2, 3
+order by 2, 3, 4
 limit 1000`;
 
 interface Filled {
+  readonly id: string;
   readonly schema: string;
   readonly table: string;
   readonly column: string;
@@ -65,6 +68,7 @@ export async function readSequences(session: Session): Promise<SequenceState[]> 
     if (!row || row.greatest === null) return [];
     return [
       {
+        id: each.id,
         relation: displayName(each.schema, each.table),
         column: displayName(each.column),
         sequence: displayName(each.sequenceSchema, each.sequence),
