@@ -22,7 +22,7 @@ const TEXTS: Readonly<Record<ProbeDifference['kind'], HazardTexts>> = {
     code: 'ACCEPTS_LESS',
     title: 'the database refuses statements that it accepted before',
     condition:
-      'A probe was accepted before the command and is refused after it, or writes no row any more. Probes are reads and writes like those of an application: INSERT like an existing row, with required columns alone, with ON CONFLICT; UPDATE, DELETE, the longest value of a column. They are tried on the clone, as the role that has most privileges on the table, and rolled back. A refusal by a constraint that the command added under a new name does not count.',
+      'A probe was accepted before the command and is refused after it, or writes no row any more. Probes are reads and writes like those of an application: INSERT like an existing row, with required columns alone, with ON CONFLICT; UPDATE, DELETE, the longest value of a column. They are tried on the clone, as the role that has most privileges on the table, and rolled back. A refusal by a constraint that the command added to the table under a new name does not count; a notice if a new foreign key keeps rows that could be deleted before.',
     effect: 'Running code that does the same fails, or its writes are lost without an error.',
     safer: 'Release code that does without it first, or change the migration so that the probe is accepted.',
   },
