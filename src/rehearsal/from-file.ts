@@ -155,6 +155,7 @@ function caveatsOf(from: string, version: number, dumped: string | null, others:
   const reasons = [
     `the target is ${from}, restored on a PostgreSQL ${version} of its own: data as old as the dump, no other session at work, ` +
       "this machine's speed without fsync, and a superuser's rights",
+    'a dump hides row security, which a superuser bypasses, settings of roles, and damaged unique indexes, which are rebuilt: a command that these stop in production may pass here',
   ];
   if (others) reasons.push(`the dump is of PostgreSQL ${dumped}, whose programs are not on this machine`);
   return reasons.map((reason) => ({ path: 'target.source', kind: 'estimate', reason }));

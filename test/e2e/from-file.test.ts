@@ -113,6 +113,11 @@ describe('a rehearsal on SQL', () => {
     expect(exitCode, stderr).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({
       target: { database: 'schema', serverVersion: expect.stringMatching(/^18/) },
+      caveats: expect.arrayContaining([
+        expect.objectContaining({
+          reason: expect.stringMatching(/row security.*settings of roles.*damaged unique indexes/),
+        }),
+      ]),
     });
     expect(stderr).toContain('DIRECT_URL');
   });
