@@ -14,7 +14,14 @@ import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../helpers/cli.ts';
 
 const HERE = `${process.platform}-${process.arch}`;
-const OTHERS = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-arm64-musl', 'linux-x64', 'linux-x64-musl'];
+const OTHERS = [
+  'darwin-arm64',
+  'darwin-x64',
+  'linux-arm64',
+  'linux-arm64-musl',
+  'linux-x64',
+  'linux-x64-musl',
+];
 const SIGNER = 'group/tool';
 
 /** A folder with executables of this version for all places, which are programs of sh here, and their sums. */

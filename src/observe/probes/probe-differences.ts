@@ -58,7 +58,7 @@ function differenceOf(
   now: ProbeResult,
   expected: ExpectedChanges,
 ): ProbeDifference['kind'] | null {
-  // It takes its value from the table that refers to the row: a change of that one is told of it alone.
+  // It takes its value from the table that refers to the row, whose own changes have their own hazards.
   const isOfParent = kind.name === 'DELETE of a row' && subject !== null;
   if (kind.refusedBy !== null)
     return !was.accepted && was.sqlstate === kind.refusedBy && now.accepted && now.rows > 0
