@@ -71,6 +71,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
     'the same; swaps/way-back.test.ts runs such swaps',
   'safemigrate swap --online --postpone-file swap.wait -- npx prisma migrate deploy':
     'the same; swaps/online-swap.test.ts gives such orders',
+  'safemigrate swap --online --catch-up again.sql -- npx prisma migrate deploy':
+    'the same; swaps/online-swap.test.ts has such files',
   'safemigrate cut-over': 'the same',
   'git worktree add ../old-release production': 'needs an old release of the project',
   "SAFEMIGRATE_APP_DIR=../old-release safemigrate --app 'npm ci && npm test' -- npx prisma migrate deploy":

@@ -23,7 +23,7 @@ const MIGRATION = 'ALTER TABLE lines ALTER COLUMN order_id TYPE bigint';
 const BACKFILL = `ALTER TABLE orders ADD COLUMN twice int; UPDATE orders SET twice = 2 * amount WHERE amount IS NOT NULL;
   CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.twice := 2 * NEW.amount; RETURN NEW; END';
   CREATE TRIGGER fill BEFORE INSERT OR UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION fill()`;
-const NOT_FILLED = 'DROP FUNCTION fill() CASCADE; ALTER TABLE orders DROP COLUMN twice';
+const NOT_FILLED = 'DROP FUNCTION fill() CASCADE; ALTER TABLE orders DROP COLUMN twice; TRUNCATE events';
 const DERIVED = 'UPDATE orders SET amount = amount + 1 WHERE id IN (SELECT order_id FROM lines)';
 
 /** A server whose database app has the tables of the writers. */
