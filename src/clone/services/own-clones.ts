@@ -35,6 +35,9 @@ export async function clonesAtService(named: NamedService): Promise<CloneAtServi
   return Promise.all(found.map((clone) => judge(clone, named, recorded)));
 }
 
+/** The clocks of two machines may differ by so much: a clone that expired just now may still be used by its run. */
+const CLOCK_DIFFERENCE_MS = 10 * 60_000;
+
 async function judge(
   clone: ServiceClone,
   { target }: NamedService,
@@ -50,16 +53,16 @@ async function judge(
   const ours = recorded.find((each) => 'entry' in each && each.entry.name === clone.name);
   const own = ours && 'entry' in ours ? ours.state : 'unknown';
   if (own === 'alive') return is('alive', 'its run is still alive');
-  if (Date.parse(expiresAt) < Date.now()) return is('dead', null);
+  const isItsTarget = target !== undefined && serverDigits(target) === mark.place;
+  if (isItsTarget && (await target.holdsLock(mark.run))) return is('alive', 'its run is still alive');
+  if (Date.parse(expiresAt) + CLOCK_DIFFERENCE_MS < Date.now()) return is('dead', null);
   if (own === 'kept' || mark.kept)
     return is('kept', `it was kept on request until ${expiresAt}; \`safemigrate clean --kept\` removes it`);
-  if (own === 'dead') return is('dead', null);
-  if (target === undefined || serverDigits(target) !== mark.place)
-    return is(
-      'unknown',
-      `it is not known here whether its run is alive: name its target as the run did, or wait until ${expiresAt}`,
-    );
-  return (await target.holdsLock(mark.run)) ? is('alive', 'its run is still alive') : is('dead', null);
+  if (own === 'dead' || isItsTarget) return is('dead', null);
+  return is(
+    'unknown',
+    `it is not known here whether its run is alive: name its target as the run did, or wait until 10 minutes after ${expiresAt}`,
+  );
 }
 
 /** Removes the clones of dead runs at the service, from any machine; kept ones only if `kept` is set. */
