@@ -13,8 +13,9 @@ const branch = z.object({
 const branches = z.nullable(z.array(branch));
 const variables = z.object({ POSTGRES_URL_NON_POOLING: z.string() });
 
+/** Since version 3 the program asks before it changes a hosted project, and with JSON output it refuses instead. */
 function inProject([project = '']: Source): string[] {
-  return ['--project-ref', project, '--output', 'json'];
+  return ['--project-ref', project, '--yes', '--output', 'json'];
 }
 
 /** Supabase: a preview branch that is made with the project's data. */
