@@ -1,5 +1,5 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect, createServer as createRelay, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -40,9 +40,11 @@ export interface Faults {
 /** The kind of a call, for the faults. */
 export type CallKind = 'create' | 'destroy' | 'list' | 'other';
 
-/** A service's command line, faked: a shim in PATH hands each call to the test's own process. */
+/** A service that is faked in the test's own process. A shim in PATH hands it each call, or the real program each request. */
 export interface FakeProgram {
   readonly program: string;
+  /** The real command line. The words of a call are then the method, the path, the query and the body of a request. */
+  readonly real?: RealProgram;
   kindOf(args: readonly string[]): CallKind;
   /** Returns what it prints: a text, or a value that is printed as JSON. Throws what it says when it fails. */
   answer(args: readonly string[], fake: FakeService, input: string): unknown;
@@ -52,6 +54,22 @@ export interface FakeProgram {
   readonly fixedPort?: true;
   /** What the service says when the login has expired. */
   readonly expired: string;
+  /** For a fake that holds the things itself; those of FakeService are then a copy. */
+  readonly store?: {
+    /** Makes the things of others, and removes what is too much. */
+    fill(things: readonly Thing[]): Promise<void>;
+    names(): Promise<string[]>;
+  };
+}
+
+export interface RealProgram {
+  readonly installed: { readonly folder: string } | { readonly missing: string };
+  /** The file in that folder, and the first words of each call. */
+  command(url: string): readonly string[];
+  /** Variables that lead it to the fake. */
+  variables(url: string): Readonly<Record<string, string>>;
+  /** The body of an answer that refuses something. */
+  refusal(message: string): string;
 }
 
 const CLONE_VERSIONS = [17, 16] as const;
@@ -69,6 +87,12 @@ export class FakeService {
 
   constructor(fake: FakeProgram) {
     this.#fake = fake;
+  }
+
+  /** Why the real program cannot be had; null if it is there, or is not needed. */
+  get missing(): string | null {
+    const { installed } = this.#fake.real ?? {};
+    return installed && 'missing' in installed ? installed.missing : null;
   }
 
   /** Forgets all, as before the first call; `foreign` things of others are there. */
@@ -172,8 +196,14 @@ export class FakeService {
     const { faults } = this;
     const kind = this.#fake.kindOf(args);
     this.#calls.push({ kind, args });
-    const failed = (stderr: string) => ({ stdout: '', stderr, exitCode: 1, runsOn: false });
-    if (faults.expired) return failed(this.#fake.expired);
+    const failed = (stderr: string, status = 400) => ({
+      stdout: '',
+      stderr,
+      exitCode: 1,
+      status,
+      runsOn: false,
+    });
+    if (faults.expired) return failed(this.#fake.expired, 401);
     if (kind === 'create' && faults.create === 'fails') return failed('quota exceeded: token=abc123');
     if (kind === 'destroy' && (faults.destroy ?? 0) > 0) {
       faults.destroy = (faults.destroy ?? 0) - 1;
@@ -183,7 +213,7 @@ export class FakeService {
       const answer = await this.#fake.answer(args, this, input);
       if (kind === 'create' && faults.create === 'hangs') await delay(600_000, undefined, { ref: false });
       const runsOn = this.#fake.runsOn?.(args) ?? false;
-      return { stdout: this.#printed(answer), stderr: '', exitCode: 0, runsOn };
+      return { stdout: this.#printed(answer), stderr: '', exitCode: 0, status: 200, runsOn };
     } catch (error) {
       return failed(error instanceof Error ? error.message : String(error));
     }
@@ -226,20 +256,53 @@ const input = require('node:fs').readFileSync(0, 'utf8');
 request.end(JSON.stringify({ args: process.argv.slice(2), input }));
 `;
 
-/** Puts a shim of the program first in PATH, of this process and of those that it starts. */
+/** Starts the real program, and leads it to the fake. */
+function wrapper({ installed, command, variables }: RealProgram, url: string): string {
+  const folder = 'folder' in installed ? installed.folder : '';
+  const [file = '', ...words] = command(url);
+  const set = Object.entries(variables(url)).map(([name, value]) => `${name}=${value}`);
+  const quoted = [...set, path.join(folder, file), ...words].map((word) => `'${word}'`).join(' ');
+  return `#!/bin/sh\nexec env ${quoted} "$@"\n`;
+}
+
+async function answerShim(service: FakeService, request: IncomingMessage, response: ServerResponse) {
+  const { args, input }: { args: string[]; input: string } = JSON.parse(await text(request));
+  response.end(JSON.stringify(await service.call(args, input)));
+}
+
+async function answerRequest(
+  service: FakeService,
+  { refusal }: RealProgram,
+  request: IncomingMessage,
+  response: ServerResponse,
+) {
+  const { pathname, search } = new URL(request.url ?? '', 'http://fake');
+  const words = [request.method ?? '', pathname, search.slice(1), await text(request)];
+  const { stdout, stderr, status } = await service.call(words, '');
+  const body = status === 200 ? stdout : refusal(stderr);
+  response.writeHead(status, { 'content-type': body.startsWith('<') ? 'text/xml' : 'application/json' });
+  response.end(body);
+}
+
+/** Puts a shim of the program, or the real one, first in PATH, of this process and of those that it starts. */
 export async function fakeService(fake: FakeProgram): Promise<FakeService> {
   const folder = mkdtempSync(path.join(tmpdir(), 'fake-'));
   const service = new FakeService(fake);
-  const server = createServer(async (request, response) => {
-    const { args, input }: { args: string[]; input: string } = JSON.parse(await text(request));
-    response.end(JSON.stringify(await service.call(args, input)));
-  });
+  const { real } = fake;
+  const server = createServer((request, response) =>
+    real ? answerRequest(service, real, request, response) : answerShim(service, request, response),
+  );
   const socket = path.join(folder, 'socket');
-  await new Promise<void>((resolve) => server.listen(socket, resolve));
+  await new Promise<void>((resolve) => {
+    if (real) server.listen(0, '127.0.0.1', resolve);
+    else server.listen(socket, resolve);
+  });
   const programs = path.join(folder, 'bin');
   mkdirSync(programs);
   const shim = path.join(programs, fake.program);
-  writeFileSync(shim, SHIM(socket));
+  const address = server.address();
+  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  writeFileSync(shim, real ? wrapper(real, url) : SHIM(socket));
   chmodSync(shim, 0o755);
   process.env.PATH = [programs, process.env.PATH].join(path.delimiter);
   afterAll(() => {

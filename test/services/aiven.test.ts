@@ -1,5 +1,6 @@
 import type { FakeService, Thing } from '../helpers/fake-service.ts';
-import { optionOf, serviceSuite } from './suite.ts';
+import { realProgram } from '../helpers/service-programs.ts';
+import { serviceSuite } from './suite.ts';
 
 const SOURCE = {
   service_name: 'shop',
@@ -32,32 +33,40 @@ function serviceOf(thing: Thing, fake: FakeService) {
   };
 }
 
+const SERVICES = '/v1/project/my-project/service';
+
 await serviceSuite({
   service: 'aiven',
   of: 'my-project/shop',
   program: 'avn',
+  real: await realProgram('aiven'),
   doubt: /The clone is Aiven's: its data is (1 d|24)/,
-  expired: 'ERROR\tcommand failed: Error: Invalid token (status 403)',
-  kindOf: ([, verb]) =>
-    verb === 'create' ? 'create' : verb === 'terminate' ? 'destroy' : verb === 'list' ? 'list' : 'other',
-  async answer(args, fake) {
-    const [, verb, name = ''] = args;
-    if (optionOf(args, '--project') !== 'my-project') throw new Error('another project');
+  expired: 'Invalid token',
+  kindOf: ([method, path]) => {
+    if (method === 'POST') return 'create';
+    if (method === 'DELETE') return 'destroy';
+    return path === SERVICES ? 'list' : 'other';
+  },
+  async answer([method = '', path = '', , body = ''], fake) {
+    const name = path.slice(SERVICES.length + 1);
     const all = () => [SOURCE, ...fake.things.map((thing) => serviceOf(thing, fake))];
-    switch (verb) {
-      case 'backup-list':
-        return [{ backup_name: 'shop-0', backup_time: YESTERDAY, data_size: 774_144 }];
-      case 'create':
-        if (optionOf(args, '--disk-space-gib') !== '175') throw new Error('the disk is too small');
-        await fake.create(name);
-        return '';
-      case 'terminate':
+    switch (method) {
+      case 'POST': {
+        const { service_name, disk_space_mb, user_config } = JSON.parse(body);
+        if (disk_space_mb !== 179_200) throw new Error('the disk is too small');
+        if (user_config.service_to_fork_from !== 'shop') throw new Error('no fork');
+        return { service: serviceOf(await fake.create(service_name), fake) };
+      }
+      case 'DELETE':
         await fake.destroy((thing) => thing.name === name);
-        return '';
-      case 'get':
-        return all().find(({ service_name }) => service_name === name);
-      default:
-        return all();
+        return {};
     }
+    if (path === SERVICES) return { services: all() };
+    if (path.endsWith('/service-types/pg')) return { user_config_schema: { type: 'object', properties: {} } };
+    if (name === 'shop/backups')
+      return { backups: [{ backup_name: 'shop-0', backup_time: YESTERDAY, data_size: 774_144 }] };
+    const service = all().find(({ service_name }) => service_name === name);
+    if (service === undefined) throw new Error('Service does not exist');
+    return { service };
   },
 });

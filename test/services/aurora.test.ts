@@ -1,87 +1,77 @@
-import type { CallKind, FakeService, Thing } from '../helpers/fake-service.ts';
-import { optionOf, serviceSuite } from './suite.ts';
+import type { FakeService } from '../helpers/fake-service.ts';
+import { changedClones, pagesOf, startMoto, textsOf } from '../helpers/moto.ts';
+import { serviceSuite } from './suite.ts';
 
-const CLUSTER = {
-  DBClusterIdentifier: 'shop',
-  DbClusterResourceId: 'cluster-SHOP',
-  Status: 'available',
+const moto = await startMoto();
+const CLUSTER = { element: 'DBCluster', identifier: 'DBClusterIdentifier' };
+/** A clone's instance has the name of its cluster. */
+const INSTANCE = { element: 'DBInstance', identifier: 'DBClusterIdentifier' };
+const CREATED = {
   Engine: 'aurora-postgresql',
-  Endpoint: 'shop.cluster-abc.eu-west-1.rds.amazonaws.com',
-  Port: 5432,
-  DBSubnetGroup: 'private',
-  VpcSecurityGroups: [{ VpcSecurityGroupId: 'sg-1', Status: 'active' }],
-  DBClusterParameterGroup: 'aurora18',
-  DBClusterMembers: [{ DBInstanceIdentifier: 'shop-1', IsClusterWriter: true }],
-  TagList: [],
+  MasterUsername: 'postgres',
+  MasterUserPassword: 'of-the-source',
+  'VpcSecurityGroupIds.VpcSecurityGroupId.1': 'sg-1',
 };
-const WRITER = {
-  DBInstanceIdentifier: 'shop-1',
-  DbiResourceId: 'db-SHOP',
-  DBInstanceStatus: 'available',
-  DBInstanceClass: 'db.r6g.large',
-  DBClusterIdentifier: 'shop',
-};
+const WRITER = { DBInstanceIdentifier: 'shop-1', DBInstanceClass: 'db.r6g.large', Engine: CREATED.Engine };
+const KINDS = {
+  RestoreDBClusterToPointInTime: 'create',
+  CreateDBInstance: 'other',
+  DeleteDBCluster: 'destroy',
+  DeleteDBInstance: 'destroy',
+} as const;
 
-function clusterOf(thing: Thing) {
-  return {
-    ...CLUSTER,
-    DBClusterIdentifier: thing.name,
-    DbClusterResourceId: `cluster-${thing.id}`,
-    Endpoint: thing.host,
-    Port: thing.port,
-    TagList: Object.entries(thing.labels).map(([Key, Value]) => ({ Key, Value })),
-  };
+/** Moto's clusters and instances are ready at once, at hosts that do not exist. */
+function mapped(xml: string, fake: FakeService): string {
+  const atHost = changedClones(xml, fake, CLUSTER, (part, { host, port }) =>
+    part
+      .replace(/<Endpoint>.*?<\/Endpoint>/, `<Endpoint>${host}</Endpoint>`)
+      .replace(/<Port>\d+<\/Port>/, `<Port>${port}</Port>`),
+  );
+  return changedClones(atHost, fake, INSTANCE, (part, thing) =>
+    fake.isReady(thing) ? part : part.replace('<DBInstanceStatus>available<', '<DBInstanceStatus>creating<'),
+  );
 }
 
-function instanceOf(thing: Thing, fake: FakeService) {
-  return {
-    ...WRITER,
-    DBInstanceIdentifier: thing.name,
-    DbiResourceId: `db-${thing.id}`,
-    DBClusterIdentifier: thing.name,
-    DBInstanceStatus: fake.isReady(thing) ? 'available' : 'creating',
-  };
+async function clusters(): Promise<string[]> {
+  const all = await pagesOf(moto, 'DescribeDBClusters');
+  return textsOf(all, 'DBClusterIdentifier').filter((name) => name !== 'shop');
 }
-
-const KINDS: Readonly<Record<string, CallKind>> = {
-  'restore-db-cluster-to-point-in-time': 'create',
-  'create-db-instance': 'other',
-  'delete-db-cluster': 'destroy',
-  'delete-db-instance': 'destroy',
-};
-/** Clusters that have an instance by now. */
-const members = new Set<string>();
 
 await serviceSuite({
   service: 'aurora',
   thorough: true,
   of: 'eu-west-1/shop',
   program: 'aws',
-  expired: 'The SSO session associated with this profile has expired or is otherwise invalid.',
-  kindOf: ([, verb = '']) => KINDS[verb] ?? 'list',
-  async answer(args, fake) {
-    const [, verb] = args;
-    const name = optionOf(args, '--db-cluster-identifier');
-    const instance = optionOf(args, '--db-instance-identifier');
-    switch (verb) {
-      case 'restore-db-cluster-to-point-in-time':
-        return { DBCluster: clusterOf(await fake.create(name, { safemigrate: name })) };
-      case 'create-db-instance':
-        members.add(name);
-        return { DBInstance: {} };
-      case 'delete-db-instance':
-        if (!members.delete(instance)) throw new Error('DBInstanceNotFound');
-        return { DBInstance: {} };
-      case 'delete-db-cluster':
-        if (members.has(name)) throw new Error('InvalidDBClusterStateFault: it still contains DB instances');
-        await fake.destroy((thing) => thing.name === name);
-        return { DBCluster: {} };
-      case 'describe-db-clusters':
-        return { DBClusters: name === '' ? [CLUSTER, ...fake.things.map(clusterOf)] : [CLUSTER] };
-      default: {
-        const own = fake.things.filter((thing) => members.has(thing.name));
-        return { DBInstances: [WRITER, ...own.map((thing) => instanceOf(thing, fake))] };
-      }
+  real: moto.aws,
+  expired: 'The security token included in the request is expired',
+  kindOf: ([, , , body = '']) => {
+    const action = new URLSearchParams(body).get('Action') ?? '';
+    return KINDS[action as keyof typeof KINDS] ?? 'list';
+  },
+  async answer([, , , body = ''], fake) {
+    const asked = new URLSearchParams(body);
+    const name = asked.get('DBClusterIdentifier') ?? '';
+    const done = await moto.send(asked);
+    if (asked.get('Action') === 'RestoreDBClusterToPointInTime') {
+      if (asked.get('RestoreType') !== 'copy-on-write') throw new Error('a full copy');
+      await fake.create(name);
     }
+    if (asked.get('Action') === 'DeleteDBCluster') await fake.destroy((thing) => thing.name === name);
+    return mapped(done, fake);
+  },
+  store: {
+    async fill(things) {
+      const there = await clusters();
+      if (there.length === 0) {
+        await moto.request('CreateDBCluster', { ...CREATED, DBClusterIdentifier: 'shop' });
+        await moto.request('CreateDBInstance', { ...WRITER, DBClusterIdentifier: 'shop' });
+      }
+      const wanted = things.map(({ name }) => name);
+      for (const name of there.filter((each) => !wanted.includes(each)))
+        await moto.request('DeleteDBCluster', { DBClusterIdentifier: name, SkipFinalSnapshot: 'true' });
+      for (const name of wanted.filter((each) => !there.includes(each)))
+        await moto.request('CreateDBCluster', { ...CREATED, DBClusterIdentifier: name });
+    },
+    names: clusters,
   },
 });

@@ -1,55 +1,75 @@
 import type { FakeService, Thing } from '../helpers/fake-service.ts';
-import { optionOf, serviceSuite } from './suite.ts';
+import { changedClones, pagesOf, startMoto, textsOf } from '../helpers/moto.ts';
+import { serviceSuite } from './suite.ts';
 
-const SOURCE = {
-  DBInstanceIdentifier: 'shop',
-  DbiResourceId: 'db-SHOP',
-  DBInstanceStatus: 'available',
+const moto = await startMoto();
+const INSTANCE = { element: 'DBInstance', identifier: 'DBInstanceIdentifier' };
+const CREATED = {
+  Engine: 'postgres',
   DBInstanceClass: 'db.r6g.large',
-  Endpoint: { Address: 'shop.abc.eu-west-1.rds.amazonaws.com', Port: 5432 },
-  DBSubnetGroup: { DBSubnetGroupName: 'private' },
-  VpcSecurityGroups: [{ VpcSecurityGroupId: 'sg-1', Status: 'active' }],
-  DBParameterGroups: [{ DBParameterGroupName: 'pg18', ParameterApplyStatus: 'in-sync' }],
-  PubliclyAccessible: false,
-  LatestRestorableTime: new Date().toISOString(),
-  TagList: [],
+  AllocatedStorage: '20',
+  MasterUsername: 'postgres',
+  MasterUserPassword: 'of-the-source',
+  'VpcSecurityGroupIds.VpcSecurityGroupId.1': 'sg-1',
 };
+const KINDS = { RestoreDBInstanceToPointInTime: 'create', DeleteDBInstance: 'destroy' } as const;
 
-function instanceOf(thing: Thing, fake: FakeService) {
-  const ready = fake.isReady(thing);
-  return {
-    ...SOURCE,
-    DBInstanceIdentifier: thing.name,
-    DbiResourceId: `db-${thing.id}`,
-    DBInstanceStatus: ready ? 'available' : 'creating',
-    TagList: Object.entries(thing.labels).map(([Key, Value]) => ({ Key, Value })),
-    Endpoint: ready ? { Address: thing.host, Port: thing.port } : undefined,
-  };
+/** Moto's instances are ready at once, at hosts that do not exist. */
+function mapped(xml: string, fake: FakeService): string {
+  return changedClones(xml, fake, INSTANCE, (part, thing: Thing) => {
+    const isReady = fake.isReady(thing);
+    const endpoint = `<Endpoint><Address>${thing.host}</Address><Port>${thing.port}</Port></Endpoint>`;
+    return part
+      .replace(/<Endpoint>.*<\/Endpoint>/s, isReady ? endpoint : '')
+      .replace('<DBInstanceStatus>available<', `<DBInstanceStatus>${isReady ? 'available' : 'creating'}<`);
+  });
+}
+
+async function instances(): Promise<string[]> {
+  const all = textsOf(await pagesOf(moto, 'DescribeDBInstances'), 'DBInstanceIdentifier');
+  return all.filter((name) => name !== 'shop');
 }
 
 await serviceSuite({
   service: 'rds',
   of: 'eu-west-1/shop',
   program: 'aws',
-  expired: 'The SSO session associated with this profile has expired or is otherwise invalid.',
+  real: moto.aws,
+  expired: 'The security token included in the request is expired',
   doubt: /The clone is Amazon RDS's: it reads pages from a storage at their first use/,
-  kindOf: ([, verb = '']) =>
-    verb.startsWith('restore-') ? 'create' : verb.startsWith('delete-') ? 'destroy' : 'list',
-  async answer(args, fake) {
-    const [, verb] = args;
-    if (verb === 'restore-db-instance-to-point-in-time') {
-      const name = optionOf(args, '--target-db-instance-identifier');
-      // Without them the account's defaults would be taken.
-      if (optionOf(args, '--vpc-security-group-ids') !== 'sg-1')
-        throw new Error('the security group is lost');
-      const thing = await fake.create(name, { safemigrate: name });
-      return { DBInstance: instanceOf(thing, fake) };
+  kindOf: ([, , , body = '']) => {
+    const action = new URLSearchParams(body).get('Action') ?? '';
+    return KINDS[action as keyof typeof KINDS] ?? 'list';
+  },
+  async answer([, , , body = ''], fake) {
+    const asked = new URLSearchParams(body);
+    const done = await moto.send(asked);
+    switch (asked.get('Action')) {
+      case 'RestoreDBInstanceToPointInTime': {
+        // Without them the account's defaults would be taken.
+        if (asked.get('VpcSecurityGroupIds.VpcSecurityGroupId.1') !== 'sg-1')
+          throw new Error('the security group is lost');
+        await fake.create(asked.get('TargetDBInstanceIdentifier') ?? '');
+        return mapped(done, fake);
+      }
+      case 'DeleteDBInstance':
+        await fake.destroy(({ name }) => name === asked.get('DBInstanceIdentifier'));
+        return done;
+      default:
+        return mapped(done, fake);
     }
-    if (verb === 'delete-db-instance') {
-      await fake.destroy(({ name }) => name === optionOf(args, '--db-instance-identifier'));
-      return { DBInstance: {} };
-    }
-    if (args.includes('--db-instance-identifier')) return { DBInstances: [SOURCE] };
-    return { DBInstances: [SOURCE, ...fake.things.map((thing) => instanceOf(thing, fake))] };
+  },
+  store: {
+    async fill(things) {
+      const there = await instances();
+      if (there.length === 0)
+        await moto.request('CreateDBInstance', { ...CREATED, DBInstanceIdentifier: 'shop' });
+      const wanted = things.map(({ name }) => name);
+      for (const name of there.filter((each) => !wanted.includes(each)))
+        await moto.request('DeleteDBInstance', { DBInstanceIdentifier: name, SkipFinalSnapshot: 'true' });
+      for (const name of wanted.filter((each) => !there.includes(each)))
+        await moto.request('CreateDBInstance', { ...CREATED, DBInstanceIdentifier: name });
+    },
+    names: instances,
   },
 });

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { SafemigrateError } from '../../errors.ts';
-import type { CloneService, ServiceCli, Source } from './clone-service.ts';
+import type { CloneService, ServiceCli, Source, SourceFacts } from './clone-service.ts';
 
 const page = z.object({
   branches: z.array(
@@ -18,6 +18,10 @@ const page = z.object({
   pagination: z.optional(z.object({ next: z.optional(z.nullable(z.string())) })),
 });
 
+interface NeonSource extends SourceFacts {
+  readonly parent: string;
+}
+
 /** `neon branches list` prints the first page and no more (6.2.3), so that a clone could be missed. */
 async function branchesOf(cli: ServiceCli, [project = '']: Source) {
   const branches: z.infer<typeof page>['branches'] = [];
@@ -33,7 +37,7 @@ async function branchesOf(cli: ServiceCli, [project = '']: Source) {
 }
 
 /** Neon: a branch, which shares all pages with its parent. Neon itself deletes it when it expires. */
-export const neon: CloneService = {
+export const neon: CloneService<NeonSource> = {
   id: 'neon',
   title: 'Neon',
   program: 'neon',
@@ -52,7 +56,7 @@ export const neon: CloneService = {
     const parent = found.find((each) =>
       branch === '' ? each.default : branch === each.name || branch === each.id,
     );
-    if (parent !== undefined) return { instance: null, asOf: null };
+    if (parent !== undefined) return { instance: null, asOf: null, parent: parent.id };
     throw new SafemigrateError(
       'CLONE',
       `The project ${project} has no branch ${branch || 'that is the default'}.`,
@@ -61,9 +65,9 @@ export const neon: CloneService = {
       },
     );
   },
-  async create(cli, { source: [project = '', branch = ''], name, expiresAt }) {
-    const parent = branch === '' ? [] : ['--parent', branch];
-    const of = ['--project-id', project, '--name', name, ...parent, '--expires-at', expiresAt];
+  async create(cli, { source: [project = ''], name, expiresAt }, { parent }) {
+    // By its id: the program looks for names, and for the default branch, on the first page only (6.2.3).
+    const of = ['--project-id', project, '--name', name, '--parent', parent, '--expires-at', expiresAt];
     await cli.text(['branches', 'create', ...of, '--output', 'json']);
   },
   async list(cli, source) {

@@ -1,0 +1,47 @@
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { RealProgram } from './fake-service.ts';
+import { type Toolchain, toolchain } from './toolchains.ts';
+import { PYTHON } from './tools.ts';
+
+/** Command lines of services that a registry has, and how each is led to a fake. */
+interface Row extends Omit<RealProgram, 'installed'> {
+  readonly toolchain: Toolchain;
+}
+
+const asJson = (message: string) => JSON.stringify({ message });
+
+const ROWS = {
+  aws: {
+    toolchain: PYTHON,
+    command: () => ['bin/aws'],
+    variables: (url) => ({
+      AWS_ENDPOINT_URL: url,
+      AWS_ACCESS_KEY_ID: 'key',
+      AWS_SECRET_ACCESS_KEY: 'secret',
+      AWS_CONFIG_FILE: '/dev/null',
+      // A request that fails is the fake's fault, and is not sent again.
+      AWS_MAX_ATTEMPTS: '1',
+    }),
+    refusal: (message) =>
+      message.startsWith('<')
+        ? message
+        : `<ErrorResponse><Error><Type>Sender</Type><Code>Refused</Code><Message>${message}</Message></Error></ErrorResponse>`,
+  },
+  aiven: {
+    toolchain: PYTHON,
+    command: () => ['bin/avn'],
+    variables: (url) => ({ AIVEN_WEB_URL: url, AIVEN_AUTH_TOKEN: 'token', AIVEN_CONFIG_DIR: '/nowhere' }),
+    refusal: asJson,
+  },
+} as const satisfies Record<string, Row>;
+
+/** A real command line, installed if need be. */
+export async function realProgram(name: keyof typeof ROWS): Promise<RealProgram> {
+  const { toolchain: wanted, ...row } = ROWS[name];
+  return { ...row, installed: await toolchain(name, pinsOf(name), wanted) };
+}
+
+function pinsOf(name: string): string {
+  return fileURLToPath(new URL(path.join('../../fixtures/services', name), import.meta.url));
+}
