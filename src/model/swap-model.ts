@@ -45,7 +45,7 @@ export const swapSection = z.object({
   reasons: z.array(z.string()),
   /** The new name of the original database. */
   original: z.string().nullable(),
-  /** Time until which the original is to be kept (ISO 8601); null if no time was given. */
+  /** Time until which the original is kept (ISO 8601); null if no time was given. */
   keepUntil: z.string().nullable(),
   /** Time for which no session could connect to the target; the longest one if an online swap closed it several times. */
   stallMs: milliseconds.nullable(),

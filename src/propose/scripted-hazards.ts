@@ -70,7 +70,7 @@ const STAYING: Readonly<Record<string, string>> = {
   EXCLUSION_CONSTRAINT: 'its index cannot be built while others write',
   GENERATED_COLUMN_REWRITES: 'a stored column is computed for all rows at once',
   IDENTITY_REWRITES: 'the rows are numbered at once',
-  ENFORCED_SCANS_TABLE: 'its definition does not stand in the statement',
+  ENFORCED_SCANS_TABLE: 'the statement does not have its definition',
   DOMAIN_CONSTRAINT_SCANS_TABLES: 'to validate it blocks writes as well',
   SET_LOGGED_REWRITES: WHOLE_TABLE,
   ACCESS_METHOD_REWRITES: WHOLE_TABLE,

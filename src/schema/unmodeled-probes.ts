@@ -22,7 +22,7 @@ export const UNKNOWN_OPTION = 'unknown column option';
 const keyIn = (keys: readonly string[]) =>
   `pg_catalog.split_part(o, '=', 1) in (${keys.map((key) => `'${key}'`).join(', ')})`;
 
-/** EXCEPT of FOR ALL TABLES. The content is the id by which pg-delta knows the table, which it takes for one that is sent. */
+/** A table in EXCEPT of FOR ALL TABLES. pg-delta knows it by this id, and takes it for one that the publication sends. */
 export const LEFT_OUT = 'table of a publication';
 
 export const INDEX_PROPERTY = 'index clustered on, or column statistics of an index';

@@ -186,9 +186,13 @@ describe('swap --online', () => {
   });
 
   test.each([
-    ['COMMIT', 'CONFIGURATION', /--catch-up: a statement cannot run in a transaction/],
-    ['UPDATE nowhere SET a = 1', 'the report', /--catch-up fails on the clone: .*nowhere.*42P01/],
-  ])('refuses --catch-up with %s before the target is touched', async (sql, _, message) => {
+    ['COMMIT', /--catch-up: it may only INSERT/],
+    ['UPDATE nowhere SET a = 1', /--catch-up fails on the clone: .*nowhere.*42P01/],
+    [
+      'UPDATE orders SET amount = 0 WHERE id = 1',
+      /--catch-up fails on the clone: it changes what the target has in public.orders/,
+    ],
+  ])('refuses --catch-up with %s before the target is touched', async (sql, message) => {
     const script = path.join(temporaryFolder(), 'wrong.sql');
     writeFileSync(script, sql);
     const refused = await swapOnline(url, '--catch-up', script, '--', ...sqlCommand(BACKFILL));
@@ -201,11 +205,16 @@ describe('swap --online', () => {
   test.each([
     [
       'changes a column that the target has',
-      'SELECT 1',
+      'UPDATE orders SET twice = twice',
       `${BACKFILL}; UPDATE orders SET amount = amount + 1`,
       /other values in the clone/,
     ],
-    ['takes too long each time', 'SELECT pg_sleep(0.3)', BACKFILL, /^--catch-up takes .* each time/],
+    [
+      'takes too long each time',
+      'UPDATE orders SET twice = twice WHERE id = 1 AND pg_sleep(0.3) IS NOT NULL',
+      BACKFILL,
+      /^--catch-up takes .* each time/,
+    ],
   ])('gives up with --catch-up if it %s', { timeout: 120_000 }, async (_, sql, migration, reason) => {
     const script = path.join(temporaryFolder(), 'again.sql');
     writeFileSync(script, sql);
@@ -254,6 +263,33 @@ describe('swap --online', () => {
     }
     const none = await safemigrate(['cut-over', '--url', url]);
     expect(none).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('No online swap on') });
+  });
+
+  test('gives up if --catch-up changes what the target has after the comparison', {
+    timeout: 120_000,
+  }, async () => {
+    const folder = temporaryFolder();
+    const [script, file] = [path.join(folder, 'again.sql'), path.join(folder, 'postponed')];
+    writeFileSync(script, "UPDATE orders SET amount = 0 WHERE note = 'late'");
+    const swapping = swapOnline(
+      url,
+      ...['--catch-up', script, '--postpone-file', file, '--', ...sqlCommand(BACKFILL)],
+    );
+    await until('it waits', async () => {
+      const { stdout } = await safemigrate(['list', '--url', url]);
+      return stdout.includes('safemigrate cut-over');
+    });
+    await withClient(url, (client) =>
+      client.query("INSERT INTO orders (client, note, amount) VALUES (-1, 'late', 1)"),
+    );
+    rmSync(file);
+    const undone = await swapping;
+    expect(swapOf(undone), undone.stderr).toMatchObject({
+      outcome: 'undone',
+      reasons: [expect.stringMatching(/--catch-up fails on the clone: it changes .* public.orders/)],
+    });
+    await withClient(url, (client) => client.query("DELETE FROM orders WHERE note = 'late'"));
+    await expectUntouched();
   });
 
   test('gives up while it waits for its order if others change the schema, and removes its file', {

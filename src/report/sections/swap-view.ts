@@ -53,7 +53,7 @@ function factsOf({ outcome, original, keepUntil, sessionsEnded, steps, online }:
   return factList([
     ['Closed', online ? closures(online) : null],
     ['Compared', online ? proof(online) : null],
-    ['Unproved', online && online.notCompared.length > 0 ? byScript(online) : null],
+    ['Unproved', isSwapped && online && online.notCompared.length > 0 ? byScript(online) : null],
     ['Original', isSwapped ? ['kept as ', named(original ?? '?'), kept] : null],
     ['Way back', online?.wayBack ? wayBackWords(online.wayBack) : null],
     ['To undo', isSwapped ? undoing(online) : null],

@@ -1,6 +1,7 @@
 import { plural } from '../../format.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, identifier } from '../../postgres/sql/quote.ts';
+import { guardOf } from './catch-up-script.ts';
 import { followTable, OFFLINE, qualified, shown, type TablePair } from './follow-table.ts';
 import { formerNames, type Reversible } from './former-names.ts';
 import {
@@ -78,6 +79,7 @@ export async function planOnlineSwap(
   ];
   if (found.length > 0) return { eligible: false, objections: found };
   const all = [...steps, ...formerNames(comparison.target, comparison.clone, named(comparison, followed))];
+  const guard = facts.catchesUp ? guardOf(tables) : { before: [], after: [] };
   const plan: OnlinePlan = {
     tables,
     leftOut: [...leftOut, ...LARGE_OBJECTS],
@@ -86,8 +88,8 @@ export async function planOnlineSwap(
     refresh: comparison.clone.materializedViews.flatMap(({ oid }) => relationName(comparison, oid)),
     newForeignKeys: keys.found,
     notCompared: facts.catchesUp ? filledAgain(comparison, followed) : [],
-    before: all.map(({ forward }) => forward),
-    after: all.map(({ back }) => back).reverse(),
+    before: [...all.map(({ forward }) => forward), ...guard.before],
+    after: [...guard.after, ...all.map(({ back }) => back).reverse()],
   };
   const { target: original, clone: newer } = comparison;
   return { eligible: true, plan, wayBack: planWayBack({ original, newer }, followed) };

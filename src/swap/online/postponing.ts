@@ -29,7 +29,7 @@ export async function makePostponeFile(file: string): Promise<() => Promise<void
 }
 
 const POLL_MS = 1_000;
-/** How often the target is looked at for changes that are not replicated. */
+/** Time between two checks of the target for changes that are not replicated. */
 const CHECK_EVERY_MS = 10_000;
 
 /**
