@@ -16,7 +16,7 @@ import { visible } from '../../report/visible.ts';
 import type { OptionsOf } from '../../settings.ts';
 import { nameConsole, type PooledTarget, resumePooler } from '../../swap/pgbouncer.ts';
 import { EXIT } from '../exit-codes.ts';
-import { CLEAN_SETTINGS } from '../options/subcommand-table.ts';
+import { CLEAN_SETTINGS } from '../options/subcommand-settings.ts';
 import { findNamedPlace, gatherOptions, type NamedPlace, nameServer } from '../read-options.ts';
 import { NOTHING_HERE } from './list-command.ts';
 import { cleanedAtService } from './service-clones.ts';

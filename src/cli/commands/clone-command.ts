@@ -7,7 +7,7 @@ import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
 import { makeResettableClones, type ResettableClone } from '../../rehearsal/resettable-clones.ts';
 import { auditTo } from '../audit-file.ts';
 import { EXIT } from '../exit-codes.ts';
-import { KEPT_CLONE_SETTINGS } from '../options/subcommand-table.ts';
+import { KEPT_CLONE_SETTINGS } from '../options/subcommand-settings.ts';
 import { visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { gatherOptions } from '../read-options.ts';

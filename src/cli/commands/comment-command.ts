@@ -3,7 +3,7 @@ import { messageOf, SafemigrateError } from '../../errors.ts';
 import { COMMENT_MARK } from '../../report/markdown.ts';
 import { notePlace, publishNote } from '../ci/pull-request-notes.ts';
 import { EXIT } from '../exit-codes.ts';
-import { COMMENT_SETTINGS } from '../options/subcommand-table.ts';
+import { COMMENT_SETTINGS } from '../options/subcommand-settings.ts';
 import { visibleLines } from '../print.ts';
 import { gatherOptions } from '../read-options.ts';
 

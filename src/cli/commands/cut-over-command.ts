@@ -4,8 +4,9 @@ import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import { postponedClones, writeCutOver } from '../../ownership/cut-over-order.ts';
 import { readEnvironment } from '../../postgres/connection/environment.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
+import { auditTo } from '../audit-file.ts';
 import { EXIT } from '../exit-codes.ts';
-import { CUT_OVER_SETTINGS } from '../options/subcommand-table.ts';
+import { CUT_OVER_SETTINGS } from '../options/subcommand-settings.ts';
 import { visibleLines } from '../print.ts';
 import { gatherOptions, nameServer } from '../read-options.ts';
 
@@ -18,10 +19,10 @@ export async function cutOverCommand(
   run: string | undefined,
   signal: AbortSignal,
 ): Promise<number> {
-  const options = await gatherOptions(CUT_OVER_SETTINGS, flags);
-  const located = locateTarget(options.target ?? {}, readEnvironment(process.env, process.cwd()));
+  const { audit, target = {} } = await gatherOptions(CUT_OVER_SETTINGS, flags);
+  const located = locateTarget(target, readEnvironment(process.env, process.cwd()));
   const server = { ...located, database: { name: located.settings.database } };
-  const opening = openMaintenanceSession(server, { purpose: 'cut-over', signal });
+  const opening = openMaintenanceSession(server, { purpose: 'cut-over', audit: auditTo(audit), signal });
   return withSession(opening, async (session) => {
     const waiting = await postponedClones(session);
     const [clone, ...others] = waiting.filter((each) => run === undefined || each.run === run);

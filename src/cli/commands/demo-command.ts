@@ -12,7 +12,7 @@ import { viewText } from '../../report/view/text-view.ts';
 import { Scope } from '../../scope.ts';
 import { LAST_SAFE, MIGRATIONS, SHOP } from '../demo/shop.ts';
 import { EXIT, exitCodeOfReport } from '../exit-codes.ts';
-import { DEMO_SETTINGS } from '../options/subcommand-table.ts';
+import { DEMO_SETTINGS } from '../options/subcommand-settings.ts';
 import { progress } from '../progress.ts';
 import { checkWritable, printReport, writeFiles } from '../publish.ts';
 import { gatherOptions } from '../read-options.ts';

@@ -11,7 +11,7 @@ import { restrictionText } from '../../report/isolation-phrases.ts';
 import { flow, type Span, type TextStyle, tone } from '../../report/text-layout.ts';
 import { auditTo } from '../audit-file.ts';
 import { EXIT } from '../exit-codes.ts';
-import { DOCTOR_SETTINGS } from '../options/subcommand-table.ts';
+import { DOCTOR_SETTINGS } from '../options/subcommand-settings.ts';
 import { jsonText } from '../print.ts';
 import { gatherOptions, nameServer } from '../read-options.ts';
 import { styleOf } from '../style.ts';

@@ -2,7 +2,7 @@ import { SafemigrateError } from '../../errors.ts';
 import { KNOWN_HAZARDS } from '../../hazards/catalogue.ts';
 import type { HazardTexts } from '../../hazards/hazard-definition.ts';
 import { flow, type TextStyle, tone } from '../../report/text-layout.ts';
-import { EXPLAIN_SETTINGS } from '../options/subcommand-table.ts';
+import { EXPLAIN_SETTINGS } from '../options/subcommand-settings.ts';
 import { jsonText } from '../print.ts';
 import { gatherOptions } from '../read-options.ts';
 import { styleOf, textTable } from '../style.ts';

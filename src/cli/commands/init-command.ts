@@ -6,7 +6,7 @@ import { type DetectedTool, detectTools } from '../init/detect-tool.ts';
 import { firstCommand, planInit } from '../init/init-files.ts';
 import type { ProjectFiles } from '../init/project-files.ts';
 import { CONFIG_FILES } from '../options/config.ts';
-import { INIT_SETTINGS } from '../options/subcommand-table.ts';
+import { INIT_SETTINGS } from '../options/subcommand-settings.ts';
 import { visibleLines } from '../print.ts';
 import { gatherOptions } from '../read-options.ts';
 

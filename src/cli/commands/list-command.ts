@@ -11,7 +11,7 @@ import { whoMayWait } from '../../ownership/reopen.ts';
 import { type RunId, startOf } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
 import { isOver, readWayBacks, type WayBack } from '../../ownership/way-back.ts';
-import { LIST_SETTINGS } from '../options/subcommand-table.ts';
+import { LIST_SETTINGS } from '../options/subcommand-settings.ts';
 import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';
 import { textTable } from '../style.ts';
 import { interruptedAppliesText } from './interrupted-applies.ts';

@@ -7,7 +7,7 @@ import { sealedProfile } from '../../rehearsal/profile/profile-file.ts';
 import { takeProfile, type UnsealedProfile } from '../../rehearsal/profile/take-profile.ts';
 import { auditTo } from '../audit-file.ts';
 import { EXIT } from '../exit-codes.ts';
-import { PROFILE_SETTINGS } from '../options/subcommand-table.ts';
+import { PROFILE_SETTINGS } from '../options/subcommand-settings.ts';
 import { visibleLines } from '../print.ts';
 import { checkWritable } from '../publish.ts';
 import { gatherOptions } from '../read-options.ts';

@@ -4,7 +4,7 @@ import { makeRollbackPlan } from '../../swap/swap-plan.ts';
 import { auditTo } from '../audit-file.ts';
 import { confirm } from '../confirm.ts';
 import { EXIT } from '../exit-codes.ts';
-import { ROLLBACK_COMMAND_SETTINGS } from '../options/subcommand-table.ts';
+import { ROLLBACK_COMMAND_SETTINGS } from '../options/subcommand-settings.ts';
 import { visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { gatherOptions } from '../read-options.ts';

@@ -15,7 +15,7 @@ import { runIsAlive } from '../../ownership/owned.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import type { OptionsOf } from '../../settings.ts';
-import type { LIST_SETTINGS } from '../options/subcommand-table.ts';
+import type { LIST_SETTINGS } from '../options/subcommand-settings.ts';
 import { findNamedPlace } from '../read-options.ts';
 import { textTable } from '../style.ts';
 

@@ -1,6 +1,6 @@
 import { EXIT } from '../exit-codes.ts';
 import { readReport } from '../history.ts';
-import { SHOW_SETTINGS } from '../options/subcommand-table.ts';
+import { SHOW_SETTINGS } from '../options/subcommand-settings.ts';
 import { checkWritable, publishStored } from '../publish.ts';
 import { gatherOptions } from '../read-options.ts';
 

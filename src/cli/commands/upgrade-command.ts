@@ -10,7 +10,7 @@ import { makeUpgradePlan } from '../../upgrade/upgrade-plan.ts';
 import { auditTo } from '../audit-file.ts';
 import { withoutCommands } from '../ci/log-commands.ts';
 import { EXIT, exitCodeOfSignal } from '../exit-codes.ts';
-import { UPGRADE_COMMAND_SETTINGS } from '../options/subcommand-table.ts';
+import { UPGRADE_COMMAND_SETTINGS } from '../options/subcommand-settings.ts';
 import { printEnding, visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { checkWritable } from '../publish.ts';
