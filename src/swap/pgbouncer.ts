@@ -2,13 +2,14 @@ import type { Client } from 'pg';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { pg } from '../postgres/connection/pg.ts';
-import { endsWithin } from '../postgres/session-helpers.ts';
+import { endsWithin, waitUntil } from '../postgres/session-helpers.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 
 /** PAUSE waits for open transactions, and in session pooling for idle clients, without a time limit of its own. */
 const PAUSE_MS = 2_000;
 const CONNECT_MS = 5_000;
 const DISCONNECT_MS = 1_000;
+const LOGIN_POLL_MS = 5;
 
 /** The target as a PgBouncer's configuration names it; the host may have another name there. */
 export interface PooledTarget {
@@ -22,6 +23,8 @@ async function aliasesOf(client: Client, target: PooledTarget) {
     database: string;
     port: string | number | null;
     paused: string | number;
+    /** Of the alias itself, or else the one of all; absent before 1.17. */
+    min_pool_size?: string | number;
   }>('SHOW DATABASES');
   return rows.filter(
     ({ database, port }) => database === target.database && (port === null || Number(port) === target.port),
@@ -31,17 +34,23 @@ async function aliasesOf(client: Client, target: PooledTarget) {
 /**
  * Pauses every alias of the target, so that clients wait, instead of failing, while it is exchanged. If one cannot be paused, it
  * resumes the others.
+ *
+ * PAUSE breaks off a login that is under way, which PgBouncer then takes for a failed one: after RESUME, clients fail or wait for
+ * `server_login_retry` (15 s). So nothing may log in when it is sent, nor while it lasts, as for `min_pool_size`
+ * (per_loop_pause and check_pool_size of its janitor.c, seen with 1.18).
  * @param admin settings of the admin console (database `pgbouncer`).
+ * @param timeoutMs for each alias.
  * @returns a function that sends RESUME for each alias that is paused.
  * @throws SafemigrateError `CONNECTION`; `REFUSED` if the clients did not pause in time.
  */
 export async function pausePooler(
   admin: ConnectionSettings,
   target: PooledTarget,
+  timeoutMs: number = PAUSE_MS,
 ): Promise<() => Promise<void>> {
-  const aliases = await withConsole(admin, async (client) =>
-    (await aliasesOf(client, target)).map(({ name }) => name),
-  );
+  const found = await withConsole(admin, (client) => aliasesOf(client, target));
+  const aliases = found.map(({ name }) => name);
+  const refilled = found.find((alias) => Number(alias.min_pool_size ?? 0) > 0);
   const resume = async () => void (await resumePooler(admin, target));
   if (aliases.length === 0)
     throw new SafemigrateError(
@@ -51,8 +60,16 @@ export async function pausePooler(
         hint: 'Nothing was touched. Leave out --pgbouncer, or name the console of a PgBouncer that has one.',
       },
     );
+  if (refilled)
+    throw new SafemigrateError(
+      'REFUSED',
+      `PgBouncer's ${refilled.name} has min_pool_size = ${refilled.min_pool_size}: it connects while it is paused, is refused, and clients then see errors for server_login_retry (15 s).`,
+      {
+        hint: "Nothing was touched. Send SET min_pool_size = '0' to its console (or change it for this database), and set it back after the swap.",
+      },
+    );
   try {
-    for (const alias of aliases) await pause(admin, alias);
+    for (const alias of aliases) await pause(admin, alias, timeoutMs);
   } catch (error) {
     await resume();
     throw error;
@@ -81,8 +98,9 @@ export function nameConsole({ hosts: [place] }: ConnectionSettings): string {
   return `${place?.host}:${place?.port}`;
 }
 
-async function pause(admin: ConnectionSettings, alias: string): Promise<void> {
+async function pause(admin: ConnectionSettings, alias: string, timeoutMs: number): Promise<void> {
   await withConsole(admin, async (client) => {
+    await noLogins(client, alias, timeoutMs);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(
@@ -90,13 +108,13 @@ async function pause(admin: ConnectionSettings, alias: string): Promise<void> {
           reject(
             new SafemigrateError(
               'REFUSED',
-              `The clients of PgBouncer's ${alias} did not pause within ${PAUSE_MS} ms.`,
+              `The clients of PgBouncer's ${alias} did not pause within ${timeoutMs} ms.`,
               {
                 hint: 'PAUSE waits for open transactions, and in session pooling for every client. Nothing was swapped.',
               },
             ),
           ),
-        PAUSE_MS,
+        timeoutMs,
       );
     });
     try {
@@ -105,6 +123,26 @@ async function pause(admin: ConnectionSettings, alias: string): Promise<void> {
       clearTimeout(timer);
     }
   });
+}
+
+/** Waits until no connection of the alias to the server is being made. @throws SafemigrateError `REFUSED` if it takes too long. */
+async function noLogins(client: Client, alias: string, timeoutMs: number): Promise<void> {
+  const loggingIn = async () => {
+    const { rows } = await client.query<{ database: string; sv_login: string | number }>('SHOW POOLS');
+    return rows.some(({ database, sv_login }) => database === alias && Number(sv_login) > 0);
+  };
+  const timely = await waitUntil(async () => !(await loggingIn()), {
+    everyMs: LOGIN_POLL_MS,
+    timeoutMs,
+  });
+  if (!timely)
+    throw new SafemigrateError(
+      'REFUSED',
+      `PgBouncer has been logging in to the server for ${alias} all the time, for ${timeoutMs} ms.`,
+      {
+        hint: 'Nothing was swapped. A pause would break a login off, and clients would see errors. Is max_connections reached, or a login slow?',
+      },
+    );
 }
 
 /** Uses pg directly: the console speaks the simple protocol only, and rejects the settings that our own sessions start with. */

@@ -3,6 +3,9 @@ import path from 'node:path';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
+import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
+import { readEnvironment } from '../../src/postgres/connection/environment.ts';
+import { pausePooler } from '../../src/swap/pgbouncer.ts';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { until } from '../helpers/cutting.ts';
@@ -129,6 +132,66 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
     expect(await missing(url, new Set([...acknowledged, -1]))).toEqual([]);
     expect(load?.errors).toEqual([]);
   });
+
+  test('a PgBouncer that would connect while it is paused is refused, and so nothing is touched', {
+    timeout: 60_000,
+  }, async () => {
+    await onConsole((console) => console.query("SET min_pool_size = '2'"));
+    const { errors } = await startLoad();
+    const refused = await swap('--', ...sqlCommand(MIGRATION));
+    expect(refused).toMatchObject({
+      exitCode: 4,
+      stderr: expect.stringMatching(/a(pp|lias) has min_pool_size = 2/),
+    });
+    expect(await pooler.paused()).toEqual([]);
+    expect(errors).toEqual([]);
+  });
+
+  test('a login of PgBouncer that is under way is not broken off, for which clients would see errors', {
+    timeout: 60_000,
+  }, async () => {
+    const client = new Client({ connectionString: pooler.url('app') });
+    client.on('error', () => {});
+    const logins = () =>
+      onConsole(async (console) => {
+        const { rows } = await console.query<{ sv_login: number }>('SHOW POOLS');
+        return rows.reduce((sum, { sv_login }) => sum + Number(sv_login), 0);
+      });
+    // Whoever logs in reads the catalogue of roles.
+    const holder = new Client({ connectionString: server.url });
+    holder.on('error', () => {});
+    await holder.connect();
+    await holder.query('BEGIN; LOCK TABLE pg_catalog.pg_authid IN ACCESS EXCLUSIVE MODE');
+    // PgBouncer answers its first client once a server has.
+    const connected = client.connect();
+    connected.catch(() => {});
+    await until('PgBouncer logs in', async () => (await logins()) === 1);
+    const pausing = pausePooler(parseSettings(pooler.console, readEnvironment({}, '/')), {
+      database: 'app',
+      port: server.port,
+    });
+    pausing.catch(() => {});
+    await until('it is about to be paused', () =>
+      onConsole(async (console) => {
+        const { rows } = await console.query<{ database: string }>('SHOW CLIENTS');
+        return rows.filter(({ database }) => database === 'pgbouncer').length > 1;
+      }),
+    );
+    expect(await pooler.paused()).toEqual([]);
+    expect(await logins()).toBe(1);
+    await holder.query('ROLLBACK');
+    await holder.end();
+    const resume = await pausing;
+    expect((await pooler.paused()).sort()).toEqual(['alias', 'app']);
+    await resume();
+    await connected;
+    expect((await client.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
+    await client.end();
+  });
+
+  async function onConsole<T>(use: (console: Client) => Promise<T>): Promise<T> {
+    return withClient(pooler.console, use);
+  }
 
   const marker = () => path.join(temporaryFolder(), 'rehearsed');
 
