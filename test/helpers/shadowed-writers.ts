@@ -21,7 +21,7 @@ export interface ShadowedWriters {
   readonly committed: () => number;
   /** What clients were told instead, by message. */
   readonly errors: string[];
-  /** The longest time from one COMMIT to the next that any client has had so far, in milliseconds. */
+  /** The longest time that a transaction of any client has taken so far, with all tries, in milliseconds. */
   longestGapMs(): number;
   stop(): Promise<void>;
   /** Compares every row with what it must be. @returns how many, and those that are wrong; both are empty sets of wrongs if all is well. */
@@ -34,6 +34,9 @@ interface WriterState {
   committed: number;
   longestGapMs: number;
 }
+
+/** A client whose connection is refused tries again after this time. */
+const RETRY_MS = 20;
 
 /** @param pauseMs between two transactions of a client. */
 export function startShadowedWriters(url: string, clients: number, pauseMs = 0): ShadowedWriters {
@@ -80,8 +83,8 @@ async function writeOn(
     for (const apply of change) apply();
     state.committed++;
     state.longestGapMs = Math.max(state.longestGapMs, performance.now() - last);
-    last = performance.now();
     if (pauseMs > 0) await delay(pauseMs);
+    last = performance.now();
   }
   await client?.end().catch(() => {});
 }
@@ -95,7 +98,7 @@ async function connect(url: string): Promise<Client> {
       return client;
     } catch {
       await client.end().catch(() => {});
-      await delay(5);
+      await delay(RETRY_MS);
     }
   }
 }
@@ -151,7 +154,7 @@ async function wasCommitted(url: string, marker: string): Promise<boolean> {
       const { rows } = await client.query('SELECT FROM markers WHERE marker = $1', [marker]);
       return rows.length > 0;
     } catch {
-      await delay(5);
+      await delay(RETRY_MS);
     } finally {
       await client.end().catch(() => {});
     }

@@ -10,12 +10,13 @@ import { startShadowedWriters } from '../helpers/shadowed-writers.ts';
 
 /**
  * `ONLINE_SWAPS` says how many swaps on each version, `WAYS_BACK` how many of a swap and its rollback, `ONLINE_VERSIONS` on which,
- * separated by commas.
+ * separated by commas; `ONLINE_PAUSE_MS` how long each client waits between two transactions.
  */
 const swaps = Number(process.env.ONLINE_SWAPS ?? 50);
 const waysBack = Number(process.env.WAYS_BACK ?? 20);
 const named = process.env.ONLINE_VERSIONS?.split(',').map(Number);
 const versions = VERSIONS.filter((version) => named?.includes(version) ?? true);
+const pauseMs = Number(process.env.ONLINE_PAUSE_MS ?? 0);
 const WRITERS = 8;
 const noPgBouncer = await pgBouncerObstacle();
 
@@ -42,11 +43,13 @@ describe.each(versions)('PostgreSQL %d', (version) => {
   async function swapUnderLoad(through: string, ...more: string[]) {
     const figures = { swaps: 0, 'rows compared': 0, transactions: 0, attempts: 0, 'client errors': 0 };
     const gaps: number[] = [];
+    let writtenMs = 0;
     for (let at = 0; at < swaps; at++) {
       await emptied(target());
       const { url } = target();
       await withClient(url, (client) => client.query(AS_BEFORE));
-      const writers = startShadowedWriters(through, WRITERS);
+      const writers = startShadowedWriters(through, WRITERS, pauseMs);
+      const startedAt = performance.now();
       try {
         await until('clients write', async () => writers.committed() > 20);
         const migration = MIGRATIONS[at % MIGRATIONS.length] ?? '';
@@ -65,6 +68,7 @@ describe.each(versions)('PostgreSQL %d', (version) => {
       } finally {
         await writers.stop();
       }
+      writtenMs += performance.now() - startedAt;
       const { rows, wrong } = await writers.compare(url);
       expect(wrong).toEqual([]);
       figures.swaps++;
@@ -77,10 +81,20 @@ describe.each(versions)('PostgreSQL %d', (version) => {
     gaps.sort((one, other) => one - other);
     const gap = (share: number) => Math.round(gaps[Math.floor((gaps.length - 1) * share)] ?? 0);
     expect(figures.swaps).toBe(swaps);
-    return { ...figures, 'median gap ms': gap(0.5), 'p95 ms': gap(0.95), 'longest ms': gap(1) };
+    const rate = Math.round(figures.transactions / (writtenMs / 1000));
+    return {
+      ...figures,
+      'per s': rate,
+      'median gap ms': gap(0.5),
+      'p95 ms': gap(0.95),
+      'longest ms': gap(1),
+    };
   }
 
-  const GAP = 'with the longest time from one COMMIT of a client to its next';
+  const GAP =
+    pauseMs > 0
+      ? `${pauseMs} ms between the transactions of a client, with the longest of them`
+      : 'with the longest time from one COMMIT of a client to its next';
 
   test(
     `${swaps} online swaps under the load of ${WRITERS} clients lose, double and alter no row`,
