@@ -93,6 +93,7 @@ describe.skipIf(noDisk || noPooler)('the type of a column of a large table', () 
         'closed ms': Math.round(swap.stallMs),
         'for the clone ms': Math.round(swap.online?.cloneClosedMs ?? 0),
         'for the cut-over ms': Math.round(swap.online?.cutOverClosedMs ?? 0),
+        'steps of the last closing ms': lastClosing(swap.steps),
         "a client's longest wait ms": Math.round(load.longestWaitMs()),
         'client errors': load.errors.length,
         'whole run s': Math.round(tookMs / 1000),
@@ -104,3 +105,8 @@ describe.skipIf(noDisk || noPooler)('the type of a column of a large table', () 
     }
   }
 });
+
+function lastClosing(steps: { name: string; durationMs: number }[]): string {
+  const closed = steps.slice(steps.findLastIndex(({ name }) => name === 'close'));
+  return closed.map(({ name, durationMs }) => `${name} ${Math.round(durationMs)}`).join(', ');
+}
