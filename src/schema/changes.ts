@@ -99,8 +99,10 @@ export function changesOf(plan: Plan, owner: string): SchemaChange[] {
       lossy.set(encodeId(delta.id), mayLose(String(delta.from), String(delta.to), 'expression'));
   }
   const owned = ownedSequences(plan);
+  const gained = gainedPrivileges(plan);
   return plan.actions
     .filter((action) => !setsImpliedOwner(action, made, owner) && !dropsNoDefault(action, plan))
+    .filter((action) => !action.sql.startsWith('REVOKE ') || !gained.has(encodeId(subjectOf(action))))
     .filter((action) => !owned.has(encodeId(subjectOf(action))))
     .map((action) => {
       const subject = subjectOf(action);
@@ -112,6 +114,26 @@ export function changesOf(plan: Plan, owner: string): SchemaChange[] {
         dataLoss: action.dataLoss === 'destructive' || retyped,
       };
     });
+}
+
+export const texts = (value: Payload[string]) => (Array.isArray(value) ? value.map(String) : []);
+
+/** Privileges of which none is lost: a plan revokes all of them before it grants those of later. */
+function gainedPrivileges({ deltas }: Plan): Set<string> {
+  const gained = new Set<string>();
+  const lost = new Set<string>();
+  for (const delta of deltas) {
+    if (delta.verb === 'set' && delta.id.kind === 'acl') {
+      const [before, after] = [texts(delta.from), texts(delta.to)];
+      const loses = before.some((privilege) => !after.includes(privilege));
+      (loses ? lost : gained).add(encodeId(delta.id));
+    } else if (delta.verb === 'add' && delta.fact.id.kind === 'acl') {
+      // PUBLIC may execute a new function without being granted it.
+      const { id, payload } = delta.fact;
+      if (id.grantee !== 'PUBLIC' && texts(payload.privileges).length > 0) gained.add(encodeId(id));
+    }
+  }
+  return new Set([...gained].filter((key) => !lost.has(key)));
 }
 
 /** Finds the columns whose type changes. */

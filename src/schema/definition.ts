@@ -1,6 +1,6 @@
 import { displayName, literal } from '../postgres/sql/quote.ts';
-import { described } from './changes.ts';
-import { address, defaultPrivileges, metadata, ownerOf, text, texts } from './metadata.ts';
+import { described, texts } from './changes.ts';
+import { address, defaultPrivileges, metadata, ownerOf, text } from './metadata.ts';
 import type { Fact, FactBase, Payload, StableId } from './pg-delta.ts';
 
 type Value = Payload[string];

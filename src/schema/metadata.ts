@@ -1,6 +1,6 @@
 import { displayName, literal } from '../postgres/sql/quote.ts';
-import { described } from './changes.ts';
-import type { Fact, FactBase, Payload, StableId } from './pg-delta.ts';
+import { described, texts } from './changes.ts';
+import type { Fact, FactBase, StableId } from './pg-delta.ts';
 
 /** Kind and name, as ALTER has them. */
 export function address(id: StableId): string {
@@ -9,7 +9,6 @@ export function address(id: StableId): string {
 }
 
 export const text = ({ payload }: Fact, attribute: string) => String(payload[attribute]);
-export const texts = (value: Payload[string]) => (Array.isArray(value) ? value.map(String) : []);
 
 export function ownerOf(base: FactBase, id: StableId): string | undefined {
   const owner = base.outgoingEdges(id).find(({ kind }) => kind === 'owner')?.to;

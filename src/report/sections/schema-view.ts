@@ -215,7 +215,7 @@ export function schemaPhrase(report: Report, briefly: (name: string) => string):
       const what = alterationOf(change);
       const name = named(briefly(change.object));
       return what === ''
-        ? [`${SIGNS[change.verb]} ${change.kind === 'column' ? '' : `${change.kind} `}`, name]
+        ? [`${SIGNS[change.verb]} ${prefixOf(change)}`, name]
         : [`${SIGNS[change.verb]} `, name, `: ${what}`];
     }),
     ...renames.map(({ from, to }): PhrasePart[] => [
@@ -230,6 +230,12 @@ export function schemaPhrase(report: Report, briefly: (name: string) => string):
   const others = all.length - LISTED_BRIEFLY;
   const shown = all.slice(0, LISTED_BRIEFLY).flatMap((parts, at) => [...(at === 0 ? [] : [', ']), ...parts]);
   return [...shown, ...(others > 0 ? [`, and ${formatCount(others)} more`] : [])];
+}
+
+/** A change of an object's privileges or comment must not look like one of the object. */
+function prefixOf({ verb, kind }: SchemaChange): string {
+  if (verb === 'grant' || verb === 'revoke' || verb === 'comment') return `${verb} on ${kind} `;
+  return kind === 'column' ? '' : `${kind} `;
 }
 
 /** Says of redacted SQL why it does not run. */

@@ -3,8 +3,9 @@ import type { Server } from '../../../src/local-server/embedded.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
+import type { Session } from '../../../src/postgres/connection/session.ts';
 import { compareWith, fingerprint } from '../../../src/schema/compare-schemas.ts';
-import { takeSnapshot } from '../../../src/schema/schema-facts.ts';
+import { type Snapshot, takeSnapshot } from '../../../src/schema/schema-facts.ts';
 import { withClient } from '../../helpers/client.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 
@@ -39,15 +40,7 @@ test.each([
   'DROP VIEW open_orders; ALTER TABLE orders ALTER COLUMN id TYPE integer',
   'GRANT ALL ON orders TO app WITH GRANT OPTION; ALTER TABLE orders OWNER TO app',
 ])('privileges of other roles stand in no way of comparing: %s', async (migration) => {
-  const name = `granted_${++databases}`;
-  await withClient(server.url, (client) => client.query(`CREATE DATABASE ${name}`));
-  const settings = parseSettings(server.url.replace(/\/postgres$/, `/${name}`), readEnvironment({}, '/'));
-  const session = await openSession(settings, { purpose: 'test' });
-  try {
-    await session.query('SET search_path = public');
-    await session.query(START);
-    const before = await takeSnapshot(session);
-    await session.query(migration);
+  await migrated(START, migration, async (session, before) => {
     const { section, caveats } = await compareWith(before, session);
     expect(section.changes.length).toBeGreaterThan(0);
     expect(caveats).toEqual([]);
@@ -57,7 +50,51 @@ test.each([
       expect(fingerprint(await takeSnapshot(session))).toBe(fingerprint(before));
     }
     expect(section.rollbackSql).not.toBeNull();
+  });
+});
+
+test.each([
+  ['GRANT SELECT ON audit_log TO app', ['grant']],
+  ['GRANT INSERT ON orders TO reader', ['grant']],
+  ['GRANT INSERT ON orders TO reader WITH GRANT OPTION', ['grant']],
+  ['REVOKE GRANT OPTION FOR UPDATE (status) ON orders FROM app', ['revoke', 'grant']],
+  ['REVOKE INSERT ON orders FROM CURRENT_USER', ['revoke', 'grant']],
+  ['REVOKE ALL ON orders FROM CURRENT_USER', ['revoke']],
+  ['REVOKE SELECT ON audit_log FROM reader', ['revoke']],
+  ['REVOKE SELECT ON audit_log FROM reader; GRANT INSERT ON audit_log TO reader', ['revoke', 'grant']],
+  ['REVOKE EXECUTE ON FUNCTION one() FROM PUBLIC', ['revoke']],
+  [
+    'CREATE FUNCTION two() RETURNS int RETURN 2; REVOKE EXECUTE ON FUNCTION two() FROM PUBLIC',
+    ['create', 'revoke'],
+  ],
+  ['CREATE TABLE notes (id bigint); GRANT SELECT ON notes TO reader', ['create']],
+])('what is revoked only to be granted again is no change: %s', async (migration, verbs) => {
+  const start = `${START} CREATE FUNCTION one() RETURNS int RETURN 1`;
+  await migrated(start, migration, async (session, before) => {
+    const { section } = await compareWith(before, session);
+    expect([...new Set(section.changes.map(({ verb }) => verb))]).toEqual(verbs);
+    await session.query(section.rollbackSql ?? '');
+    expect(fingerprint(await takeSnapshot(session))).toBe(fingerprint(before));
+  });
+});
+
+/** Runs the migration in a database of its own. @param use is given the schema of before. */
+async function migrated(
+  start: string,
+  migration: string,
+  use: (session: Session, before: Snapshot) => Promise<void>,
+): Promise<void> {
+  const name = `granted_${++databases}`;
+  await withClient(server.url, (client) => client.query(`CREATE DATABASE ${name}`));
+  const settings = parseSettings(server.url.replace(/\/postgres$/, `/${name}`), readEnvironment({}, '/'));
+  const session = await openSession(settings, { purpose: 'test' });
+  try {
+    await session.query('SET search_path = public');
+    await session.query(start);
+    const before = await takeSnapshot(session);
+    await session.query(migration);
+    await use(session, before);
   } finally {
     await session.close();
   }
-});
+}
