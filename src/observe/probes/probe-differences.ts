@@ -84,7 +84,7 @@ class ExpectedChanges {
   readonly #empty: ReadonlySet<string>;
   /** Constraints and unique indexes that it made under new names. */
   readonly #constraints: ReadonlySet<string>;
-  /** Relations with a column of another type. */
+  /** Relations with a column of another type, perhaps another column under the same name. */
   readonly #retyped: ReadonlySet<string>;
   /** Columns that became NOT NULL. */
   readonly #required: ReadonlySet<string>;
@@ -108,7 +108,13 @@ class ExpectedChanges {
       schema.changes
         .filter((change) => change.verb === 'alter' && change.kind === 'column' && sql.test(change.sql))
         .map(({ object }) => object);
-    this.#retyped = new Set(altered(/ TYPE /).map(withoutLastPart));
+    const columns = (verb: string) =>
+      schema.changes
+        .filter((each) => each.verb === verb && each.kind === 'column')
+        .map(({ object }) => object);
+    const gone = new Set([...columns('drop'), ...schema.renames.map(({ from }) => from)]);
+    const replaced = [...columns('create'), ...columns('rename')].filter((column) => gone.has(column));
+    this.#retyped = new Set([...altered(/ TYPE /), ...replaced].map(withoutLastPart));
     this.#required = new Set(altered(/ SET NOT NULL\b/));
   }
 

@@ -54,6 +54,13 @@ const EXAMPLES: readonly Example[] = [
     never: 'SEQUENCE_BEHIND',
   },
   {
+    what: 'another column under the name of one, which has another type',
+    setup: `${ITEMS}ALTER TABLE items ADD CONSTRAINT items_code UNIQUE (code)`,
+    sql: 'ALTER TABLE items RENAME COLUMN code TO label; ALTER TABLE items ADD COLUMN code uuid UNIQUE DEFAULT gen_random_uuid()',
+    told: 'COLUMN_RENAMED',
+    never: 'ACCEPTS_LESS',
+  },
+  {
     what: 'a unique index that ON CONFLICT needs',
     setup: `${ITEMS}CREATE UNIQUE INDEX items_code ON items (code)`,
     sql: 'DROP INDEX items_code',
