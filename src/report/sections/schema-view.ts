@@ -1,5 +1,6 @@
 import { formatCount, plural } from '../../format.ts';
 import type { Report, SchemaChange, SchemaSection } from '../../model/report.ts';
+import { displayName, nameParts } from '../../postgres/sql/quote.ts';
 import { schemaHtml } from '../html/objects-html.ts';
 import { losingChanges } from '../phrases.ts';
 import { tone } from '../text-layout.ts';
@@ -156,9 +157,10 @@ function includes(changes: readonly SchemaChange[], { verb, object }: SchemaChan
 /** Changes without those that `renames` has; those of one column are one change. */
 function ownChanges({ changes, renames }: SchemaSection): SchemaChange[] {
   const merged = new Map<string, SchemaChange>();
-  for (const change of changes) {
+  const isListed = ({ verb, object }: SchemaChange) =>
+    verb === 'rename' && renames.some(({ to }) => to === object);
+  for (const change of underLastNames(changes.filter((each) => !isListed(each)))) {
     const { verb, kind, object, sql, dataLoss } = change;
-    if (verb === 'rename' && renames.some(({ to }) => to === object)) continue;
     const key = JSON.stringify([verb, kind, object]);
     const known = merged.get(key);
     merged.set(
@@ -167,6 +169,22 @@ function ownChanges({ changes, renames }: SchemaSection): SchemaChange[] {
     );
   }
   return [...merged.values()];
+}
+
+const RENAMED = / RENAME (?:COLUMN )?("(?:[^"]|"")+") TO "(?:[^"]|"")+"$/;
+
+/** An object that has the former name of a renamed one is made under another name, and renamed at last: that is one change. */
+function underLastNames(changes: readonly SchemaChange[]): SchemaChange[] {
+  const created = new Set(changes.filter(({ verb }) => verb === 'create').map(({ object }) => object));
+  const lastNames = new Map<string, string>();
+  const others = changes.filter(({ verb, object, sql }) => {
+    const first = (verb === 'rename' && RENAMED.exec(sql)?.[1]) || undefined;
+    if (first === undefined) return true;
+    const made = displayName(...nameParts(object).slice(0, -1), ...nameParts(first));
+    if (created.has(made)) lastNames.set(made, object);
+    return !created.has(made);
+  });
+  return others.map((change) => ({ ...change, object: lastNames.get(change.object) ?? change.object }));
 }
 
 const ALTERED = /^ALTER TABLE .+? ALTER COLUMN (?:"(?:[^"]|"")+"|[^\s"]+) (.+)$/s;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { SchemaChange } from '../../../src/model/report.ts';
 import { countStatements } from '../../../src/report/sections/schema-view.ts';
 import { renderText } from '../../../src/report/text.ts';
 import { displayWidth } from '../../../src/report/width.ts';
@@ -27,6 +28,26 @@ describe('the text report', () => {
       expect(text.split('\n').length).toBeGreaterThan(short.length);
     },
   );
+
+  test('privileges and comments do not look like changes of the object, nor an interim name like one of the schema', () => {
+    const sample = sampleReport();
+    if (!sample.schema) throw new Error('a sample without a schema');
+    const change = (verb: SchemaChange['verb'], kind: string, object: string, sql: string): SchemaChange => ({
+      verb,
+      kind,
+      object,
+      sql,
+      dataLoss: false,
+    });
+    const changes = [
+      change('create', 'column', 'public.t.a_new', 'ALTER TABLE "public"."t" ADD COLUMN "a_new" uuid'),
+      change('grant', 'table', 'public.t', 'GRANT SELECT ON TABLE "public"."t" TO "app"'),
+      change('comment', 'table', 'public.t', `COMMENT ON TABLE "public"."t" IS 'x'`),
+      change('rename', 'column', 'public.t.a', 'ALTER TABLE "public"."t" RENAME COLUMN "a_new" TO "a"'),
+    ];
+    const text = renderText({ ...sample, schema: { ...sample.schema, changes, renames: [] } }, plain);
+    expect(text).toMatch(/Schema +\+ t\.a, \+ grant on table t, ~ comment on table t\n/);
+  });
 
   test.each(SAMPLES)('the text report of %s has no line that is wider than the terminal', (_name, report) => {
     for (const columns of [20, 40, 57, 80, 100])
