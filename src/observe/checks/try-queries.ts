@@ -109,6 +109,9 @@ function explainEach(session: Session, texts: readonly string[]): Promise<Planne
   return Promise.all(texts.map((sql) => planOf(session, `EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${sql}`)));
 }
 
+/** A domain refuses the NULL that stands for a parameter, which the application would not send. */
+const NULL_REFUSED = '23502';
+
 /** The same before version 16: a prepared statement has a generic plan, which values do not change. */
 async function explainPrepared(session: Session, texts: readonly string[]): Promise<Planned[]> {
   await session.query(GENERIC_PLANS);
@@ -124,11 +127,13 @@ async function explainPrepared(session: Session, texts: readonly string[]): Prom
   const counted = await session.query<{ name: string; count: number }>(COUNT_PARAMETERS);
   const counts = new Map(counted.map(({ name, count }) => [name, count]));
   const plans = await Promise.all(
-    made.map(({ error }, index): Promise<Planned> | Planned => {
+    made.map(async ({ error }, index): Promise<Planned> => {
+      if (error) return { error };
       const name = `${PREPARED}${index}`;
       const values = Array(counts.get(name) ?? 0).fill('NULL');
       const call = values.length === 0 ? name : `${name} (${values.join(', ')})`;
-      return error ? { error } : planOf(session, `EXPLAIN (FORMAT JSON) EXECUTE ${call}`);
+      const planned = await planOf(session, `EXPLAIN (FORMAT JSON) EXECUTE ${call}`);
+      return planned.error?.sqlstate === NULL_REFUSED ? { error: null } : planned;
     }),
   );
   await session.query('DEALLOCATE ALL');
