@@ -20,3 +20,5 @@ export interface ProbeDifference {
   /** The constraint or index that the refusal names. */
   readonly constraint: string | null;
 }
+  /** Calls of the running application's statements that it is made after; null: not counted. Missing: it is made after none. */
+  readonly callsPerSecond?: number | null;

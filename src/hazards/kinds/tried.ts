@@ -39,7 +39,7 @@ const TEXTS: Readonly<Record<ProbeDifference['kind'], HazardTexts>> = {
     code: 'READS_DIFFER',
     title: 'the same query returns other rows',
     condition:
-      'A query of a table, view or parent returns another number of rows than before the command, although the command wrote no row of it; or a search by an index on an expression misses a row that a scan finds. Each role with privileges on the relation tries it.',
+      'A query of a table, view or parent returns another number of rows than before the command, although the command wrote no row of it; or an index on an expression, or a partial one, misses a row that a scan finds. Each role with privileges on the relation tries it.',
     effect: 'Queries succeed and return wrong, missing or other rows.',
     safer: 'Compare the results of the query before and after; REINDEX an index whose function has changed.',
   },

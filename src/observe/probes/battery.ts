@@ -1,6 +1,6 @@
 import { identifier } from '../../postgres/sql/quote.ts';
 import {
-  and,
+  counted,
   duplicates,
   inserts,
   isTable,
@@ -10,6 +10,7 @@ import {
   one,
   orphan,
   parents,
+  searched,
   set,
   type Tried,
   upserts,
@@ -27,6 +28,9 @@ export interface Probe {
   readonly sql: string;
   /** null: the role of the session. */
   readonly role: string | null;
+  readonly callsPerSecond?: number | null;
+  /** Statement that makes another result good. */
+  readonly remedy?: string;
 }
 
 export interface ProbeKind {
@@ -46,7 +50,6 @@ const COUNTED_PAGES = 10_000;
 const WIDE_COLUMNS = 6;
 
 const DEFERRED = 'SET CONSTRAINTS ALL DEFERRED';
-const BY_INDEX = ['SET LOCAL enable_seqscan = off', 'SET LOCAL enable_tidscan = off'];
 
 /** All kinds of probes. What each tells is the difference between its results before and after the command. */
 export const BATTERY: readonly ProbeKind[] = [
@@ -145,12 +148,15 @@ export const BATTERY: readonly ProbeKind[] = [
     writes: false,
     refusedBy: null,
     counts: true,
-    of: ({ sqlName, expressions }) =>
-      expressions.map(({ name, sql, predicate }) => ({
-        subject: name,
-        settings: BY_INDEX,
-        sql: `SELECT count(*) > 0 FROM ${sqlName} WHERE (${sql}) = (SELECT (${sql}) FROM ${sqlName} WHERE (${sql}) IS NOT NULL${and(predicate)} LIMIT 1)${and(predicate)}`,
-      })),
+    of: (relation) => relation.expressions.map((index) => searched(relation, index)),
+  },
+  {
+    name: 'count of the rows of a partial index',
+    writes: false,
+    refusedBy: null,
+    counts: true,
+    of: (relation) =>
+      relation.pages < COUNTED_PAGES ? relation.filtered.map((index) => counted(relation, index)) : [],
   },
   {
     name: 'INSERT that gives all values itself',

@@ -1,6 +1,13 @@
 import type { ProbeDifference } from '../../model/probe-difference.ts';
 import type { DataSection, SchemaSection } from '../../model/report.ts';
-import { bare, displayName, lastPart, literal, withoutLastPart } from '../../postgres/sql/quote.ts';
+import {
+  bare,
+  displayName,
+  identifier,
+  lastPart,
+  literal,
+  withoutLastPart,
+} from '../../postgres/sql/quote.ts';
 import type { SequenceState } from './sequence-probes.ts';
 import type { ProbeResult, TriedProbe } from './try-probes.ts';
 
@@ -32,7 +39,7 @@ export function differences(
     const was = then.get(probe);
     const kind = was && differenceOf(probe, was, now, expected);
     if (!kind) return [];
-    const { relation, subject, settings, sql, role } = probe;
+    const { relation, subject, settings, sql, role, callsPerSecond, remedy = null } = probe;
     const refused = now.accepted ? (was.accepted ? null : was) : now;
     return [
       {
@@ -40,8 +47,8 @@ export function differences(
         relation: relation.relation,
         probe: probe.kind.name,
         subject,
-        sql: [...(role === null ? [] : [`SET LOCAL ROLE ${role}`]), ...settings, sql].join('; '),
-        remedy: null,
+        sql: [...(role === null ? [] : [`SET LOCAL ROLE ${identifier(role)}`]), ...settings, sql].join('; '),
+        remedy: kind === 'reads differ' ? remedy : null,
         role,
         before: words(was, probe.kind.counts),
         after: words(now, probe.kind.counts),
@@ -55,6 +62,7 @@ export function differences(
 function differenceOf(
   { relation, kind, subject }: TriedProbe['probe'],
   was: ProbeResult,
+        ...(callsPerSecond === undefined ? {} : { callsPerSecond }),
   now: ProbeResult,
   expected: ExpectedChanges,
 ): ProbeDifference['kind'] | null {

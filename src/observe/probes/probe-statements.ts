@@ -6,6 +6,10 @@ export interface Tried {
   readonly subject?: string;
   readonly settings?: readonly string[];
   readonly sql: string;
+  /** Calls of the running application's statements like it; null: not counted. Missing: it is made from the catalogue alone. */
+  readonly callsPerSecond?: number | null;
+  /** Statement that makes another result good. */
+  readonly remedy?: string;
 }
 
 export const isTable = ({ kind }: ProbedRelation) => kind === 'r' || kind === 'p';
@@ -28,8 +32,35 @@ export function newest(relation: ProbedRelation): string {
   return `${name} = (SELECT ${name} FROM ${relation.sqlName} ORDER BY ${name} DESC LIMIT 1)`;
 }
 
-export function and(predicate: string | null): string {
-  return predicate === null ? '' : ` AND (${predicate})`;
+const BY_INDEX = ['SET LOCAL enable_seqscan = off', 'SET LOCAL enable_tidscan = off'];
+const rebuilding = (index: string) => `REINDEX INDEX CONCURRENTLY ${index}`;
+
+/** Searches by an index for the keys of a row, which are computed from the row itself. */
+export function searched({ sqlName }: ProbedRelation, index: ProbedRelation['expressions'][number]): Tried {
+  const keys = index.keys.map((key) => `(${key})`);
+  const and = index.predicate === null ? '' : ` AND (${index.predicate})`;
+  const known = keys.map((key) => `${key} IS NOT NULL`).join(' AND ');
+  const row = keys.length === 1 ? keys.join() : `(${keys.join(', ')})`;
+  return {
+    subject: index.name,
+    settings: BY_INDEX,
+    sql: `SELECT count(*) > 0 FROM ${sqlName} WHERE ${row} = (SELECT ${keys.join(', ')} FROM ${sqlName} WHERE ${known}${and} LIMIT 1)${and}`,
+    remedy: rebuilding(index.sqlName),
+  };
+}
+
+/** Compares the rows of a partial index with those that satisfy its predicate, which the planner does not recognise in CASE. */
+export function counted(
+  { sqlName }: ProbedRelation,
+  { name, sqlName: index, predicate }: ProbedRelation['filtered'][number],
+): Tried {
+  const count = (where: string) => `(SELECT count(*) FROM ${sqlName} WHERE ${where})`;
+  return {
+    subject: name,
+    settings: BY_INDEX,
+    sql: `SELECT ${count(`(${predicate})`)} = ${count(`CASE WHEN (${predicate}) THEN true ELSE false END`)}`,
+    remedy: rebuilding(index),
+  };
 }
 
 /** A row like an existing one, with other values of the keys; none if no other value can be made. */

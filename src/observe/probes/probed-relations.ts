@@ -64,13 +64,21 @@ export interface ProbedRelation {
   readonly keys: readonly ProbedKey[];
   readonly references: readonly ProbedReference[];
   readonly referencedBy: readonly ProbedReference[];
-  /** Indexes on an expression: its SQL. */
+  /** Indexes on expressions, with the SQL of their keys. */
   readonly expressions: readonly {
     readonly name: string;
-    readonly sql: string;
+    /** Quoted. */
+    readonly sqlName: string;
+    readonly keys: readonly string[];
     readonly predicate: string | null;
   }[];
   /** Other relations whose rows it shows: partitions, children, what a view reads. */
+  /** Partial indexes whose predicate calls a function that is not built in. */
+  readonly filtered: readonly {
+    readonly name: string;
+    readonly sqlName: string;
+    readonly predicate: string;
+  }[];
   readonly reads: readonly string[];
 }
 
@@ -100,6 +108,9 @@ select c.oid::pg_catalog.text as oid, n.nspname as schema, c.relname as name, pg
   c.relkind = 'v' and pg_catalog.pg_relation_is_updatable(c.oid, false) & 20 = 20 as updatable,
   array(${ROLES})::pg_catalog.text[] as roles,
   (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('name', a.attname, 'type', b.typname,
+const INDEX_NAMES = `'name', x.indexrelid::pg_catalog.regclass::pg_catalog.text, 'sqlName', pg_catalog.format('%I.%I', n.nspname, i.relname)`;
+const INDEXES = 'pg_catalog.pg_index x join pg_catalog.pg_class i on i.oid = x.indexrelid';
+
       'length', case when b.typname in ('varchar', 'bpchar') and greatest(a.atttypmod, t.typtypmod) > 4 then greatest(a.atttypmod, t.typtypmod) - 4 end,
       'notNull', a.attnotnull, 'hasDefault', a.atthasdef and a.attgenerated = '', 'identity', a.attidentity, 'generated', a.attgenerated <> '',
       'filled', a.attidentity <> '' or coalesce(a.attgenerated = '' and pg_catalog.pg_get_expr(d.adbin, d.adrelid) ~ '\\(', false),
@@ -119,10 +130,15 @@ select c.oid::pg_catalog.text as oid, n.nspname as schema, c.relname as name, pg
     from pg_catalog.pg_constraint k where k.conrelid = c.oid and k.contype = 'f') as references,
   (select coalesce(pg_catalog.json_agg(${REFERENCE('conf', 'con')}), '[]')
     from pg_catalog.pg_constraint k where k.confrelid = c.oid and k.contype = 'f' and k.conparentid = 0) as "referencedBy",
-  (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('name', x.indexrelid::pg_catalog.regclass::pg_catalog.text,
-      'sql', pg_catalog.pg_get_indexdef(x.indexrelid, 1, true), 'predicate', pg_catalog.pg_get_expr(x.indpred, x.indrelid))), '[]')
-    from pg_catalog.pg_index x join pg_catalog.pg_class i on i.oid = x.indexrelid join pg_catalog.pg_am m on m.oid = i.relam
-    where x.indrelid = c.oid and x.indisvalid and x.indexprs is not null and (x.indkey::pg_catalog.int2[])[0] = 0 and m.amname in ('btree', 'hash')) as expressions,
+  (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object(${INDEX_NAMES}, 'predicate', pg_catalog.pg_get_expr(x.indpred, x.indrelid),
+      'keys', (select pg_catalog.json_agg(pg_catalog.pg_get_indexdef(x.indexrelid, k.place, true) order by k.place)
+        from pg_catalog.generate_series(1, x.indnkeyatts) k (place)))), '[]')
+    from ${INDEXES} join pg_catalog.pg_am m on m.oid = i.relam
+    where x.indrelid = c.oid and x.indisvalid and x.indexprs is not null and m.amname in ('btree', 'hash')) as expressions,
+  (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object(${INDEX_NAMES}, 'predicate', pg_catalog.pg_get_expr(x.indpred, x.indrelid))), '[]')
+    from ${INDEXES} where x.indrelid = c.oid and x.indisvalid and x.indpred is not null
+      and exists (select from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.objid = x.indexrelid
+        and d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass)) as filtered,
   array(select pg_catalog.format('%I.%I', m.nspname, r.relname) from pg_catalog.pg_class r join pg_catalog.pg_namespace m on m.oid = r.relnamespace
     where r.oid in (select h.inhrelid from pg_catalog.pg_inherits h where h.inhparent = c.oid
       union select p.relid from pg_catalog.pg_partition_tree(c.oid) p where c.relkind = 'p'

@@ -44,9 +44,14 @@ export function probesOf(relation: ProbedRelation): Probe[] {
 }
 
 function made(kind: ProbeKind, relation: ProbedRelation, role: string | null): Probe[] {
-  return kind
-    .of(relation)
-    .map(({ subject = null, settings = [], sql }) => ({ kind, relation, subject, settings, sql, role }));
+  return kind.of(relation).map(({ subject = null, settings = [], ...tried }) => ({
+    ...tried,
+    kind,
+    relation,
+    subject,
+    settings,
+    role,
+  }));
 }
 
 /**
