@@ -3,6 +3,8 @@ export interface ProbeDifference {
   readonly kind: 'accepts less' | 'accepts more' | 'reads differ' | 'sequence behind';
   /** The relation under its name before the command: `public.orders`. */
   readonly relation: string;
+  /** Other relations whose rows it shows. */
+  readonly reads: readonly string[];
   /** The attempt, after "an": `INSERT of a row like an existing one`. */
   readonly probe: string;
   /** The constraint, index, column or sequence that the probe is about, without its relation; null: all of the relation. */
@@ -19,6 +21,6 @@ export interface ProbeDifference {
   readonly sqlstate: string | null;
   /** The constraint or index that the refusal names. */
   readonly constraint: string | null;
-}
   /** Calls of the running application's statements that it is made after; null: not counted. Missing: it is made after none. */
   readonly callsPerSecond?: number | null;
+}

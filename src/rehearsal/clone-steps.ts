@@ -30,7 +30,9 @@ export function readBefore(
     const checks = await runChecksBefore(clone, { ...context, ...questions });
     // Before the data is read, so that dead rows of the probes do not count as the command's.
     const readUnknown = readUnknownOnce();
-    const probes = await probeBefore({ clone, context }, (session) => readDoubt(clone, session, readUnknown));
+    const probes = await probeBefore({ clone, context }, questions.queries?.queries ?? [], (session) =>
+      readDoubt(clone, session, readUnknown),
+    );
     const contents = await readContentsBefore(setup);
     const gate = await watch.before((session) =>
       openGate(context, clone, setup.plan.proxy, session, readUnknown),

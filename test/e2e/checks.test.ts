@@ -24,6 +24,36 @@ beforeAll(async () => {
   target = await temporaryDatabase(18, { sql: SCHEMA });
 });
 
+describe.each<ServerVersion>([14, 18])('an INSERT of running code on %d', (version) => {
+  // No CHECK, column or table changes: only an execution shows it.
+  test('that is refused only when it is executed is an error', async () => {
+    const database = await temporaryDatabase(version, {
+      sql: `CREATE DOMAIN mail AS text; CREATE TABLE members (id serial PRIMARY KEY, email mail, nick text);
+        INSERT INTO members (email, nick) SELECT 'm' || n, 'n' || n FROM generate_series(1, 10) n`,
+    });
+    const folder = temporaryFolder();
+    const told = async (sql: string) => {
+      writeFileSync(path.join(folder, 'queries.sql'), sql);
+      const { report } = await rehearse(database.url, sqlCommand('ALTER DOMAIN mail SET NOT NULL'), {
+        args: ['--queries', path.join(folder, 'queries.sql')],
+      });
+      expect(report.queries?.broken).toEqual([]);
+      const { severity, message, evidence } =
+        report.hazards.find(({ code }) => code === 'ACCEPTS_LESS') ?? {};
+      return { severity, message, evidence };
+    };
+    expect(await told('INSERT INTO members (nick) VALUES ($1);')).toMatchObject({
+      severity: 'error',
+      message: expect.stringMatching(
+        /^public\.members refuses an INSERT of the columns that running code names, INSERT of required columns alone/,
+      ),
+    });
+    expect(await told('INSERT INTO members (nick, email) VALUES ($1, $2);')).toMatchObject({
+      severity: 'warning',
+    });
+  });
+});
+
 describe.each<ServerVersion>([14, 18])('pg_stat_statements on %d', (version) => {
   test('a dropped column that a query of the application uses is reported with that query and its rate', async () => {
     const server = await ownServer(version, { settings: { shared_preload_libraries: 'pg_stat_statements' } });

@@ -1,4 +1,4 @@
-import { listed } from '../../format.ts';
+import { formatRate, listed } from '../../format.ts';
 import type { ChangedDefinition } from '../../model/effect-facts.ts';
 import type { ProbeDifference } from '../../model/probe-difference.ts';
 import type { Hazard } from '../../model/report.ts';
@@ -14,6 +14,7 @@ import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
 import { type Severity, weighBreakage, worst } from '../severity.ts';
 import { LONGEST_SQL } from '../thresholds.ts';
+import { isSeldom } from './queries.ts';
 
 type Coded = Finding & Pick<Hazard, 'code'>;
 
@@ -22,7 +23,7 @@ const TEXTS: Readonly<Record<ProbeDifference['kind'], HazardTexts>> = {
     code: 'ACCEPTS_LESS',
     title: 'the database refuses statements that it accepted before',
     condition:
-      'A probe was accepted before the command and is refused after it, or writes no row any more. Probes are reads and writes like those of an application: INSERT like an existing row, with required columns alone, with ON CONFLICT; UPDATE, DELETE, the longest value of a column. They are tried on the clone, as the role that has most privileges on the table, and rolled back. A refusal by a constraint that the command added to the table under a new name does not count; a notice if a new foreign key keeps rows that could be deleted before.',
+      'A probe was accepted before the command and is refused after it, or writes no row any more. Probes are reads and writes like those of an application: INSERT like an existing row, with required columns alone, with ON CONFLICT, and with the columns that INSERTs of pg_stat_statements, the profile or --queries name; UPDATE, DELETE, the longest value of a column. They are tried on the clone, as the role that has most privileges on the table, and rolled back. A refusal by a constraint that the command added to the table under a new name does not count; a notice if a new foreign key keeps rows that could be deleted before. An error if running code sends the INSERT at least once an hour.',
     effect: 'Running code that does the same fails, or its writes are lost without an error.',
     safer: 'Release code that does without it first, or change the migration so that the probe is accepted.',
   },
@@ -65,7 +66,7 @@ const EXPLAINS_REFUSAL: Readonly<Record<string, readonly string[]>> = {
   '22001': ['COLUMN_RETYPED'],
   '22003': ['COLUMN_RETYPED'],
   '22P02': ['ENUM_VALUE_RENAMED', 'FUNCTION_BREAKS'],
-  '23502': ['NEW_COLUMN_REQUIRED', 'DEFAULT_CHANGED'],
+  '23502': ['WRITES_BREAK', 'NEW_COLUMN_REQUIRED', 'DEFAULT_CHANGED'],
   '3F000': ['TABLE_RENAMED', 'OBJECT_RENAMED', 'OBJECT_DROPPED'],
   '42501': ['PRIVILEGES_REVOKED', 'NEW_OBJECT_NOT_GRANTED', 'POLICY_CHANGED'],
   '42703': ['COLUMN_RENAMED', 'COLUMN_DROPPED', 'FUNCTION_BREAKS'],
@@ -74,6 +75,8 @@ const EXPLAINS_REFUSAL: Readonly<Record<string, readonly string[]>> = {
   '42704': ['OBJECT_DROPPED', 'OBJECT_RENAMED'],
   '55000': ['REPLICA_IDENTITY_LOST'],
 };
+/** Refusals that the server finds when a statement of running code is prepared. */
+const WHEN_PREPARED = new Set(['428C9', '42703', '42704', '42804', '42883', '42P01']);
 const TOO_LARGE = '54000';
 const REFERENCED = '23503';
 /** Codes that explain any refusal, because code runs with each row. */
@@ -130,6 +133,8 @@ function isOfSequence({ relation, sqlstate }: ProbeDifference, probes: readonly 
 }
 
 function explains(context: HazardContext, { code, relation }: Coded, probe: ProbeDifference): boolean {
+  if (code === 'QUERY_BREAKS')
+    return probe.callsPerSecond !== undefined && WHEN_PREPARED.has(probe.sqlstate ?? '');
   const byTrigger =
     probe.kind === 'accepts less' && probe.probe !== 'SELECT of a row' && BY_TRIGGER.includes(code);
   const codes =
@@ -149,14 +154,21 @@ function withTried(
   const isRaised = RAISED.has(finding.code) && isUsed(context, first);
   return {
     ...finding,
-    severity: isRaised ? worst([finding.severity, 'warning']) : finding.severity,
+    severity: isRaised ? worst([finding.severity, severityBySent(tried ?? [])]) : finding.severity,
     evidence: `${finding.evidence}; tried: ${resultOf(first)}`,
   };
 }
 
-/** A role of an application has privileges, or there are rows enough. */
-function isUsed(context: HazardContext, { relation, role }: ProbeDifference): boolean {
-  return role !== null || weighBreakage(context, relation) !== 'notice';
+/** Running code sends it, a role of an application has privileges, or there are rows enough. */
+function isUsed(context: HazardContext, { relation, role, callsPerSecond }: ProbeDifference): boolean {
+  return callsPerSecond !== undefined || role !== null || weighBreakage(context, relation) !== 'notice';
+}
+
+function severityBySent(probes: readonly ProbeDifference[]): Severity {
+  const sent = probes.flatMap(({ callsPerSecond }) =>
+    callsPerSecond === undefined ? [] : { callsPerSecond },
+  );
+  return sent.length > 0 && !isSeldom(sent) ? 'error' : 'warning';
 }
 
 function told(context: HazardContext, first: ProbeDifference, more: readonly ProbeDifference[]): Coded {
@@ -172,7 +184,9 @@ function told(context: HazardContext, first: ProbeDifference, more: readonly Pro
   };
 }
 
-function adviceOf(context: HazardContext, { relation, subject, sql, remedy }: ProbeDifference): string {
+function adviceOf(context: HazardContext, { kind, relation, subject, sql, remedy }: ProbeDifference): string {
+  if (remedy !== null && kind === 'reads differ')
+    return sqlAdvice('After the migration, outside of a transaction:', remedy);
   if (remedy !== null) return sqlAdvice('At the end of the migration:', remedy);
   const former = formerDefinitions(context, relation, subject);
   return former.length > 0
@@ -228,7 +242,7 @@ function severityOf(
   if (all.every((probe) => isOfNewReference(context, probe))) return 'notice';
   const isDetached = context.actionsOn('detach partition').some((each) => each.relation === first.relation);
   if (isDetached) return 'notice';
-  return worst(['warning', weighBreakage(context, first.relation)]);
+  return worst([severityBySent(all), weighBreakage(context, first.relation)]);
 }
 
 /** Tells if a new foreign key, and not one in place of another, keeps a row that could be deleted before: its purpose. */
@@ -257,6 +271,7 @@ function messageOf(
   return `${about} ${does} ${tried}${role === null ? '' : ` as ${role}`}`;
 }
 
-function resultOf({ probe, role, before, after }: ProbeDifference): string {
-  return `${probe}${role === null ? '' : ` as ${role}`}: before ${before}, after ${after}`;
+function resultOf({ probe, role, before, after, callsPerSecond }: ProbeDifference): string {
+  const rate = callsPerSecond == null ? '' : ` (${formatRate(callsPerSecond)})`;
+  return `${probe}${rate}${role === null ? '' : ` as ${role}`}: before ${before}, after ${after}`;
 }

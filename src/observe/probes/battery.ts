@@ -66,6 +66,16 @@ export const BATTERY: readonly ProbeKind[] = [
     ],
   },
   {
+    name: 'INSERT of the columns that running code names',
+    writes: true,
+    refusedBy: null,
+    counts: false,
+    of: (relation) =>
+      relation.inserted.flatMap(({ columns, callsPerSecond }) =>
+        inserts(relation, columns).map((each) => ({ ...each, callsPerSecond })),
+      ),
+  },
+  {
     name: 'INSERT of a row like an existing one',
     writes: true,
     refusedBy: null,

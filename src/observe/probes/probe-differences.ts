@@ -45,24 +45,25 @@ export function differences(
       {
         kind,
         relation: relation.relation,
+        reads: relation.reads,
         probe: probe.kind.name,
         subject,
         sql: [...(role === null ? [] : [`SET LOCAL ROLE ${identifier(role)}`]), ...settings, sql].join('; '),
         remedy: kind === 'reads differ' ? remedy : null,
         role,
-        before: words(was, probe.kind.counts),
-        after: words(now, probe.kind.counts),
+        before: resultWords(was, probe.kind.counts),
+        after: resultWords(now, probe.kind.counts),
         sqlstate: refused?.sqlstate ?? null,
         constraint: refused?.constraint ?? null,
+        ...(callsPerSecond === undefined ? {} : { callsPerSecond }),
       },
     ];
   });
 }
 
 function differenceOf(
-  { relation, kind, subject }: TriedProbe['probe'],
+  { relation, kind, subject, callsPerSecond }: TriedProbe['probe'],
   was: ProbeResult,
-        ...(callsPerSecond === undefined ? {} : { callsPerSecond }),
   now: ProbeResult,
   expected: ExpectedChanges,
 ): ProbeDifference['kind'] | null {
@@ -72,6 +73,9 @@ function differenceOf(
     return !was.accepted && was.sqlstate === kind.refusedBy && now.accepted && now.rows > 0
       ? 'accepts more'
       : null;
+  // A column that must have a value, and that running code does not name.
+  const isLacking = callsPerSecond !== undefined && !now.accepted && now.sqlstate === NULL_REFUSED;
+  if (was.accepted && isLacking) return 'accepts less';
   if (was.accepted && !now.accepted)
     return expected.refuses(relation.relation, now) || (isOfParent && OF_NAMES.test(now.sqlstate))
       ? null
@@ -144,7 +148,8 @@ class ExpectedChanges {
   }
 }
 
-function words(result: ProbeResult, counts: boolean): string {
+/** A result as text. @param counts its value counts, not the number of its rows. */
+export function resultWords(result: ProbeResult, counts: boolean): string {
   if (!result.accepted) return `${result.message} (SQLSTATE ${result.sqlstate})`;
   return counts ? `result ${result.value}` : `${result.rows} ${result.rows === 1 ? 'row' : 'rows'}`;
 }
@@ -164,6 +169,7 @@ export function sequencesBehind(
     .map(({ each, was }) => ({
       kind: 'sequence behind',
       relation: each.relation,
+      reads: [],
       probe: `value of ${each.sequence}`,
       subject: each.column,
       sql: each.sql,

@@ -4,6 +4,8 @@ import { measured } from '../../measured.ts';
 import type { ProbeDifference } from '../../model/probe-difference.ts';
 import type { Caveat } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
+import type { ApplicationQuery } from '../checks/query-source.ts';
+import { applicationInserts } from './application-inserts.ts';
 import type { Probe } from './battery.ts';
 import { differences, type ProbedChanges, sequencesBehind } from './probe-differences.ts';
 import { type Doubt, readProbedRelations } from './probed-relations.ts';
@@ -28,12 +30,20 @@ from pg_catalog.pg_roles where rolname = current_user`;
 /** Reads the catalogue of the clone for code that must not run because of us. */
 export type ReadDoubt = (session: Session) => Promise<Doubt>;
 
-/** Tries reads and writes like those of an application on each table of the clone. Only dead rows stay in the clone. */
-export async function probeBefore(place: ClonePlace, readDoubt: ReadDoubt): Promise<ProbesBefore> {
+/**
+ * Tries reads and writes like those of an application on each table of the clone. Only dead rows stay in the clone.
+ * @param queries those of the running application, as far as they are known.
+ */
+export async function probeBefore(
+  place: ClonePlace,
+  queries: readonly ApplicationQuery[],
+  readDoubt: ReadDoubt,
+): Promise<ProbesBefore> {
   const caveats: Caveat[] = [];
   const found = await measured(caveats, 'hazards', () =>
     probing(place, async (session, mayWrite) => {
-      const relations = await readProbedRelations(session, await readDoubt(session));
+      const inserts = await applicationInserts(queries);
+      const relations = await readProbedRelations(session, await readDoubt(session), inserts);
       const sequences = await readSequences(session);
       const probes = relations.flatMap(probesOf).filter(({ kind }) => mayWrite || !kind.writes);
       return {

@@ -6,6 +6,7 @@ import {
 } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
+import type { ApplicationInsert } from './application-inserts.ts';
 
 export interface ProbedColumn {
   readonly name: string;
@@ -72,14 +73,22 @@ export interface ProbedRelation {
     readonly keys: readonly string[];
     readonly predicate: string | null;
   }[];
-  /** Other relations whose rows it shows: partitions, children, what a view reads. */
   /** Partial indexes whose predicate calls a function that is not built in. */
   readonly filtered: readonly {
     readonly name: string;
     readonly sqlName: string;
     readonly predicate: string;
   }[];
+  /** Other relations whose rows it shows: partitions, children, what a view reads. */
   readonly reads: readonly string[];
+  /** Columns that INSERTs of the running application give, the most often called first. */
+  readonly inserted: readonly InsertedColumns[];
+}
+
+export interface InsertedColumns {
+  readonly columns: readonly ProbedColumn[];
+  /** null: the calls were not counted. */
+  readonly callsPerSecond: number | null;
 }
 
 const REFERENCE = (own: string, other: string) => `
@@ -99,6 +108,9 @@ const ROLES = `
     and pg_catalog.pg_has_role(current_user, o.oid, 'MEMBER') and pg_catalog.has_schema_privilege(o.oid, n.oid, 'USAGE')
   group by o.rolname order by pg_catalog.count(*) desc, o.rolname limit 3`;
 
+const INDEX_NAMES = `'name', x.indexrelid::pg_catalog.regclass::pg_catalog.text, 'sqlName', pg_catalog.format('%I.%I', n.nspname, i.relname)`;
+const INDEXES = 'pg_catalog.pg_index x join pg_catalog.pg_class i on i.oid = x.indexrelid';
+
 const RELATIONS = `
 select c.oid::pg_catalog.text as oid, n.nspname as schema, c.relname as name, pg_catalog.format('%I.%I', n.nspname, c.relname) as "sqlName",
   c.relkind as kind, c.relrowsecurity as "rowSecurity",
@@ -108,9 +120,6 @@ select c.oid::pg_catalog.text as oid, n.nspname as schema, c.relname as name, pg
   c.relkind = 'v' and pg_catalog.pg_relation_is_updatable(c.oid, false) & 20 = 20 as updatable,
   array(${ROLES})::pg_catalog.text[] as roles,
   (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('name', a.attname, 'type', b.typname,
-const INDEX_NAMES = `'name', x.indexrelid::pg_catalog.regclass::pg_catalog.text, 'sqlName', pg_catalog.format('%I.%I', n.nspname, i.relname)`;
-const INDEXES = 'pg_catalog.pg_index x join pg_catalog.pg_class i on i.oid = x.indexrelid';
-
       'length', case when b.typname in ('varchar', 'bpchar') and greatest(a.atttypmod, t.typtypmod) > 4 then greatest(a.atttypmod, t.typtypmod) - 4 end,
       'notNull', a.attnotnull, 'hasDefault', a.atthasdef and a.attgenerated = '', 'identity', a.attidentity, 'generated', a.attgenerated <> '',
       'filled', a.attidentity <> '' or coalesce(a.attgenerated = '' and pg_catalog.pg_get_expr(d.adbin, d.adrelid) ~ '\\(', false),
@@ -157,17 +166,40 @@ export type Doubt = (relation: string, way: 'use' | 'write') => string | undefin
 /**
  * Reads the tables and views of users, the largest first. Partitions are reached through their table. A relation is left out if
  * reading it may act outside of the clone.
+ * @param inserts those of the running application.
  */
-export async function readProbedRelations(session: Session, doubt: Doubt): Promise<ProbedRelation[]> {
-  const rows = await session.query<
-    Omit<ProbedRelation, 'writable'> & { readonly schema: string; readonly name: string }
-  >(RELATIONS);
+export async function readProbedRelations(
+  session: Session,
+  doubt: Doubt,
+  inserts: readonly ApplicationInsert[] = [],
+): Promise<ProbedRelation[]> {
+  const rows = await session.query<Row>(RELATIONS);
   return rows.flatMap(({ schema, name, ...row }) => {
     const relation = displayName(schema, name);
     const reached = [relation, ...row.reads];
     if (reached.some((each) => doubt(each, 'use') !== undefined)) return [];
     // Deletes may cascade, and so may updates.
     const written = [...reached, ...row.referencedBy.map(({ other }) => other)];
-    return [{ ...row, relation, writable: written.every((each) => doubt(each, 'write') === undefined) }];
+    const writable = written.every((each) => doubt(each, 'write') === undefined);
+    return [{ ...row, relation, writable, inserted: insertedInto({ schema, name, ...row }, inserts) }];
   });
+}
+
+type Row = Omit<ProbedRelation, 'writable' | 'inserted'> & { readonly schema: string; readonly name: string };
+
+/** Each is a probe: the most frequent INSERTs of a table tell enough. */
+const MOST_INSERTS = 3;
+
+function insertedInto(
+  { schema, name, columns }: Row,
+  inserts: readonly ApplicationInsert[],
+): InsertedColumns[] {
+  return inserts
+    .filter((each) => each.table === name && (each.schema ?? schema) === schema)
+    .flatMap(({ columns: named, count, callsPerSecond }) => {
+      const given =
+        named === null ? columns.slice(0, count) : columns.filter((each) => named.includes(each.name));
+      return given.length === count ? [{ columns: given, callsPerSecond }] : [];
+    })
+    .slice(0, MOST_INSERTS);
 }

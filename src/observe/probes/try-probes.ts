@@ -98,10 +98,18 @@ function byKind(probes: readonly Probe[]): Probe[] {
   return BATTERY.flatMap((kind) => probes.filter((probe) => probe.kind === kind));
 }
 
-async function tryProbe({ client }: Session, { sql, settings, role }: Probe): Promise<ProbeResult | null> {
+function tryProbe(session: Session, { sql, settings, role }: Probe): Promise<ProbeResult | null> {
   const as = role === null ? [] : [`SET LOCAL ROLE ${identifier(role)}`];
+  return resultOf(session, [...BEGIN, ...settings, ...as, sql]);
+}
+
+/** Sends several statements at once, and returns the result of the last one; null: it could not be tried. */
+export async function resultOf(
+  { client }: Session,
+  statements: readonly string[],
+): Promise<ProbeResult | null> {
   try {
-    const results: unknown = await client.query([...BEGIN, ...settings, ...as, sql].join(';\n'));
+    const results: unknown = await client.query(statements.join(';\n'));
     const last = (results as { rowCount: number | null; rows: Record<string, unknown>[] }[]).at(-1);
     const [value] = Object.values(last?.rows[0] ?? {});
     const isScalar = last?.rows.length === 1 && Object.keys(last.rows[0] ?? {}).length === 1;

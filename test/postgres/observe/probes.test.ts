@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { readUnknownCode } from '../../../src/boundary/read-unknown-code.ts';
+import { applicationInserts } from '../../../src/observe/probes/application-inserts.ts';
 import type { Probe } from '../../../src/observe/probes/battery.ts';
 import { readProbedRelations } from '../../../src/observe/probes/probed-relations.ts';
 import { readSequences } from '../../../src/observe/probes/sequence-probes.ts';
@@ -72,6 +73,40 @@ describe.each(VERSIONS)('on %d', (version) => {
       );
       expect(found).toContain('public.notes: count of the rows: 1');
       expect(found.filter((line) => line.startsWith('public.far: ') && !line.includes('SELECT'))).toEqual([]);
+    }));
+
+  test('an INSERT is tried with the columns that those of running code name', () =>
+    inShop(async (at) => {
+      const sent = [
+        {
+          sql: 'INSERT INTO orders (note, customer_id) VALUES ($1, $2) RETURNING id',
+          calls: 7,
+          callsPerSecond: 2,
+        },
+        { sql: 'INSERT INTO public.orders (customer_id) VALUES ($1)', calls: 1, callsPerSecond: 1 },
+        { sql: 'INSERT INTO orders (lost) VALUES ($1)', calls: 1, callsPerSecond: 1 },
+      ];
+      const relations = await readProbedRelations(
+        at.session,
+        () => undefined,
+        await applicationInserts(sent),
+      );
+      const probes = relations.flatMap(probesOf).filter(({ callsPerSecond }) => callsPerSecond !== undefined);
+      expect(probes.map(({ sql, callsPerSecond }) => ({ sql, callsPerSecond }))).toEqual([
+        {
+          sql: 'INSERT INTO public.orders ("customer_id", "note") SELECT "customer_id", "note" FROM public.orders LIMIT 1',
+          callsPerSecond: 2,
+        },
+        {
+          sql: 'INSERT INTO public.orders ("customer_id") SELECT "customer_id" FROM public.orders LIMIT 1',
+          callsPerSecond: 1,
+        },
+      ]);
+      const insert = 'public.orders: INSERT of the columns that running code names';
+      expect(await results(at, probes)).toEqual([`${insert}: 1`, `${insert}: 1`]);
+      await at.session.query("ALTER TABLE orders ADD CHECK (note <> '')");
+      await at.session.query('ALTER TABLE orders ALTER COLUMN note SET NOT NULL');
+      expect(await results(at, probes)).toEqual([`${insert}: 1`, `${insert}: 23502`]);
     }));
 
   test('they leave no row, no value of a sequence and no notification', () =>

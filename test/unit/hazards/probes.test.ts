@@ -9,6 +9,7 @@ import { facts, relation } from '../../helpers/facts.ts';
 const INSERT: ProbeDifference = {
   kind: 'accepts less',
   relation: 'public.orders',
+  reads: [],
   probe: 'INSERT of required columns alone',
   subject: null,
   sql: 'INSERT INTO public.orders DEFAULT VALUES',
@@ -72,6 +73,14 @@ describe('a probe with another result', () => {
     expect(explained('app', 10)).toEqual(['warning DEFAULT_CHANGED']);
     expect(explained(null, 10)).toEqual(['notice DEFAULT_CHANGED']);
     expect(explained(null, 10_000)).toEqual(['warning DEFAULT_CHANGED']);
+  });
+
+  test('is raised by the calls of running code that sends it', () => {
+    const raised = (callsPerSecond: number | null) =>
+      found([{ ...INSERT, callsPerSecond }]).map(({ severity }) => severity);
+    expect(raised(2)).toEqual(['error']);
+    expect(raised(null)).toEqual(['error']);
+    expect(raised(0.0001)).toEqual(['warning']);
   });
 
   test('is reported once for each relation', () => {
