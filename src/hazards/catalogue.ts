@@ -23,6 +23,7 @@ import { REPEATABILITY } from './kinds/repeatability.ts';
 import { BEYOND_DATABASE, REPLICATION } from './kinds/replication.ts';
 import { REWRITES } from './kinds/rewrites.ts';
 import { SCANS } from './kinds/scans.ts';
+import { STATEMENT_TIMEOUTS } from './kinds/statement-timeouts.ts';
 import { TRANSACTIONS } from './kinds/transactions.ts';
 import { TRIED, withProbes } from './kinds/tried.ts';
 import { LOAD_HAZARDS } from './load-hazards.ts';
@@ -36,6 +37,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...FOREIGN_KEYS,
   ...REWRITES,
   ...LOCK_TIMEOUTS,
+  ...STATEMENT_TIMEOUTS,
   ...TRANSACTIONS,
   ...UNEXPLAINED,
   ...LOSSES,

@@ -23,6 +23,8 @@ export interface HazardFacts {
   readonly parsed: ReadonlyMap<number, StatementFacts>;
   /** Sessions that started with a lock_timeout. */
   readonly sessionsWithLockTimeout: ReadonlySet<number>;
+  /** The statement_timeout that sessions started with; those of a session that is missing have the role's. */
+  readonly statementTimeouts?: ReadonlyMap<number, number>;
   /** Sessions of psql, which goes on after an error unless ON_ERROR_STOP is set. */
   readonly sessionsOfPsql: ReadonlySet<number>;
   readonly catalogue: CatalogueFacts;
@@ -95,6 +97,8 @@ export interface CatalogueFacts {
   readonly searchPath: readonly string[];
   /** The database or the role has a lock_timeout of its own that is not 0. */
   readonly lockTimeoutByDefault: boolean;
+  /** The statement_timeout of the role and the database; missing or 0: none. */
+  readonly statementTimeoutMs?: number;
   /**
    * Objects that run a function which acts on the server, if the clone is in the target's server and the command may have run it
    * unnoticed.

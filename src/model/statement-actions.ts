@@ -94,6 +94,16 @@ export interface KeyTails {
   readonly ofConstraint: string;
 }
 
+/** SET or RESET of a timeout. */
+export interface TimeoutAction<Does extends string> {
+  readonly does: Does;
+  /** The statement removes the timeout: 0, RESET, DEFAULT. */
+  readonly off: boolean;
+  readonly local: boolean;
+  /** Absent if it is off, or not known. */
+  readonly ms?: number;
+}
+
 /** One action of a statement. */
 export type Action =
   /**
@@ -238,14 +248,8 @@ export type Action =
       readonly adds: 'check' | 'not null' | 'validation';
       readonly notValid: boolean;
     }
-  | {
-      readonly does: 'set lock_timeout';
-      /** The statement removes the timeout: 0, RESET, DEFAULT. */
-      readonly off: boolean;
-      readonly local: boolean;
-      /** Absent if it is off, or not known. */
-      readonly ms?: number;
-    }
+  | TimeoutAction<'set lock_timeout'>
+  | TimeoutAction<'set statement_timeout'>
   /** `schemas`: null if the session's default comes back. */
   | {
       readonly does: 'set search_path';

@@ -2,6 +2,7 @@ import type { CatalogueFacts, RelationFacts } from '../model/hazard-facts.ts';
 import { schemasOf } from '../model/search-paths.ts';
 import { HAS_ROWS, RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { timeoutMs } from '../postgres/sql/kinds/setting-actions.ts';
 import { displayName, identifier } from '../postgres/sql/quote.ts';
 import type { RelationsData } from './relations.ts';
 
@@ -53,6 +54,17 @@ select exists (
     and s.setrole in (0, (select r.oid from pg_catalog.pg_roles r where r.rolname = session_user))
     and setting ~ '^lock_timeout=' and setting !~ '^lock_timeout=0[a-z]*$') as has`;
 
+/** The first of those that hold for the role in the database. */
+const STATEMENT_TIMEOUT = `
+select pg_catalog.substr(setting, pg_catalog.strpos(setting, '=') + 1) as value
+from pg_catalog.pg_db_role_setting s
+join pg_catalog.pg_database d on d.datname = pg_catalog.current_database()
+cross join pg_catalog.unnest(s.setconfig) as setting
+where s.setdatabase in (0, d.oid)
+  and s.setrole in (0, (select r.oid from pg_catalog.pg_roles r where r.rolname = session_user))
+  and setting ~ '^statement_timeout='
+order by s.setrole <> 0 desc, s.setdatabase <> 0 desc limit 1`;
+
 /** The setting of the role and the database: this session has set its own. */
 const SEARCH_PATH = `
 select pg_catalog.replace(reset_val, '"$user"', pg_catalog.quote_ident(session_user)) as path
@@ -86,7 +98,10 @@ export async function readCatalogueBefore(session: Session) {
   const lockTimeoutByDefault = timeout?.has ?? false;
   const [setting] = await session.query<{ path: string }>(SEARCH_PATH);
   const searchPath = schemasOf(setting?.path ?? 'public');
-  return { relations, checks, unindexedForeignKeys, searchPath, lockTimeoutByDefault, withoutIdentity };
+  const [limit] = await session.query<{ value: string }>(STATEMENT_TIMEOUT);
+  const statementTimeoutMs = timeoutMs(limit?.value ?? '') ?? 0;
+  const settings = { searchPath, lockTimeoutByDefault, statementTimeoutMs };
+  return { relations, checks, unindexedForeignKeys, withoutIdentity, ...settings };
 }
 
 export async function readUnindexedForeignKeys(session: Session): Promise<UnindexedForeignKeys> {
@@ -149,6 +164,7 @@ export function catalogueFacts(
     unindexedForeignKeys: knownBefore(before.unindexedForeignKeys, after?.unindexedForeignKeys ?? new Map()),
     searchPath: before.searchPath,
     lockTimeoutByDefault: before.lockTimeoutByDefault,
+    statementTimeoutMs: before.statementTimeoutMs,
   };
 }
 

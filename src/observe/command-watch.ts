@@ -7,6 +7,7 @@ import type { StatementFacts } from '../model/statement-actions.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { settingsAtStart } from '../postgres/protocol/startup-settings.ts';
+import { timeoutMs } from '../postgres/sql/kinds/setting-actions.ts';
 import { parseText } from '../postgres/sql/parse.ts';
 import { OwnTransactions } from '../proof/shared-changes.ts';
 import type { Gate, Observe, Observed, Observer } from '../proxy/observed.ts';
@@ -98,6 +99,8 @@ export interface SeenStatements {
   readonly parsed: ReadonlyMap<number, StatementFacts>;
   /** Sessions that began with a lock_timeout: of PGOPTIONS, of the URL, or set by the driver. */
   readonly sessionsWithLockTimeout: ReadonlySet<number>;
+  /** The statement_timeout that a session began with. */
+  readonly statementTimeouts: ReadonlyMap<number, number>;
   readonly sessionsOfPsql: ReadonlySet<number>;
   /** By the index of the statement. */
   readonly sent: ReadonlyMap<number, SentText>;
@@ -221,6 +224,7 @@ async function statementsOf(
     transactions: log.transactions(),
     parsed: withBodies(parsed, bodies),
     sessionsWithLockTimeout: thoseWith(sessions, asksForLockTimeout),
+    statementTimeouts: statementTimeouts(sessions),
     sessionsOfPsql: thoseWith(sessions, isPsql),
     sent: log.sent(),
     sessions,
@@ -257,6 +261,7 @@ const NOTHING_SEEN: SeenStatements = {
   transactions: [],
   parsed: new Map(),
   sessionsWithLockTimeout: new Set(),
+  statementTimeouts: new Map(),
   sessionsOfPsql: new Set(),
   sent: new Map(),
   sessions: new Map(),
@@ -281,6 +286,16 @@ function asksForLockTimeout(parameters: Parameters): boolean {
   return settingsAtStart(parameters).some(
     ([name, value]) => name === 'lock_timeout' && !/^'?0[a-z]*'?$/i.test(value),
   );
+}
+
+function statementTimeouts(sessions: ReadonlyMap<number, SessionStart>): ReadonlyMap<number, number> {
+  const found = new Map<number, number>();
+  for (const [session, { parameters }] of sessions)
+    for (const [name, value] of settingsAtStart(parameters)) {
+      const ms = name === 'statement_timeout' ? timeoutMs(value) : undefined;
+      if (ms !== undefined) found.set(session, ms);
+    }
+  return found;
 }
 
 /** The proxy speaks plain on this machine: what the target's URL says of TLS would be refused. */

@@ -84,6 +84,7 @@ export async function judgeRehearsal(
       ...sections,
       parsed: seen.parsed,
       sessionsWithLockTimeout: seen.sessionsWithLockTimeout,
+      statementTimeouts: seen.statementTimeouts,
       sessionsOfPsql: seen.sessionsOfPsql,
       catalogue: observed.catalogue,
       // No session works on a server that was made for this run.

@@ -150,7 +150,8 @@ export function usualWait(context: HazardContext, { relation, mode }: StatementL
     : { ms: usual, words: `transactions on ${name} were recorded that last ${formatDuration(usual)}` };
 }
 
-function sessionsOf({ facts }: HazardContext): StatementSection[][] {
+/** The statements of each session, in order. */
+export function sessionsOf({ facts }: HazardContext): StatementSection[][] {
   const sessions = new Map<number, StatementSection[]>();
   for (const statement of facts.statements) {
     const own = sessions.get(statement.session);
@@ -165,23 +166,32 @@ const ENDS_TRANSACTION = /^(?:COMMIT|ROLLBACK|PREPARE TRANSACTION)$/;
 /** A block or procedure that sets a lock_timeout does so before it locks. */
 const RUNS_CODE = /^(?:DO|CALL)$/;
 
-/** The lock_timeout of those statements of a session that ran with one, by their index; null: its value is not known. */
-function lockTimeouts(
-  context: HazardContext,
-  statements: readonly StatementSection[],
-): Map<number, number | null> {
-  const limited = new Map<number, number | null>();
+function lockTimeouts(context: HazardContext, statements: readonly StatementSection[]) {
   const { catalogue, sessionsWithLockTimeout } = context.facts;
   const begins = catalogue.lockTimeoutByDefault || sessionsWithLockTimeout.has(statements[0]?.session ?? 0);
+  return timeoutsOf(context, statements, 'set lock_timeout', begins ? null : undefined);
+}
+
+/**
+ * The timeout of those statements of a session that ran with one, by their index; null: its value is not known.
+ * @param begins the one that the session began with; undefined: none.
+ */
+export function timeoutsOf(
+  context: HazardContext,
+  statements: readonly StatementSection[],
+  does: 'set lock_timeout' | 'set statement_timeout',
+  begins: number | null | undefined,
+): Map<number, number | null> {
+  const limited = new Map<number, number | null>();
   // undefined: there is none. The second is that of the transaction, as far as it has its own.
-  let session: number | null | undefined = begins ? null : undefined;
+  let session = begins;
   let local: { readonly ms: number | null | undefined } | undefined;
   let transaction: number | undefined;
   for (const statement of statements) {
     if (statement.transaction !== transaction || ENDS_TRANSACTION.test(statement.tag ?? ''))
       local = undefined;
     transaction = statement.transaction;
-    const settings = context.actionsIn(statement, 'set lock_timeout').map(({ action }) => action);
+    const settings = context.actionsIn(statement, does).map(({ action }) => action);
     const own = settings.at(-1);
     const setsWithin = RUNS_CODE.test(statement.tag ?? '') && own?.off === false;
     const current = setsWithin ? (own.ms ?? null) : local ? local.ms : session;

@@ -93,7 +93,12 @@ describe('what a statement asks for', () => {
     expect(await asked(sql)).toContainEqual({ does: 'set search_path', schemas, local });
   });
 
-  test.each(['SELECT 1', "SET statement_timeout = '2s'", 'COMMIT', 'CREATE VIEW n AS SELECT 1'])(
+  test("SET statement_timeout = '2min' sets it", async () => {
+    const set = { does: 'set statement_timeout', off: false, local: false, ms: 120_000 };
+    expect(await asked("SET statement_timeout = '2min'")).toEqual([set]);
+  });
+
+  test.each(['SELECT 1', "SET idle_session_timeout = '2s'", 'COMMIT', 'CREATE VIEW n AS SELECT 1'])(
     '%s is nothing that a hazard depends on',
     async (sql) => {
       expect(await asked(sql)).toEqual([]);

@@ -7,7 +7,7 @@ import { constantOf, itemsOf, nameOfParts } from '../tree.ts';
 export function setActions(tree: Tree.VariableSetStmt): Action[] {
   return tree.name === 'session_replication_role'
     ? replicationRole(tree)
-    : [...lockTimeout(tree), ...searchPath(tree)];
+    : [...timeouts(tree), ...searchPath(tree)];
 }
 
 function replicationRole({ args }: Tree.VariableSetStmt): Action[] {
@@ -17,6 +17,7 @@ function replicationRole({ args }: Tree.VariableSetStmt): Action[] {
 /** DISCARD ALL resets all settings. */
 export const SETTINGS_RESET: Action[] = [
   { does: 'set lock_timeout', off: true, local: false },
+  { does: 'set statement_timeout', off: true, local: false },
   { does: 'set search_path', schemas: null, local: false },
 ];
 
@@ -26,10 +27,13 @@ function searchPath({ kind, name, args, is_local: isLocal }: Tree.VariableSetStm
   return [{ does: 'set search_path', schemas, local: isLocal ?? false }];
 }
 
-function lockTimeout({ kind, name, args, is_local: isLocal }: Tree.VariableSetStmt): Action[] {
-  if (kind === 'VAR_RESET_ALL') return [{ does: 'set lock_timeout', off: true, local: false }];
-  if (name !== 'lock_timeout') return [];
-  return [timeoutOf(kind === 'VAR_SET_VALUE' ? args?.[0] : undefined, isLocal ?? false)];
+type Timeout = 'lock_timeout' | 'statement_timeout';
+const TIMEOUTS: readonly Timeout[] = ['lock_timeout', 'statement_timeout'];
+
+function timeouts({ kind, name, args, is_local: isLocal }: Tree.VariableSetStmt): Action[] {
+  if (kind === 'VAR_RESET_ALL') return TIMEOUTS.map((each) => timeoutAction(each, undefined, false));
+  const value = kind === 'VAR_SET_VALUE' ? args?.[0] : undefined;
+  return TIMEOUTS.filter((each) => each === name).map((each) => timeoutAction(each, value, isLocal ?? false));
 }
 
 /** Reads `SELECT set_config('lock_timeout', '5s', false)`; scripts of pg_dump set an empty search_path so. */
@@ -39,8 +43,10 @@ export function setConfigActions({ targetList }: Tree.SelectStmt): Action[] {
     const { funcname, args = [] } = val.FuncCall;
     if (nameOfParts(funcname).name !== 'set_config') return [];
     const local = constantOf(args[2]) === 'true';
-    if (constantOf(args[0]) === 'lock_timeout') return [timeoutOf(args[1], local)];
-    if (constantOf(args[0]) !== 'search_path') return [];
+    const setting = constantOf(args[0]);
+    const timeout = TIMEOUTS.find((each) => each === setting);
+    if (timeout) return [timeoutAction(timeout, args[1], local)];
+    if (setting !== 'search_path') return [];
     return [{ does: 'set search_path', schemas: schemasOf(constantOf(args[1]) ?? ''), local }];
   });
 }
@@ -66,11 +72,16 @@ const UNITS: Readonly<Record<string, number>> = {
 };
 
 /** @param value undefined: the default comes back. */
-function timeoutOf(value: Tree.Node | undefined, local: boolean): Action {
-  const [, number = '', unit = ''] = /^([\d.]+)\s*([a-z]*)$/.exec(constantOf(value) ?? '') ?? [];
-  const ms = Number(number) * (UNITS[unit] ?? Number.NaN);
+function timeoutAction(timeout: Timeout, value: Tree.Node | undefined, local: boolean): Action {
+  const ms = timeoutMs(constantOf(value) ?? '');
   const off = value === undefined || ms === 0;
-  return off || number === '' || Number.isNaN(ms)
-    ? { does: 'set lock_timeout', off, local }
-    : { does: 'set lock_timeout', off, local, ms };
+  const does = `set ${timeout}` as const;
+  return off || ms === undefined ? { does, off, local } : { does, off, local, ms };
+}
+
+/** Milliseconds of a timeout as the server reads it, such as `5s`; undefined: it is none. */
+export function timeoutMs(text: string): number | undefined {
+  const [, number = '', unit = ''] = /^([\d.]+)\s*([a-z]*)$/.exec(text) ?? [];
+  const ms = Number(number) * (UNITS[unit] ?? Number.NaN);
+  return number === '' || Number.isNaN(ms) ? undefined : ms;
 }
