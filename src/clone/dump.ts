@@ -80,7 +80,10 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     stallMs: 0,
     notCarried,
     touched: touches(context, kind, transferMs),
-    caveats: [...there.caveats, ...dumpCaveats(context, facts, { missing, sameLocale: made.sameLocale })],
+    caveats: [
+      ...there.caveats,
+      ...dumpCaveats(context, facts, { kind, missing, sameLocale: made.sameLocale }),
+    ],
     uniqueBytes: () => sizeOf(control, made.name),
     keep: made.keep,
   };

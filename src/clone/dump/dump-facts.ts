@@ -136,20 +136,25 @@ export function touches(context: CloneContext, kind: DestinationKind, transferMs
   return [...(context.source ? [] : [dumped]), ...(kind === 'same-server' ? [restored] : [])];
 }
 
-/** Describes how a restored copy differs from the target. */
+/** Describes how a restored copy differs from the target, and what of the target it hides. */
 export function dumpCaveats(
   { options, source }: CloneContext,
   { subscriptions }: DumpFacts,
-  { missing, sameLocale }: { missing: readonly string[]; sameLocale: boolean },
+  { kind, missing, sameLocale }: { kind: DestinationKind; missing: readonly string[]; sameLocale: boolean },
 ): Caveat[] {
   const reasons = [
     'the clone was restored from a dump: its tables and indexes are without bloat, and smaller than those of the target',
+    'its indexes were built anew: a damaged unique index of the target, which may stop the command there, does not show',
   ];
   if (source) reasons.push('it was dumped from a standby, which may be behind');
   if (missing.length > 0)
     reasons.push(
       `its objects belong to the role that created it, and it has no privileges of others: ${missing.join(', ')} ` +
-        'cannot be used there',
+        'cannot be used there; row security, which an owner bypasses, does not stop the command there as it does in production',
+    );
+  if (kind === 'rehearsal-server')
+    reasons.push(
+      'its roles are those of the server of --clone-to: timeouts and other settings of roles, and row security, may not hold for the command as they do in production',
     );
   if (!sameLocale)
     reasons.push("the server does not know the target's locale: text is sorted in another way");
