@@ -113,6 +113,8 @@ export const HISTORY_TABLES: readonly HistoryTable[] = [
     columns: ['version_num'],
     isProgram: true,
     file: /(?:^|\/)versions\/([^/]+)\.py$/,
+    // `upgrade head` refuses them; `upgrade heads` only warns, and takes one of both.
+    sharesKeys: true,
     place: alembicPlaces,
   },
   {
