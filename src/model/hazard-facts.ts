@@ -1,4 +1,5 @@
 import type { EffectFacts } from './effect-facts.ts';
+import type { ProbeDifference } from './probe-difference.ts';
 import type {
   CommandSection,
   DataSection,
@@ -32,6 +33,8 @@ export interface HazardFacts {
   readonly rerun: { readonly statements: readonly Pick<StatementSection, 'sql'>[] } | null;
   /** Traffic by relation; null if that of the target was not sampled. */
   readonly traffic: ReadonlyMap<string, RelationTraffic> | null;
+  /** The statement after which a probe differs, as far as that was looked for. */
+  readonly causes?: ReadonlyMap<ProbeDifference, number> | undefined;
   /** Kinds of transactions that were seen on the target or are in the profile; missing: none were recorded. */
   readonly recorded?: readonly RecordedTransaction[] | undefined;
   /** Transactions that were open on the target while it was sampled, the oldest for each relation and mode; missing: not known. */

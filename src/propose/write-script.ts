@@ -18,6 +18,8 @@ export interface ScriptPart {
   readonly begin: string | null;
   /** The statement of the command that they take the place of. Absent of those that are as the command sent them. */
   readonly instead?: number;
+  /** The statements of the command that they are, as it sent them; absent of those that are in its place. */
+  readonly as?: readonly number[];
 }
 
 /** A statement that the script has in another form, or as it was. */
@@ -231,6 +233,17 @@ export function statementsOfScript(parts: readonly ScriptPart[]): string[] {
   );
 }
 
+/** Returns the same with the statement of the command that each is, and whether a transaction goes on after it. A COMMIT is its last one. */
+export function stepsOfScript(parts: readonly ScriptPart[]) {
+  return parts.flatMap(({ statements, begin, as = [] }) => {
+    const own = statements.map((sql, at) => ({ sql, statement: as[at] ?? null, isInside: begin !== null }));
+    const outside = { statement: null, isInside: false };
+    if (begin === null) return own;
+    const commit = { sql: 'COMMIT', statement: as.at(-1) ?? null, isInside: false };
+    return [{ sql: begin, ...outside }, ...own, commit];
+  });
+}
+
 /** Finds the statement of the command whose safer form has this statement of the script. @param at its place among statementsOfScript() */
 export function insteadOf(parts: readonly ScriptPart[], at: number): number | undefined {
   let next = 0;
@@ -285,6 +298,7 @@ export async function writeVerbatim(recording: Recording) {
       comment: null,
       statements: unit.map(({ subject }) => subject.sql),
       begin: isBlock ? (begin ?? 'BEGIN') : null,
+      as: unit.map((each) => each.section.index),
     });
     for (const each of unit) sessions.note(each);
   }

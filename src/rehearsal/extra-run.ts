@@ -1,3 +1,4 @@
+import type { ProbeDifference } from '../model/probe-difference.ts';
 import type { Caveat, Report, StatementSection } from '../model/report.ts';
 import type { Checked, ChecksBefore } from '../observe/checks/check-watch.ts';
 import type { Contents, readContents } from '../observe/checks/contents.ts';
@@ -69,6 +70,8 @@ export interface ExtraResults {
   readonly caveats: readonly Caveat[];
   /** The load that was played, and the names of the tables that were in memory before it. */
   readonly played?: { readonly source: LoadSource; readonly tables: readonly string[] };
+  /** The statement after which each of these probes differs. */
+  readonly causes?: ReadonlyMap<ProbeDifference, number>;
   /** The statements of a safer form that is proved. */
   readonly proved?: readonly string[];
 }

@@ -3,6 +3,7 @@ import type { Caveat } from '../model/report.ts';
 import type { Contents } from '../observe/checks/contents.ts';
 import { contentsOf } from './clone-again.ts';
 import type { ContentsBefore, ExtraResults, ExtraRun, FirstRun } from './extra-run.ts';
+import { PROBE_CAUSES } from './find-causes.ts';
 import { PROPOSAL, PROPOSAL_UNDER_LOAD } from './propose/propose.ts';
 import { RECORDED_SCRIPT } from './record-script.ts';
 import { DOWN, RERUN } from './run-again.ts';
@@ -13,6 +14,7 @@ import { LOAD } from './run-under-load.ts';
 
 /** Everything that can be asked for beside the first run, in the order in which it is done. */
 const EXTRA_RUNS: readonly ExtraRun[] = [
+  PROBE_CAUSES,
   RECORDED_SCRIPT,
   AT_ONCE,
   // The order of the application's locks is that of a proposal.

@@ -92,6 +92,7 @@ export async function judgeRehearsal(
         plan.target.from === null || prepared.profile !== null
           ? compared.traffic
           : { unmeasured: 'a dump has no traffic' },
+      causes: further.causes,
       recorded: recordedTransactions(further.played?.source ?? null, prepared.profile?.profile ?? null),
       rewrittenBytes: loss.rewrittenBytes,
       diskSpace: prepared.diskSpace,

@@ -12,6 +12,7 @@ import {
 } from '../../postgres/sql/quote.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
+import { causesOf } from '../probe-causes.ts';
 import { type Severity, weighBreakage, worst } from '../severity.ts';
 import { LONGEST_SQL } from '../thresholds.ts';
 import { isSeldom } from './queries.ts';
@@ -60,6 +61,11 @@ export const TRIED: readonly HazardRecord[] = Object.values(TEXTS).map((texts) =
   ...texts,
   find: () => [],
 }));
+
+/** Tells if a code is one of a probe that no other hazard explains. */
+export function isTried(code: string): boolean {
+  return TRIED.some((texts) => texts.code === code);
+}
 
 /** Codes that explain a refusal, by its SQLSTATE. */
 const EXPLAINS_REFUSAL: Readonly<Record<string, readonly string[]>> = {
@@ -155,6 +161,8 @@ function withTried(
   return {
     ...finding,
     severity: isRaised ? worst([finding.severity, severityBySent(tried ?? [])]) : finding.severity,
+    // A finding without a relation is about several.
+    statement: finding.statement ?? (finding.relation === null ? null : onlyOf(causesOf(context, first))),
     evidence: `${finding.evidence}; tried: ${resultOf(first)}`,
   };
 }
@@ -173,15 +181,24 @@ function severityBySent(probes: readonly ProbeDifference[]): Severity {
 
 function told(context: HazardContext, first: ProbeDifference, more: readonly ProbeDifference[]): Coded {
   const { kind, relation } = first;
+  const causes = causesOf(context, first);
+  const isNarrow = causes.length > 1 && causes.length <= MOST_CAUSES;
   return {
     code: TEXTS[kind].code,
-    statement: null,
+    statement: onlyOf(causes),
     relation,
     severity: severityOf(context, first, more),
     message: messageOf(first, more),
-    evidence: resultOf(first),
+    evidence: `${resultOf(first)}${isNarrow ? `; since one of the statements ${listed(causes.map(String))}` : ''}`,
     advice: adviceOf(context, first),
   };
+}
+
+const MOST_CAUSES = 5;
+
+function onlyOf(causes: readonly number[]): number | null {
+  const [only, ...more] = causes;
+  return more.length === 0 ? (only ?? null) : null;
 }
 
 function adviceOf(context: HazardContext, { kind, relation, subject, sql, remedy }: ProbeDifference): string {

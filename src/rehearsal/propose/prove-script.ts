@@ -13,6 +13,7 @@ import {
 } from '../../observe/checks/contents.ts';
 import { differencesOfSchemas } from '../../observe/checks/schema-again.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
+import type { Session } from '../../postgres/connection/session.ts';
 import { NO_CONTACTS } from '../../proof/new-sessions.ts';
 import { isScripted, LOCKS_FIRST } from '../../propose/scripted-hazards.ts';
 import { contentsOf } from '../clone-again.ts';
@@ -151,11 +152,15 @@ function hazardReasons(
 /** Gives a session the settings that one of psql begins with. */
 const OWN_SETTINGS = 'RESET ALL';
 
-/** Runs statements in one session through the proxy, which it closes, as a command is run; the first failure ends it. */
+/**
+ * Runs statements in one session through the proxy, which it closes, as a command is run; the first failure ends it.
+ * @param after is given the session after each statement, by its place.
+ */
 export async function runScript(
   { life: { stop }, context }: CloneSetup,
   statements: readonly string[],
   open: OpenWire,
+  after?: (session: Session, at: number) => Promise<void>,
 ) {
   const { wire, accessGate } = open;
   const [route] = wire.routes;
@@ -176,6 +181,7 @@ export async function runScript(
     await session.query(OWN_SETTINGS);
     for (const sql of statements) {
       await session.query(sql);
+      await after?.(session, at);
       at += 1;
     }
   } catch (error) {

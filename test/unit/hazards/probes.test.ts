@@ -4,7 +4,8 @@ import { NO_EFFECTS } from '../../../src/model/effect-facts.ts';
 import { NO_DEFINITIONS } from '../../../src/model/hazard-facts.ts';
 import type { ProbeDifference } from '../../../src/model/probe-difference.ts';
 import type { SchemaSection } from '../../../src/model/report.ts';
-import { facts, relation } from '../../helpers/facts.ts';
+import type { StatementEffect } from '../../../src/model/statement-actions.ts';
+import { facts, relation, statement } from '../../helpers/facts.ts';
 
 const INSERT: ProbeDifference = {
   kind: 'accepts less',
@@ -73,6 +74,31 @@ describe('a probe with another result', () => {
     expect(explained('app', 10)).toEqual(['warning DEFAULT_CHANGED']);
     expect(explained(null, 10)).toEqual(['notice DEFAULT_CHANGED']);
     expect(explained(null, 10_000)).toEqual(['warning DEFAULT_CHANGED']);
+  });
+
+  test('names the statement that can have caused it, or the few that can', () => {
+    const causeAfter = (effect: StatementEffect, second: Parameters<typeof statement>[1] = {}) => {
+      const statements = [
+        statement(1, { tag: 'ALTER TABLE', locks: [['public.orders', 'ACCESS EXCLUSIVE', 1]] }),
+        statement(2, second),
+      ];
+      const of = (each: StatementEffect) => ({ actions: [], effect: each, toSavepoint: false });
+      const parsed = new Map([
+        [1, of('schema')],
+        [2, of(effect)],
+      ]);
+      const [first] = findHazards(
+        facts({ statements, parsed, catalogue: { effects: { ...NO_EFFECTS, probes: [INSERT] } } }),
+      ).filter(({ code }) => code === 'ACCEPTS_LESS');
+      return [first?.statement, /one of the statements (.*)$/.exec(first?.evidence ?? '')?.[1]];
+    };
+    expect(causeAfter('schema', { locks: [['public.other', 'ACCESS EXCLUSIVE', 1]] })).toEqual([
+      1,
+      undefined,
+    ]);
+    expect(causeAfter('reads', { locks: [['public.orders', 'ACCESS SHARE', 1]] })).toEqual([1, undefined]);
+    expect(causeAfter('rows', { locks: [['public.orders', 'ROW EXCLUSIVE', 1]] })).toEqual([null, '1, 2']);
+    expect(causeAfter('schema')).toEqual([null, '1, 2']);
   });
 
   test('is raised by the calls of running code that sends it', () => {

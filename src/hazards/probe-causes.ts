@@ -1,0 +1,60 @@
+import { isBookkeeping } from '../model/migration-tables.ts';
+import type { ProbeDifference } from '../model/probe-difference.ts';
+import type { StatementSection } from '../model/report.ts';
+import type { StatementEffect } from '../model/statement-actions.ts';
+import type { HazardContext } from './hazard-context.ts';
+
+/** Lock modes of statements that only read. */
+const OF_READERS = new Set(['ACCESS SHARE', 'ROW SHARE']);
+
+/**
+ * Returns the statements of which one caused the other result of a probe, by their indexes: the one that a replay has found; else those
+ * that locked a relation which the probe reaches, and those that changed something else than a relation, such as a function.
+ */
+export function causesOf(context: HazardContext, probe: ProbeDifference): readonly number[] {
+  const known = context.facts.causes?.get(probe);
+  if (known !== undefined) return [known];
+  const { renamed } = context.facts.catalogue;
+  const names = [probe.relation, ...probe.reads, probe.probe.replace(/^value of /, '')];
+  const reached = new Set(names.flatMap((name) => [name, renamed.get(name) ?? name]));
+  const isReached = ({ relation, indexOf = relation, mode }: Lock) =>
+    !OF_READERS.has(mode) && (reached.has(relation) || reached.has(indexOf));
+  return context
+    .once(leavingStatements)
+    .filter(
+      (statement) =>
+        statement.locks === null || statement.locks.some(isReached) || changesNoRelation(context, statement),
+    )
+    .map(({ index }) => index);
+}
+
+type Lock = NonNullable<StatementSection['locks']>[number];
+
+/** Statements that left something else than a note of the migration tool's. */
+function leavingStatements({ facts }: HazardContext): StatementSection[] {
+  const undone = new Set(
+    facts.transactions
+      .filter(({ outcome }) => outcome === 'rolled back')
+      .map(({ transaction }) => transaction),
+  );
+  return facts.statements.filter(
+    ({ index, error, transaction, locks }) =>
+      error === null &&
+      !undone.has(transaction) &&
+      isLeaving(facts.parsed.get(index)?.effect, locks) &&
+      !(locks?.length && locks.every(({ relation, indexOf }) => isBookkeeping(indexOf ?? relation))),
+  );
+}
+
+/** A query may call a function that writes, which shows in its locks. */
+function isLeaving(effect: StatementEffect | undefined, locks: StatementSection['locks']): boolean {
+  return effect !== 'none' && (effect !== 'reads' || locks !== null);
+}
+
+function changesNoRelation({ facts }: HazardContext, { index, locks }: StatementSection): boolean {
+  const { effect = 'unknown' } = facts.parsed.get(index) ?? {};
+  const isSchema = effect === 'schema' || effect === 'cluster' || effect === 'unknown';
+  return (
+    isSchema && !locks?.some(({ relation, mode }) => !OF_READERS.has(mode) && !relation.startsWith('pg_'))
+  );
+}
