@@ -1,4 +1,4 @@
-import { readWalSpace } from '../../database/wal-space.ts';
+import { readWalSpace, type WalSpace } from '../../database/wal-space.ts';
 import { SafemigrateError } from '../../errors.ts';
 import { formatDuration } from '../../format.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
@@ -14,7 +14,10 @@ import { onlineObstacles } from './preconditions.ts';
 import { openInTarget } from './source.ts';
 
 /** Result of the checks before an online swap: how the server connects to itself, or what prevents the swap. */
-type Checked = { readonly way: OwnConnection } | { readonly objections: string[] };
+type Checked = ({ readonly way: OwnConnection } | { readonly objections: string[] }) & {
+  /** Space on the disk of the server's WAL; null if it cannot be seen. */
+  readonly walSpace: WalSpace | null;
+};
 
 /** Checks everything that can be checked before anything is made. @param before the target as it was rehearsed on. */
 export async function checkOnline(
@@ -24,21 +27,22 @@ export async function checkOnline(
 ): Promise<Checked> {
   const { control, target, run, audit } = prepared.context;
   const { wayBackMs, minFreeBytes } = plan.online;
-  const space = await readWalSpace(control, target, minFreeBytes);
-  const obstacles = await onlineObstacles(control, target, wayBackMs !== null, space);
+  const walSpace = await readWalSpace(control, target, minFreeBytes);
+  const obstacles = await onlineObstacles(control, target, wayBackMs !== null, walSpace);
   const objections = [
     ...(await swapObjections(prepared, before, plan)),
     ...obstacles.map(({ reason, wayOut }) => `${reason}: ${wayOut}`),
     ...tooLong(cloneTime(prepared), plan),
   ];
-  if (objections.length > 0) return { objections };
+  if (objections.length > 0) return { walSpace, objections };
   const subject = { ...prepared.context, settings: prepared.settings, audit: withoutLogin(audit) };
   return withSession(openInTarget(subject, 'check'), async (inside) => {
-    if ((await readWriteCounters(inside)).largeObjects) return { objections: [LARGE_OBJECTS] };
+    if ((await readWriteCounters(inside)).largeObjects) return { walSpace, objections: [LARGE_OBJECTS] };
     const { superuser, name } = target.role;
     const way = await findOwnConnection(inside, { settings: target.settings, run, superuser });
-    if (typeof way === 'string') return { way };
-    return { objections: [`the server cannot log in to itself as ${name} (${way.failure}): ${OWN_LOGIN}`] };
+    if (typeof way === 'string') return { walSpace, way };
+    const failed = `the server cannot log in to itself as ${name} (${way.failure}): ${OWN_LOGIN}`;
+    return { walSpace, objections: [failed] };
   });
 }
 
@@ -64,14 +68,13 @@ export async function examineOnline(plan: SwapPlan) {
   const { result } = await withScope(plan, async (scope, stop) => {
     const prepared = await prepare(scope, stop, { ...plan, clone: { ...plan.clone, ...FOR_SUCCESSOR } });
     const checked = await checkOnline(prepared, prepared.stateBefore, plan);
-    const { control, target } = prepared.context;
     const objections = 'objections' in checked ? checked.objections : [];
     return {
-      database: target.database.name,
+      database: prepared.context.target.database.name,
       objections,
       cloneClosedMs: cloneTime(prepared),
       wayBack: plan.online.wayBackMs !== null,
-      walSpace: await readWalSpace(control, target, plan.online.minFreeBytes),
+      walSpace: checked.walSpace,
     };
   });
   return result;
