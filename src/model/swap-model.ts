@@ -1,10 +1,27 @@
 import { z } from 'zod';
-import { milliseconds } from './measures.ts';
+import { bytes, milliseconds } from './measures.ts';
 
 /** Costs and proof of an online swap. A value is null if the swap did not get that far. */
 const onlineSection = z.object({
   /** Time for which the target was closed while it was cloned. */
   cloneClosedMs: milliseconds.nullable(),
+  /**
+   * Longest time between two answers that safemigrate's client got around the closing for the clone, through PgBouncer if one was given;
+   * null: not measured, e.g. since the role may have no further session.
+   */
+  cloneGapMs: milliseconds.nullable(),
+  /**
+   * WAL that the clone does not have yet, from its making to the cut-over: at most 60 points, each the largest of its part of the time.
+   * All WAL of the server counts, with that of the command on the clone.
+   */
+  lag: z.array(
+    z.object({
+      /** Time since the clone was made, right before the target was opened again. */
+      atMs: milliseconds,
+      /** Size of that WAL. */
+      behindBytes: bytes,
+    }),
+  ),
   /** Time that the migrated clone needed to apply all writes in the target since it was cloned. */
   catchUpMs: milliseconds.nullable(),
   /** Number of the target's rows that were compared with those of the clone, while clients wrote. */
@@ -19,8 +36,12 @@ const onlineSection = z.object({
   postponedMs: milliseconds.nullable(),
   /** Number of times that the target was closed for the cut-over. All but the last were given up in time. */
   attempts: z.int().nullable(),
+  /** Time at which the cut-over that succeeded closed the target, as `lag` counts it. */
+  cutOverAtMs: milliseconds.nullable(),
   /** Time for which the target was closed by the cut-over that succeeded. */
   cutOverClosedMs: milliseconds.nullable(),
+  /** Longest time without an answer, as in `cloneGapMs`, around the cut-over that succeeded. */
+  cutOverGapMs: milliseconds.nullable(),
   /** The original that follows the new target, so that a rollback keeps all writes; null: it was not asked for, or nothing was swapped. */
   wayBack: z
     .object({

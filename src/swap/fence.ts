@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import { plural } from '../format.ts';
 import { inTransaction, LOCK_TIMEOUT_MS } from '../ownership/reopen.ts';
+import { ownBackendPids } from '../postgres/connection/own-backends.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 
@@ -17,7 +18,7 @@ export interface Fence {
   readonly oid: number;
   /** xmin of the database's row in pg_database, as the fence left it. While it is unchanged, the database was not reopened. */
   readonly xmin: string;
-  /** Number of sessions that were terminated. */
+  /** Number of sessions of others that were terminated. */
   readonly ended: number;
 }
 
@@ -98,7 +99,7 @@ const CLEAR_SNAPSHOT = 'SELECT pg_stat_clear_snapshot()';
 const INSUFFICIENT_PRIVILEGE = '42501';
 const POLL_MS = 10;
 
-/** The barrier. @returns the number of sessions that were terminated. */
+/** The barrier. @returns the number of sessions of others that were terminated. */
 export async function terminateSessions(
   session: Session,
   { database, oid }: Pick<Fence, 'database' | 'oid'>,
@@ -108,6 +109,7 @@ export async function terminateSessions(
 ): Promise<number> {
   const deadline = performance.now() + timeoutMs;
   const ended = new Set<number>();
+  const ours = ownBackendPids(session.address);
   for (;;) {
     signal.throwIfAborted();
     await session.query(CLEAR_SNAPSHOT);
@@ -122,7 +124,7 @@ export async function terminateSessions(
         },
       );
     for (const { pid, loggedIn } of present)
-      if (await terminate(session, pid, loggedIn, database)) ended.add(pid);
+      if ((await terminate(session, pid, loggedIn, database)) && !ours.has(pid)) ended.add(pid);
     await delay(POLL_MS);
   }
 }

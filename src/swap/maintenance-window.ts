@@ -11,6 +11,7 @@ import type { Scope } from '../scope.ts';
 import { failureBehind } from '../stop.ts';
 import { type DatabaseWrites, propertyDigests, readClusterProperties } from './database-state.ts';
 import { closeDatabase, type Fence, type Spared } from './fence.ts';
+import { type MeasuringClient, measuringClient } from './measuring-client.ts';
 import { nameConsole, pausePooler } from './pgbouncer.ts';
 import { commitRename, type SwapSubject } from './rename.ts';
 import { startReopenAgent } from './reopen-agent.ts';
@@ -99,6 +100,9 @@ export class MaintenanceWindow {
   /** For how long the target was closed, each time. */
   readonly closedMs: number[] = [];
   #timeLimit: NodeJS.Timeout | undefined;
+  #probe: MeasuringClient | undefined;
+  /** Longest time for which our client had no answer when the target was closed last; null: not measured. */
+  gapMs: number | null = null;
   #sessionsEnded = 0;
   /** Advice for a person after a failover. */
   #failover: string | undefined;
@@ -135,6 +139,17 @@ export class MaintenanceWindow {
     );
   }
 
+  /** Has a client measure, from now on, for how long clients get no answer each time. */
+  async measureGaps(): Promise<void> {
+    const { consoles, database } = this.#closed;
+    const pooled = { database: database.name, port: this.#port };
+    this.#probe = await this.#scope.own(
+      'client that measures',
+      async () => measuringClient(this.#subject, consoles, pooled),
+      async (probe) => probe?.stop(),
+    );
+  }
+
   /** Writes a checkpoint, so that closing takes less time, and pauses the PgBouncers. */
   async holdClients(): Promise<void> {
     const { control, target } = this.#subject;
@@ -144,6 +159,7 @@ export class MaintenanceWindow {
   }
 
   async pausePoolers(): Promise<void> {
+    await this.#probe?.begin();
     const pooled = { database: this.#closed.database.name, port: this.#port };
     for (const console of this.#closed.consoles) {
       const pause = () => this.step('pause', () => pausePooler(console, pooled));
@@ -183,6 +199,7 @@ export class MaintenanceWindow {
     clearTimeout(this.#timeLimit);
     await this.#reopen();
     await this.#resumePoolers();
+    this.gapMs = (await this.#probe?.opened()) ?? null;
   }
 
   /** Gives the successor the target's name, and lets the clients in. There is nothing to undo after its COMMIT. */
@@ -222,6 +239,7 @@ export class MaintenanceWindow {
     this.#state = 'swapped';
     this.closedMs.push(performance.now() - this.#closedAt);
     await this.#resumePoolers();
+    this.gapMs = (await this.#probe?.opened()) ?? null;
     return { ...this.#facts(), outcome: 'swapped', reasons: [], original: keptAs, keepUntil };
   }
 
@@ -239,6 +257,7 @@ export class MaintenanceWindow {
       throw stillClosedFailure(closed.database.name, byHand(closed), error, cause);
     });
     await this.#resumePoolers();
+    await this.#probe?.stop();
     if (error instanceof SafemigrateError && error.code === 'INTERRUPTED')
       throw new SafemigrateError('INTERRUPTED', 'Interrupted. Nothing was swapped, and the target is open.');
     const endsRun = error instanceof SafemigrateError && error.code === 'TARGET_CHANGED';

@@ -93,6 +93,33 @@ export async function resumePooler(
   });
 }
 
+/** Settings with which a role of the target would log in to it behind PgBouncer. @throws SafemigrateError `CONNECTION`. */
+export async function loginBehind(
+  admin: ConnectionSettings,
+  target: PooledTarget,
+  { user, password, database }: ConnectionSettings,
+): Promise<ConnectionSettings> {
+  const [alias] = await withConsole(admin, (client) => aliasesOf(client, target));
+  const { password: _, ...place } = admin;
+  return {
+    ...place,
+    user,
+    ...(password === undefined ? {} : { password }),
+    database: alias?.name ?? database,
+  };
+}
+
+/** Reads how the connections of a user are pooled who is logged in: `session`, `transaction` or `statement`. */
+export async function poolModeOf(
+  admin: ConnectionSettings,
+  { user, database }: Pick<ConnectionSettings, 'user' | 'database'>,
+): Promise<string | undefined> {
+  return withConsole(admin, async (client) => {
+    const { rows } = await client.query<{ database: string; user: string; pool_mode: string }>('SHOW POOLS');
+    return rows.find((pool) => pool.database === database && pool.user === user)?.pool_mode;
+  });
+}
+
 /** Formats the `host:port` of a console. */
 export function nameConsole({ hosts: [place] }: ConnectionSettings): string {
   return `${place?.host}:${place?.port}`;

@@ -10,7 +10,7 @@ import { freePort } from '../../src/local-server/embedded.ts';
 import { until } from './cutting.ts';
 import { SERVER_UID } from './placed-server.ts';
 
-/** A real PgBouncer with transaction pooling, before one server. */
+/** A real PgBouncer, before one server. */
 export interface PgBouncer {
   /** Of its console. */
   readonly console: string;
@@ -34,6 +34,7 @@ export async function pgBouncerObstacle(): Promise<string | null> {
 export async function startPgBouncer(
   server: Server,
   aliases: Readonly<Record<string, string>>,
+  mode: 'transaction' | 'session' = 'transaction',
 ): Promise<PgBouncer> {
   const folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-pgbouncer-'));
   const port = await freePort('127.0.0.1');
@@ -42,7 +43,7 @@ export async function startPgBouncer(
   );
   const config = [
     ...['[databases]', ...databases, '[pgbouncer]', 'listen_addr = 127.0.0.1', `listen_port = ${port}`],
-    ...['unix_socket_dir =', 'pool_mode = transaction', 'auth_type = trust', 'admin_users = postgres'],
+    ...['unix_socket_dir =', `pool_mode = ${mode}`, 'auth_type = trust', 'admin_users = postgres'],
     ...[`auth_file = ${path.join(folder, 'users')}`, 'max_client_conn = 100', 'default_pool_size = 10'],
   ];
   await writeFile(path.join(folder, 'config'), `${config.join('\n')}\n`);

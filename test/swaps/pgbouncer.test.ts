@@ -78,12 +78,18 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
     expect(await pooler.paused()).toEqual([]);
   });
 
-  test('clients behind PgBouncer see no error during an online swap, and lose no row', {
+  test('clients behind PgBouncer see no error during an online swap, lose no row, and wait as long as our own', {
     timeout: 120_000,
   }, async () => {
     const { acknowledged, errors } = await startLoad();
-    const swapped = await swap('--online', '--limit', 'cut-over=5s', '--', ...sqlCommand(MIGRATION));
+    const json = ['--format', 'json'];
+    const swapped = await swap('--online', '--limit', 'cut-over=5s', ...json, '--', ...sqlCommand(MIGRATION));
     expect({ exitCode: swapped.exitCode, stderr: swapped.stderr }).toMatchObject({ exitCode: 0 });
+    const { online, sessionsEnded } = JSON.parse(swapped.stdout).swap;
+    // PgBouncer holds them from before the target is closed until after it is open.
+    expect(online.cloneGapMs).toBeGreaterThan(online.cloneClosedMs);
+    expect(online.cutOverGapMs).toBeGreaterThan(online.cutOverClosedMs);
+    expect(sessionsEnded).toBe(0);
     const then = new Set(acknowledged);
     await until('they go on', async () => acknowledged.size > then.size + 20);
     expect(await missing(url, then)).toEqual([]);
@@ -91,6 +97,24 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
     await load?.stop();
     expect(errors).toEqual([]);
     expect(await pooler.paused()).toEqual([]);
+  });
+
+  test('in session pooling, where PAUSE would wait for a client of our own, nothing is measured', {
+    timeout: 120_000,
+  }, async () => {
+    const sessions = await startPgBouncer(server, { app: 'app' }, 'session');
+    try {
+      const swapped = await safemigrate([
+        ...['--url', url, 'swap', '--online', '--yes', '--format', 'json', '--pgbouncer', sessions.console],
+        ...['--limit', 'cut-over=5s', '--', ...sqlCommand(MIGRATION)],
+      ]);
+      expect({ exitCode: swapped.exitCode, swap: JSON.parse(swapped.stdout).swap }).toMatchObject({
+        exitCode: 0,
+        swap: { outcome: 'swapped', online: { cloneGapMs: null, cutOverGapMs: null } },
+      });
+    } finally {
+      await sessions.stop();
+    }
   });
 
   test('clients behind PgBouncer see no error during an online swap and its way back, and lose no row', {

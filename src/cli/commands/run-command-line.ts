@@ -146,6 +146,7 @@ function afterOnlineRehearsal({
     '  CREATE PUBLICATION safemigrate_<run> FOR TABLE …; (and one with publish = insert)\n',
     "  SELECT pg_create_logical_replication_slot('safemigrate_<run>', 'pgoutput');\n",
     `  -- ${space}\n`,
+    '  -- a client that measures: SELECT 1 again and again, right before and after the target is closed\n',
     `  -- closed for about ${formatDuration(cloneClosedMs)}, all sessions terminated\n`,
     `  ALTER DATABASE ${name} ALLOW_CONNECTIONS false;\n`,
     `  CREATE DATABASE … TEMPLATE ${name};\n`,

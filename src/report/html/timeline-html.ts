@@ -1,7 +1,7 @@
-import { formatCount, formatDuration } from '../../format.ts';
+import { formatBytes, formatCount, formatDuration } from '../../format.ts';
 import { INTERNAL_RELATION } from '../../hazards/held-locks.ts';
 import { sentStatements } from '../../model/repeated.ts';
-import type { LoadedRunSection, Report, StatementSection } from '../../model/report.ts';
+import type { LoadedRunSection, OnlineSection, Report, StatementSection } from '../../model/report.ts';
 import { LOCK_MODES } from '../../postgres/lock-modes.ts';
 import { repetitionWords } from '../phrases.ts';
 import { cutText, Html, html } from './escape-html.ts';
@@ -66,6 +66,35 @@ export function loadFigure(run: LoadedRunSection): Html {
   });
   const lanes = lanesOnAxis(run, Date.parse(run.startedAt), percent);
   return html`<figure class="load timeline"><div class="names">${drawn.map(({ name }) => name)}${lanes.names}</div><div class="scroll">${drawn.map(({ svg }) => svg)}${lanes.svg}</div></figure>`;
+}
+
+/** How far the clone of an online swap was behind, and the times for which the target was closed, on one axis. */
+export function lagFigure({
+  lag,
+  cloneClosedMs,
+  cutOverAtMs,
+  cutOverClosedMs,
+}: Pick<OnlineSection, 'lag' | 'cloneClosedMs' | 'cutOverAtMs' | 'cutOverClosedMs'>): Html {
+  const startMs = -(cloneClosedMs ?? 0);
+  const lastMs = lag.at(-1)?.atMs ?? 0;
+  const totalMs = Math.max(lastMs, (cutOverAtMs ?? 0) + (cutOverClosedMs ?? 0), startMs + 1) - startMs;
+  const percent = (ms: number) => `${((ms / totalMs) * 100).toFixed(3)}%`;
+  const bar = (kind: string, fromMs: number, forMs: number, height: number, title: string) =>
+    html`<rect class="${kind}" x="${percent(fromMs - startMs)}" width="${percent(forMs)}" y="${(CHART_PX - height).toFixed(1)}" height="${height.toFixed(1)}"><title>${title}</title></rect>`;
+  const closed = (fromMs: number | null, forMs: number | null, why: string) => {
+    if (fromMs === null || forMs === null) return null;
+    const wide = Math.max(forMs, totalMs / 250);
+    const visibleFromMs = Math.min(fromMs, startMs + totalMs - wide);
+    return bar('statement failed', visibleFromMs, wide, CHART_PX, `closed ${why}: ${formatDuration(forMs)}`);
+  };
+  const most = Math.max(...lag.map(({ behindBytes }) => behindBytes), 0);
+  const bars = lag.map(({ atMs, behindBytes }, at) => {
+    const height = (behindBytes / Math.max(most, 1)) * (CHART_PX - 8);
+    const title = `${formatDuration(atMs)}: ${formatBytes(behindBytes)} behind`;
+    return bar('statement', atMs, (lag[at + 1]?.atMs ?? startMs + totalMs) - atMs, height, title);
+  });
+  const label = `WAL that the clone did not have yet over ${formatDuration(totalMs)}, up to ${formatBytes(most)}`;
+  return html`<figure class="load timeline"><div class="names"><div class="chart">behind, in WAL<br><span class="dim">up to ${formatBytes(most)},<br>over ${formatDuration(totalMs)}</span></div></div><div class="scroll"><svg width="100%" height="${CHART_PX}" role="img" aria-label="${label}">${bars}${closed(startMs, cloneClosedMs, 'for the clone')}${closed(cutOverAtMs, cutOverClosedMs, 'for the cut-over')}</svg></div></figure>`;
 }
 
 function wholeCount(value: number): string {

@@ -1,7 +1,10 @@
-import { formatCount, formatDuration, formatTime, plural } from '../../format.ts';
+import { formatBytes, formatCount, formatDuration, formatTime, plural } from '../../format.ts';
 import type { OnlineSection, Report, SwapSection } from '../../model/report.ts';
+import { lagFigure } from '../html/timeline-html.ts';
 import {
   AS_TEXT,
+  type Block,
+  drawing,
   type FactList,
   factList,
   named,
@@ -32,7 +35,7 @@ export function swapView({ swap, target }: Report): Section[] {
       outcome: outcome === 'swapped' ? 'good' : 'bad',
       folds: 'never',
       importance: 10,
-      blocks: [sentences(reasons), factsOf(swap), stepTable(swap)],
+      blocks: [sentences(reasons), factsOf(swap), ...lagBlocks(online), stepTable(swap)],
     },
   ];
 }
@@ -52,6 +55,8 @@ function factsOf({ outcome, original, keepUntil, sessionsEnded, steps, online }:
   const isSwapped = outcome === 'swapped';
   return factList([
     ['Closed', online ? closures(online) : null],
+    ['Client', online ? gaps(online) : null],
+    ['Catch-up', online ? catchUpWords(online) : null],
     ['Compared', online ? proof(online) : null],
     ['Unproved', isSwapped && online && online.notCompared.length > 0 ? byScript(online) : null],
     ['Original', isSwapped ? ['kept as ', named(original ?? '?'), kept] : null],
@@ -79,13 +84,34 @@ function byScript({ notCompared }: OnlineSection): string {
   return `${notCompared.join(', ')}: --catch-up fills ${notCompared.length === 1 ? 'it' : 'them'}`;
 }
 
-/** `caught up in 12 s; 1,204,112 rows compared in 8.1 s, equal` */
-function proof({ catchUpMs, rowsCompared, rowsUnsettled, compareMs }: OnlineSection): string | null {
-  if (catchUpMs === null) return null;
-  const compared = `${plural(rowsCompared ?? 0, 'row')} compared in ${formatDuration(compareMs ?? 0)}, equal`;
+/** `no answer for 281 ms around the clone, for 160 ms around the cut-over` */
+function gaps({ cloneGapMs, cutOverGapMs }: OnlineSection): string | null {
+  const measured = [
+    ...(cloneGapMs === null ? [] : [`for ${formatDuration(cloneGapMs)} around the clone`]),
+    ...(cutOverGapMs === null ? [] : [`for ${formatDuration(cutOverGapMs)} around the cut-over`]),
+  ];
+  return measured.length === 0 ? null : `no answer ${measured.join(', ')}`;
+}
+
+/** `fell behind by at most 120 MB of WAL, caught up in 12 s` */
+function catchUpWords({ lag, catchUpMs }: OnlineSection): string | null {
+  if (lag.length === 0) return null;
+  const most = formatBytes(Math.max(...lag.map(({ behindBytes }) => behindBytes)));
+  const caughtUp = catchUpMs === null ? '' : `, caught up in ${formatDuration(catchUpMs)}`;
+  return `fell behind by at most ${most} of WAL${caughtUp}`;
+}
+
+/** `1,204,112 rows in 8.1 s, equal; 3 changed at each look` */
+function proof({ rowsCompared, rowsUnsettled, compareMs }: OnlineSection): string | null {
+  if (rowsCompared === null) return null;
+  const compared = `${plural(rowsCompared, 'row')} in ${formatDuration(compareMs ?? 0)}, equal`;
   const unsettled =
     (rowsUnsettled ?? 0) === 0 ? '' : `; ${formatCount(rowsUnsettled ?? 0)} changed at each look`;
-  return `caught up in ${formatDuration(catchUpMs)}; ${compared}${unsettled}`;
+  return `${compared}${unsettled}`;
+}
+
+function lagBlocks(online: OnlineSection | undefined): Block[] {
+  return online === undefined || online.lag.length === 0 ? [] : [drawing(() => lagFigure(online))];
 }
 
 /** `the original follows until 2025-01-02 09:00; not taken back, or in its way: NULL in public.orders.code` */

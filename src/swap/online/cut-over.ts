@@ -40,6 +40,8 @@ export interface BothClosed {
   readonly original: Fence;
   readonly successor: Omit<Successor, 'comment'>;
   readonly attempts: number;
+  /** Time at which the target was closed, as performance.now() counts it. */
+  readonly closedAt: number;
   /** A position in the WAL: every commit in the successor comes before it, or after the rename. */
   readonly lsn: string;
 }
@@ -129,7 +131,7 @@ async function tryToClose(run: OnlineRun): Promise<Omit<BothClosed, 'attempts'>>
   await requireSameTarget(control, target.database.oid, fork.properties);
   await window.step('hand over', () => handOver(run, leftMs, late));
   const successor = await window.step('close both', () => seal(run));
-  return { original, successor, lsn: await readInsertLsn(control) };
+  return { original, successor, closedAt, lsn: await readInsertLsn(control) };
 }
 
 /** Checks of the cut-over that read whole tables. */

@@ -7,6 +7,7 @@ import { identifier } from '../../postgres/sql/quote.ts';
 import type { Scope } from '../../scope.ts';
 import type { SwapSubject } from '../rename.ts';
 import { swapFailure } from '../swap-section.ts';
+import { behindSql, type CloneLag } from './clone-lag.ts';
 import type { Fork } from './fork.ts';
 import type { OnlinePlan } from './online-plan.ts';
 import { createSubscription, type OwnConnection, withoutLogin } from './own-connection.ts';
@@ -26,6 +27,8 @@ export interface Follower {
   readonly name: string;
   /** Statements after which it does not follow any more. */
   readonly ending: readonly string[];
+  /** Gets a sample whenever its state is read. */
+  readonly lag?: CloneLag;
 }
 
 /**
@@ -38,6 +41,7 @@ export async function startFollowing(
   fork: Fork,
   plan: OnlinePlan,
   way: OwnConnection,
+  lag: CloneLag,
 ): Promise<Follower> {
   const { run, target } = subject;
   const { versionNum } = target.server;
@@ -54,7 +58,7 @@ export async function startFollowing(
   // The clone has all commits before the fork.
   await fork.inside.query('SELECT pg_replication_slot_advance($1, $2::pg_lsn)', [name, fork.lsn]);
   await inside.query(`ALTER SUBSCRIPTION ${identifier(name)} ENABLE`);
-  return { called: 'clone', inside, name, ending: endingStatements(name) };
+  return { called: 'clone', inside, name, ending: endingStatements(name), lag };
 }
 
 /** Options of a subscription that follows from a position in the WAL. */
@@ -73,7 +77,8 @@ SELECT set_config('synchronous_commit', 'local', true), pg_logical_emit_message(
 const STATE = `
 SELECT s.subenabled AS enabled, t.pid, r.confirmed_flush_lsn::text AS confirmed,
        coalesce(t.latest_end_lsn >= $2::pg_lsn, false) AS applied,
-       pg_wal_lsn_diff($2::pg_lsn, t.latest_end_lsn)::float8 AS "behindBytes"
+       pg_wal_lsn_diff($2::pg_lsn, t.latest_end_lsn)::float8 AS "behindBytes",
+       ${behindSql('$3')} AS "lagBytes"
   FROM pg_subscription s LEFT JOIN pg_stat_subscription t ON t.subid = s.oid AND t.relid IS NULL
   LEFT JOIN pg_replication_slots r ON r.slot_name = s.subname
  WHERE s.subname = $1`;
@@ -84,6 +89,7 @@ interface ApplyState {
   readonly confirmed: string | null;
   readonly applied: boolean;
   readonly behindBytes: number | null;
+  readonly lagBytes: number | null;
 }
 
 /** Without progress in between: how often its subscription may be disabled by an error, and for how long it may have no worker. */
@@ -102,7 +108,7 @@ const SLOW_POLL_MS = 100;
  */
 export async function drain(
   session: Session,
-  { name, inside, called }: Follower,
+  { name, inside, called, lag }: Follower,
   {
     timeoutMs,
     signal,
@@ -116,8 +122,9 @@ export async function drain(
   let confirmed: string | null = null;
   for (;;) {
     signal.throwIfAborted();
-    const [state] = await session.query<ApplyState>(STATE, [name, message?.lsn]);
+    const [state] = await session.query<ApplyState>(STATE, [name, message?.lsn, lag?.from ?? null]);
     if (!state) throw cannotApply(called);
+    if (state.lagBytes !== null) lag?.add(state.lagBytes);
     if (state.applied) return performance.now() - startedAt;
     if (state.confirmed !== confirmed) [disabled, absentMs] = [0, 0];
     if (!state.enabled) disabled++;

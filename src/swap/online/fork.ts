@@ -10,6 +10,7 @@ import type { MaintenanceWindow } from '../maintenance-window.ts';
 import type { SwapSubject } from '../rename.ts';
 import { cloneTarget, requireSame } from '../successor.ts';
 import { swapFailure } from '../swap-section.ts';
+import type { CloneLag } from './clone-lag.ts';
 import { readWriteCounters, type WriteCounters, writtenUnfollowed } from './counters.ts';
 import type { OnlinePlan } from './online-plan.ts';
 import { type CloneBirth, readCloneBirth } from './plan-online-swap.ts';
@@ -43,7 +44,12 @@ export async function readInsertLsn(session: Session): Promise<string> {
  */
 export async function forkTarget(
   prepared: RehearsalContext,
-  { subject, scope, window }: { subject: SwapSubject; scope: Scope; window: MaintenanceWindow },
+  {
+    subject,
+    scope,
+    window,
+    lag,
+  }: { subject: SwapSubject; scope: Scope; window: MaintenanceWindow; lag: CloneLag },
   plan: OnlinePlan,
   before: WriteCounters,
 ): Promise<Fork> {
@@ -53,6 +59,8 @@ export async function forkTarget(
   const properties = await readClusterProperties(control, target.database.oid);
   const lsn = await readInsertLsn(control);
   const clone = await window.step('clone', () => cloneTarget(prepared, scope));
+  // The copy may have written WAL, which the clone does not lack.
+  lag.begin(await readInsertLsn(control));
   await window.reopen();
   requireSame(properties, await readClusterProperties(control, clone.oid), clone);
   const inside = await scope.own(

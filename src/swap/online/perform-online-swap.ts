@@ -12,13 +12,14 @@ import { redactIfAsked } from '../../rehearsal/judge-rehearsal.ts';
 import { prepare, type RehearsalContext } from '../../rehearsal/prepare.ts';
 import { rehearseAndRemember } from '../../rehearsal/rehearse.ts';
 import { type Lifetime, withScope } from '../../rehearsal/with-scope.ts';
-import { prepareWindow } from '../maintenance-window.ts';
+import { type MaintenanceWindow, prepareWindow } from '../maintenance-window.ts';
 import { FOR_SUCCESSOR, migrateClone, requireSealable, verifyClone } from '../successor.ts';
 import type { SwapPlan } from '../swap-plan.ts';
 import { refusedSwap, swapFailure, withSwap } from '../swap-section.ts';
 import { catchUp } from './catch-up.ts';
 import { readCatchUpScript } from './catch-up-script.ts';
 import { checkOnline, requireOnline } from './check-online.ts';
+import { CloneLag } from './clone-lag.ts';
 import { readWriteCounters } from './counters.ts';
 import { closeBoth } from './cut-over.ts';
 import { startFollowing } from './follower.ts';
@@ -33,6 +34,8 @@ import { prepareWayBack } from './start-way-back.ts';
 /** The section of a swap that has not begun. */
 const NOTHING_YET: OnlineSection = {
   cloneClosedMs: null,
+  cloneGapMs: null,
+  lag: [],
   catchUpMs: null,
   rowsCompared: null,
   rowsUnsettled: null,
@@ -40,7 +43,9 @@ const NOTHING_YET: OnlineSection = {
   notCompared: [],
   postponedMs: null,
   attempts: null,
+  cutOverAtMs: null,
   cutOverClosedMs: null,
+  cutOverGapMs: null,
   wayBack: null,
 };
 
@@ -133,22 +138,24 @@ async function exchangeOnline(
   const window = await prepareWindow(subject, scope, plan.window, readEnvironment(env, folder), [
     subject.run,
   ]);
+  await window.measureGaps();
+  const lag = new CloneLag();
   let online = NOTHING_YET;
   try {
     const counters = await withSession(openInTarget(subject, 'publish'), async (inside) => {
       await window.step('slot', () => openSource(subject, scope, inside, rehearsed.plan));
       return readWriteCounters(inside);
     });
-    await watchSlot(subject, scope, plan.online);
-    const fork = await forkTarget(prepared, { subject, scope, window }, rehearsed.plan, counters);
+    await watchSlot(subject, scope, plan.online, lag);
+    const fork = await forkTarget(prepared, { subject, scope, window, lag }, rehearsed.plan, counters);
     const { clone } = fork;
-    online = { ...online, cloneClosedMs: window.closedMs.at(-1) ?? null };
+    online = { ...online, cloneClosedMs: window.closedMs.at(-1) ?? null, cloneGapMs: window.gapMs };
     await window.step('migrate', () => migrateClone(prepared, clone, { scope, stop }, plan));
     const { verify, command } = plan;
     if (verify !== null) await window.step('verify', () => verifyClone(prepared, clone, verify, command));
     await requireSealable(prepared, clone);
     const { plan: now, wayBack } = await planAgain(prepared, fork, rehearsed);
-    const follower = await startFollowing(subject, scope, fork, now, ready.way);
+    const follower = await startFollowing(subject, scope, fork, now, ready.way, lag);
     const { maxCutOverMs, wayBackMs: lastsMs, minFreeBytes: leastFreeBytes } = plan.online;
     const beforeSealing = () => dropOwnedPublications(fork.inside, subject.run);
     const run = { subject, window, fork, plan: now, follower, beforeSealing, script, maxCutOverMs };
@@ -168,13 +175,19 @@ async function exchangeOnline(
             lastsMs,
             leastFreeBytes,
           });
-    const { original, successor, attempts, lsn } = await inPhase(plan.emit, 'cut-over', () => closeBoth(run));
+    const closed = await inPhase(plan.emit, 'cut-over', () => closeBoth(run));
+    const { original, successor, attempts } = closed;
     const section = await window.rename(original, { ...successor, comment: window.comment }, back?.mark());
-    online = { ...online, attempts, cutOverClosedMs: window.closedMs.at(-1) ?? null };
-    return { ...section, online: { ...online, wayBack: (await back?.start(lsn)) ?? null } };
+    online = { ...online, attempts, cutOverAtMs: lag.timeOf(closed.closedAt), ...cutOverTimes(window) };
+    online = { ...online, lag: lag.points(), wayBack: (await back?.start(closed.lsn)) ?? null };
+    return { ...section, online };
   } catch (error) {
-    return { ...(await window.undo(error)), online };
+    return { ...(await window.undo(error)), online: { ...online, lag: lag.points() } };
   }
+}
+
+function cutOverTimes({ closedMs, gapMs }: MaintenanceWindow) {
+  return { cutOverClosedMs: closedMs.at(-1) ?? null, cutOverGapMs: gapMs };
 }
 
 /** @throws SafemigrateError `REFUSED` if the migrated clone needs another plan than the rehearsal's clone. */

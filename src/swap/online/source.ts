@@ -19,6 +19,7 @@ import type { Scope } from '../../scope.ts';
 import type { SwapSubject } from '../rename.ts';
 import type { SwapPlan } from '../swap-plan.ts';
 import { swapFailure } from '../swap-section.ts';
+import type { CloneLag } from './clone-lag.ts';
 import type { OnlinePlan, OnlineTable } from './online-plan.ts';
 
 const RESTART_MS = 5_000;
@@ -110,8 +111,14 @@ type Limits = Pick<SwapPlan['online'], 'maxKeptWalBytes' | 'minFreeBytes'>;
 /**
  * Ends the run once the server keeps too much WAL for the slot, or has lost some of it, or the disk gets full: a slot fills the disk
  * of production if it is not read.
+ * @param lag gets a sample each time.
  */
-export async function watchSlot(subject: SwapSubject, scope: Scope, limits: Limits): Promise<void> {
+export async function watchSlot(
+  subject: SwapSubject,
+  scope: Scope,
+  limits: Limits,
+  lag: CloneLag,
+): Promise<void> {
   const { target, run, audit, fail } = subject;
   const ended = new AbortController();
   let watching: Promise<void> | undefined;
@@ -123,7 +130,7 @@ export async function watchSlot(subject: SwapSubject, scope: Scope, limits: Limi
       watching = reasonToEnd(
         session,
         subject,
-        { readSpace, maxKeptBytes: limits.maxKeptWalBytes },
+        { readSpace, maxKeptBytes: limits.maxKeptWalBytes, lag },
         ended.signal,
       )
         .catch((error: unknown) => `the watch of its replication slot has ended: ${messageOf(error)}`)
@@ -142,7 +149,11 @@ export async function watchSlot(subject: SwapSubject, scope: Scope, limits: Limi
 async function reasonToEnd(
   session: Session,
   { run }: SwapSubject,
-  { readSpace, maxKeptBytes }: { readonly readSpace: WalSpaceReader; readonly maxKeptBytes: number },
+  {
+    readSpace,
+    maxKeptBytes,
+    lag,
+  }: { readonly readSpace: WalSpaceReader; readonly maxKeptBytes: number; readonly lag: CloneLag },
   signal: AbortSignal,
 ): Promise<string | null> {
   while (!signal.aborted) {
@@ -155,6 +166,7 @@ async function reasonToEnd(
       return `the server keeps ${formatBytes(slot.keptBytes)} of WAL for its replication slot, which is more than --limit kept-wal allows`;
     const short = shortOfSpace(await readSpace());
     if (short !== undefined) return short;
+    await lag.sample(session, slot.name);
     await delay(WATCH_EVERY_MS, undefined, { signal }).catch(() => {});
   }
   return null;
