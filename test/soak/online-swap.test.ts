@@ -7,6 +7,7 @@ import { disturbedSwap, emptied, onlineTarget, PLACE_NAMES, PLACES } from '../he
 import { pgBouncerObstacle, startPgBouncer } from '../helpers/pgbouncer.ts';
 import { VERSIONS } from '../helpers/servers.ts';
 import { startShadowedWriters } from '../helpers/shadowed-writers.ts';
+import { AS_BEFORE, MIGRATIONS, swapsUnderLoad } from '../helpers/swaps-under-load.ts';
 
 /**
  * `ONLINE_SWAPS` says how many swaps on each version, `WAYS_BACK` how many of a swap and its rollback, `ONLINE_VERSIONS` on which,
@@ -20,71 +21,32 @@ const pauseMs = Number(process.env.ONLINE_PAUSE_MS ?? 0);
 const WRITERS = 8;
 const noPgBouncer = await pgBouncerObstacle();
 
-/** Run in turn. */
-const MIGRATIONS = [
-  'ALTER TABLE orders ADD COLUMN extra int NOT NULL DEFAULT 7',
-  'ALTER TABLE lines ALTER COLUMN order_id TYPE bigint',
-  'CREATE INDEX made ON orders (note)',
-  'ALTER TABLE events ADD CONSTRAINT not_negative CHECK (client >= 0)',
-  'CLUSTER lines USING lines_pkey',
-];
 /** Without new columns, which PostgreSQL 14 cannot leave out on the way back. */
 const MIGRATIONS_BACK = MIGRATIONS.slice(1, 4);
-const AS_BEFORE = `
-ALTER TABLE orders DROP COLUMN IF EXISTS extra;
-ALTER TABLE lines ALTER COLUMN order_id TYPE int;
-ALTER TABLE events DROP CONSTRAINT IF EXISTS not_negative;
-DROP INDEX IF EXISTS made;`;
 
 describe.each(versions)('PostgreSQL %d', (version) => {
   const target = onlineTarget(version);
 
   /** Clients write by `through` during each of the swaps. @returns the figures. */
-  async function swapUnderLoad(through: string, ...more: string[]) {
-    const figures = { swaps: 0, 'rows compared': 0, transactions: 0, attempts: 0, 'client errors': 0 };
-    const gaps: number[] = [];
-    let writtenMs = 0;
-    for (let at = 0; at < swaps; at++) {
-      await emptied(target());
-      const { url } = target();
-      await withClient(url, (client) => client.query(AS_BEFORE));
-      const writers = startShadowedWriters(through, WRITERS, pauseMs);
-      const startedAt = performance.now();
-      try {
-        await until('clients write', async () => writers.committed() > 20);
-        const migration = MIGRATIONS[at % MIGRATIONS.length] ?? '';
-        const words = ['--url', url, 'swap', '--online', '--yes', '--format', 'json', '--clone', 'cluster'];
-        const limit = ['--limit', 'cut-over=5s'];
-        const swapped = await safemigrate([...words, ...limit, ...more, '--', ...sqlCommand(migration)]);
-        const { swap, verdict } = JSON.parse(swapped.stdout);
-        const why = JSON.stringify({ reasons: swap.reasons, verdict });
-        expect({ ...swapped, stdout: swap }, why).toMatchObject({
-          exitCode: 0,
-          stdout: { outcome: 'swapped' },
-        });
-        figures.attempts += swap.online.attempts;
-        const before = writers.committed();
-        await until('clients write on', async () => writers.committed() > before + 20);
-      } finally {
-        await writers.stop();
-      }
-      writtenMs += performance.now() - startedAt;
-      const { rows, wrong } = await writers.compare(url);
-      expect(wrong).toEqual([]);
-      figures.swaps++;
-      figures['rows compared'] += rows;
-      figures.transactions += writers.committed();
-      figures['client errors'] += writers.errors.length;
-      gaps.push(writers.longestGapMs());
-      await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
-    }
+  async function figuresUnderLoad(through: string, ...options: string[]) {
+    const { done, gaps, sums, writtenMs } = await swapsUnderLoad(target(), {
+      swaps,
+      writers: WRITERS,
+      pauseMs,
+      through,
+      options,
+    });
     gaps.sort((one, other) => one - other);
     const gap = (share: number) => Math.round(gaps[Math.floor((gaps.length - 1) * share)] ?? 0);
-    expect(figures.swaps).toBe(swaps);
-    const rate = Math.round(figures.transactions / (writtenMs / 1000));
+    const attempts = done.reduce((sum, { online }) => sum + (online.attempts ?? 0), 0);
+    expect(done).toHaveLength(swaps);
     return {
-      ...figures,
-      'per s': rate,
+      swaps: done.length,
+      'rows compared': sums['rows compared'],
+      transactions: sums.transactions,
+      attempts,
+      'client errors': sums['client errors'],
+      'per s': Math.round(sums.transactions / (writtenMs / 1000)),
       'median gap ms': gap(0.5),
       'p95 ms': gap(0.95),
       'longest ms': gap(1),
@@ -99,7 +61,7 @@ describe.each(versions)('PostgreSQL %d', (version) => {
   test(
     `${swaps} online swaps under the load of ${WRITERS} clients lose, double and alter no row`,
     async () => {
-      const row = await swapUnderLoad(target().url);
+      const row = await figuresUnderLoad(target().url);
       recordFigures(`online swaps under load, ${GAP}, PostgreSQL ${version}`, [row]);
     },
     6 * 3_600_000,
@@ -110,7 +72,7 @@ describe.each(versions)('PostgreSQL %d', (version) => {
     async () => {
       const pooler = await startPgBouncer(target().server, { app: 'app' });
       try {
-        const row = await swapUnderLoad(pooler.url('app'), '--pgbouncer', pooler.console);
+        const row = await figuresUnderLoad(pooler.url('app'), '--pgbouncer', pooler.console);
         recordFigures(`online swaps behind PgBouncer, ${GAP}, PostgreSQL ${version}`, [row]);
         expect(row['client errors']).toBe(0);
       } finally {
