@@ -85,13 +85,20 @@ function byScript({ notCompared }: OnlineSection): string {
 }
 
 /** `no answer for 281 ms around the clone, for 160 ms around the cut-over` */
-function gaps({ cloneGapMs, cutOverGapMs }: OnlineSection): string | null {
-  const measured = [
-    ...(cloneGapMs === null ? [] : [`for ${formatDuration(cloneGapMs)} around the clone`]),
-    ...(cutOverGapMs === null ? [] : [`for ${formatDuration(cutOverGapMs)} around the cut-over`]),
-  ];
-  return measured.length === 0 ? null : `no answer ${measured.join(', ')}`;
+function gaps({ cloneClosedMs, cloneGapMs, cutOverClosedMs, cutOverGapMs }: OnlineSection): string | null {
+  const times = [
+    { closedMs: cloneClosedMs, gapMs: cloneGapMs, what: 'the clone' },
+    { closedMs: cutOverClosedMs, gapMs: cutOverGapMs, what: 'the cut-over' },
+  ].filter(({ closedMs }) => closedMs !== null);
+  if (times.length === 0) return null;
+  if (times.every(({ gapMs }) => gapMs === null)) return UNMEASURED;
+  const words = times.map(({ gapMs, what }) =>
+    gapMs === null ? `not measured around ${what}` : `for ${formatDuration(gapMs)} around ${what}`,
+  );
+  return `no answer ${words.join(', ')}`;
 }
+
+const UNMEASURED = 'not measured: its role may have no further session, or PgBouncer pools sessions';
 
 /** `fell behind by at most 120 MB of WAL, caught up in 12 s` */
 function catchUpWords({ lag, catchUpMs }: OnlineSection): string | null {
