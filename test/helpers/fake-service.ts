@@ -257,11 +257,14 @@ request.end(JSON.stringify({ args: process.argv.slice(2), input }));
 `;
 
 /** Starts the real program, and leads it to the fake. */
-function wrapper({ installed, command, variables }: RealProgram, url: string): string {
-  const folder = 'folder' in installed ? installed.folder : '';
+function wrapper(real: RealProgram, url: string, folder: string): string {
+  const { installed, command, variables } = real;
   const [file = '', ...words] = command(url);
-  const set = Object.entries(variables(url)).map(([name, value]) => `${name}=${value}`);
-  const quoted = [...set, path.join(folder, file), ...words].map((word) => `'${word}'`).join(' ');
+  // Logins and settings of the user are neither read nor changed.
+  const given = { HOME: folder, XDG_CONFIG_HOME: folder, ...variables(url) };
+  const set = Object.entries(given).map(([name, value]) => `${name}=${value}`);
+  const program = path.join('folder' in installed ? installed.folder : '', file);
+  const quoted = [...set, program, ...words].map((word) => `'${word}'`).join(' ');
   return `#!/bin/sh\nexec env ${quoted} "$@"\n`;
 }
 
@@ -302,7 +305,7 @@ export async function fakeService(fake: FakeProgram): Promise<FakeService> {
   const shim = path.join(programs, fake.program);
   const address = server.address();
   const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
-  writeFileSync(shim, real ? wrapper(real, url) : SHIM(socket));
+  writeFileSync(shim, real ? wrapper(real, url, folder) : SHIM(socket));
   chmodSync(shim, 0o755);
   process.env.PATH = [programs, process.env.PATH].join(path.delimiter);
   afterAll(() => {

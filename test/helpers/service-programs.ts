@@ -2,7 +2,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RealProgram } from './fake-service.ts';
 import { type Toolchain, toolchain } from './toolchains.ts';
-import { PYTHON } from './tools.ts';
+import { NPM, PYTHON } from './tools.ts';
 
 /** Command lines of services that a registry has, and how each is led to a fake. */
 interface Row extends Omit<RealProgram, 'installed'> {
@@ -32,6 +32,12 @@ const ROWS = {
     toolchain: PYTHON,
     command: () => ['bin/avn'],
     variables: (url) => ({ AIVEN_WEB_URL: url, AIVEN_AUTH_TOKEN: 'token', AIVEN_CONFIG_DIR: '/nowhere' }),
+    refusal: asJson,
+  },
+  neon: {
+    toolchain: NPM,
+    command: (url) => ['node_modules/.bin/neon', '--api-host', url, '--no-analytics'],
+    variables: () => ({ NEON_API_KEY: 'key' }),
     refusal: asJson,
   },
 } as const satisfies Record<string, Row>;

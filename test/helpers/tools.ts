@@ -67,7 +67,7 @@ function maven(program: string, main: string): Toolchain {
 const FLYWAY = maven('flyway', 'org.flywaydb.commandline.Main -skipCheckForUpdate');
 const LIQUIBASE = maven('liquibase', 'liquibase.integration.commandline.LiquibaseCommandLine');
 
-const NPM: Toolchain = {
+export const NPM: Toolchain = {
   pins: ['package.json', 'package-lock.json'],
   probe: ['npm', '--version'],
   needs: 'npm',

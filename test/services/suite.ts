@@ -24,6 +24,8 @@ import { serverUrl } from '../helpers/servers.ts';
 const FOREIGN = 200;
 /** So many lists call a clone not ready that no test sees it ready. */
 const NEVER_READY = 1_000;
+/** A real program in Node needs a second of work for each call, and a case makes dozens. */
+export const REAL_TIMEOUT_MS = 400_000;
 
 export interface ServiceCase extends FakeProgram {
   readonly service: ServiceId;
@@ -99,7 +101,8 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
   const cloning = (options: CloningOptions = {}) =>
     withCloning(target.url, { method: id, of, ...options }, ({ make }) => make());
 
-  describe.skipIf(skipReason(fake.missing))(`a clone by ${id}`, () => {
+  const limit = given.real ? { timeout: REAL_TIMEOUT_MS } : {};
+  describe.skipIf(skipReason(fake.missing))(`a clone by ${id}`, limit, () => {
     test('is rehearsed on in two commands, although it is slow, answers have new fields, and a removal fails', async () => {
       fake.faults = { slow: 2, grown: true, destroy: 1 };
       const [doctorLine = '', rehearsalLine = ''] = documentedLines(titleOf(id));
