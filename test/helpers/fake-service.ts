@@ -54,6 +54,8 @@ export interface FakeProgram {
   readonly fixedPort?: true;
   /** What the service says when the login has expired. */
   readonly expired: string;
+  /** What the shim prints to standard output when a call fails, instead of the message to standard error. */
+  readonly printedFailure?: (message: string) => object;
   /** For a fake that holds the things itself; those of FakeService are then a copy. */
   readonly store?: {
     /** Makes the things of others, and removes what is too much. */
@@ -196,9 +198,10 @@ export class FakeService {
     const { faults } = this;
     const kind = this.#fake.kindOf(args);
     this.#calls.push({ kind, args });
-    const failed = (stderr: string, status = 400) => ({
-      stdout: '',
-      stderr,
+    const { printedFailure } = this.#fake;
+    const failed = (message: string, status = 400) => ({
+      stdout: printedFailure ? JSON.stringify(printedFailure(message), undefined, 2) : '',
+      stderr: printedFailure ? '' : message,
       exitCode: 1,
       status,
       runsOn: false,

@@ -29,7 +29,12 @@ await serviceSuite({
   service: 'planetscale',
   of: 'acme/shop',
   program: 'pscale',
-  expired: 'Error: not authenticated yet. Please run "pscale auth login"',
+  expired: 'not authenticated yet. Please run "pscale auth login"',
+  printedFailure: (error) => ({
+    status: 'action_required',
+    error,
+    issues: [{ code: 'ERROR', message: error }],
+  }),
   doubt: /The clone is PlanetScale's: its data is (1 d|24)/,
   kindOf: ([noun, verb]) => {
     if (noun !== 'branch') return 'other';

@@ -136,7 +136,7 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
       await expect(cloning()).rejects.toThrow(serviceNamed(id)?.login);
       expect(fake.calls('create')).toEqual([]);
       fake.faults = { create: 'fails' };
-      await expect(cloning()).rejects.toThrow(/ended with \d+:\n {2}.*quota exceeded: token=\*\*\*/);
+      await expect(cloning()).rejects.toThrow(/ended with \d+:\n {2}[^]*quota exceeded: token=\*\*\*/);
       await expectOnlyOfOthers();
       expect(entries()).toEqual([]);
     });

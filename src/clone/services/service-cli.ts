@@ -62,13 +62,13 @@ export function cliOf(
 
   function failure(
     args: readonly string[],
-    result: Pick<Result, 'code' | 'exitCode' | 'signal' | 'timedOut'> & { readonly stderr: string },
+    result: Pick<Result, 'code' | 'exitCode' | 'signal' | 'timedOut'> & Output,
   ): SafemigrateError {
     if (result.code === 'ENOENT')
       return new SafemigrateError('CLONE', `${program}, the command line of ${title}, is not installed.`, {
         hint: `Install it and log in with \`${login}\`. The target was not touched.`,
       });
-    const lines = withoutPasswords(result.stderr).trim().split('\n').slice(-SHOWN_LINES).join('\n  ');
+    const lines = shownOf(result).join('\n  ');
     const ended = result.timedOut
       ? `took longer than ${formatDuration(limits.timeoutMs)}`
       : `ended with ${result.exitCode ?? result.signal}`;
@@ -99,6 +99,19 @@ export function cliOf(
       );
     },
   };
+}
+
+interface Output {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** What the program says of its failure. doctl and pscale write it as JSON to standard output. */
+function shownOf({ stdout, stderr }: Output): string[] {
+  const [printed = [], said = []] = [stdout, stderr].map((text) =>
+    withoutPasswords(text).trim().split('\n').filter(Boolean),
+  );
+  return [...printed.slice(0, SHOWN_LINES), ...said.slice(-SHOWN_LINES)];
 }
 
 function parsed(output: string): unknown {
