@@ -11,6 +11,14 @@ interface Row extends Omit<RealProgram, 'installed'> {
 
 const asJson = (message: string) => JSON.stringify({ message });
 
+/** A program in Go, which its module builds as a tool. */
+const go = (source: string): Toolchain => ({
+  pins: ['go.mod', 'go.sum'],
+  probe: ['go', 'version'],
+  needs: 'Go 1.26 or newer',
+  install: [['go', 'build', '-o=bin/', source]],
+});
+
 const ROWS = {
   aws: {
     toolchain: PYTHON,
@@ -38,6 +46,12 @@ const ROWS = {
     toolchain: NPM,
     command: (url) => ['node_modules/.bin/neon', '--api-host', url, '--no-analytics'],
     variables: () => ({ NEON_API_KEY: 'key' }),
+    refusal: asJson,
+  },
+  digitalocean: {
+    toolchain: go('github.com/digitalocean/doctl/cmd/doctl'),
+    command: (url) => ['bin/doctl', '--api-url', url, '--http-retry-max', '0'],
+    variables: () => ({ DIGITALOCEAN_ACCESS_TOKEN: 'token' }),
     refusal: asJson,
   },
 } as const satisfies Record<string, Row>;

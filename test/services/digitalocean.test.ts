@@ -1,10 +1,14 @@
 import type { FakeService, Thing } from '../helpers/fake-service.ts';
+import { realProgram } from '../helpers/service-programs.ts';
 import { serviceSuite } from './suite.ts';
 
 const SOURCE = {
   id: '9cc10173-e9ea-4176-9dbc-a4cee4c4ff30',
   name: 'shop',
   engine: 'pg',
+  version: '17',
+  num_nodes: 1,
+  region: 'fra1',
   status: 'online',
   size: 'db-s-2vcpu-4gb',
   connection: { host: 'shop.db.ondigitalocean.com', port: 25060, user: 'doadmin', password: 'of-the-source' },
@@ -24,29 +28,37 @@ function databaseOf(thing: Thing, fake: FakeService) {
   };
 }
 
+const DATABASES = '/v2/databases';
+
 await serviceSuite({
   service: 'digitalocean',
   of: SOURCE.id,
   program: 'doctl',
+  real: await realProgram('digitalocean'),
   doubt: /The clone is DigitalOcean's: its data is (1 d|24)/,
-  expired: 'Error: GET https://api.digitalocean.com/v2/databases: 401 Unable to authenticate you',
-  kindOf: ([, verb]) =>
-    verb === 'fork' ? 'create' : verb === 'delete' ? 'destroy' : verb === 'list' ? 'list' : 'other',
-  async answer([, verb, first = ''], fake) {
-    switch (verb) {
-      case 'backups':
-        return [{ size_gigabytes: 0.3, created_at: YESTERDAY }];
-      case 'fork':
-        return [databaseOf(await fake.create(first), fake)];
-      case 'delete':
-        await fake.destroy(({ id }) => id === first);
-        return '';
-      case 'get':
-        return [SOURCE, ...fake.things.map((thing) => databaseOf(thing, fake))].filter(
-          ({ id }) => id === first,
-        );
-      default:
-        return [SOURCE, ...fake.things.map((thing) => databaseOf(thing, fake))];
+  expired: 'Unable to authenticate you',
+  kindOf: ([method, path]) => {
+    if (method === 'POST') return 'create';
+    if (method === 'DELETE') return 'destroy';
+    return path === DATABASES ? 'list' : 'other';
+  },
+  async answer([method = '', path = '', , body = ''], fake) {
+    const id = path.slice(DATABASES.length + 1);
+    const all = () => [SOURCE, ...fake.things.map((thing) => databaseOf(thing, fake))];
+    if (method === 'POST') {
+      const { name, size, backup_restore } = JSON.parse(body);
+      if (size !== SOURCE.size || backup_restore.database_name !== SOURCE.name) throw new Error('no fork');
+      return { database: databaseOf(await fake.create(name), fake) };
     }
+    if (method === 'DELETE') {
+      await fake.destroy((thing) => thing.id === id);
+      return {};
+    }
+    // There are no pages, although the program asks for the first one of 200.
+    if (path === DATABASES) return { databases: all() };
+    if (id === `${SOURCE.id}/backups`) return { backups: [{ size_gigabytes: 0.3, created_at: YESTERDAY }] };
+    const database = all().find((each) => each.id === id);
+    if (database === undefined) throw new Error('cluster not found');
+    return { database };
   },
 });

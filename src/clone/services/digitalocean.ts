@@ -1,14 +1,23 @@
 import * as z from 'zod/mini';
 import { SafemigrateError } from '../../errors.ts';
 import type { CloneService, ServiceClone } from './clone-service.ts';
+import { notFound } from './service-cli.ts';
 
 const database = z.object({
   id: z.string(),
   name: z.string(),
   status: z.string(),
   size: z.optional(z.string()),
+  // The program leaves out what is empty: a new cluster has no user yet, and some engines show no password.
   connection: z.optional(
-    z.nullable(z.object({ host: z.string(), port: z.number(), user: z.string(), password: z.string() })),
+    z.nullable(
+      z.object({
+        host: z.optional(z.string()),
+        port: z.optional(z.number()),
+        user: z.optional(z.string()),
+        password: z.optional(z.string()),
+      }),
+    ),
   ),
 });
 const backups = z.array(z.object({ created_at: z.string() }));
@@ -55,9 +64,10 @@ export const digitalocean: CloneService = {
     }));
   },
   // A fork has another administrator. Other roles keep their names, and their passwords are not known to be the same.
-  async address(cli, { id }) {
+  async address(cli, { id, name }) {
     const [found] = await cli.json(['databases', 'get', id, ...JSON_OUTPUT], z.array(database));
-    const { host = '', port = 0, user = '', password = '' } = found?.connection ?? {};
+    const { host, port, user, password } = found?.connection ?? {};
+    if (!host || !port || !user || !password) throw notFound(digitalocean, `login to ${name}`);
     return { host, port, user, password };
   },
   async destroy(cli, { id }) {
