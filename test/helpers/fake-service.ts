@@ -72,6 +72,8 @@ export interface RealProgram {
   variables(url: string): Readonly<Record<string, string>>;
   /** The body of an answer that refuses something. */
   refusal(message: string): string;
+  /** The status of an answer to this method, if it is not always 200. */
+  readonly statusOf?: (method: string) => number;
 }
 
 const CLONE_VERSIONS = [17, 16] as const;
@@ -278,15 +280,17 @@ async function answerShim(service: FakeService, request: IncomingMessage, respon
 
 async function answerRequest(
   service: FakeService,
-  { refusal }: RealProgram,
+  { refusal, statusOf }: RealProgram,
   request: IncomingMessage,
   response: ServerResponse,
 ) {
   const { pathname, search } = new URL(request.url ?? '', 'http://fake');
-  const words = [request.method ?? '', pathname, search.slice(1), await text(request)];
+  const { method = '' } = request;
+  const words = [method, pathname, search.slice(1), await text(request)];
   const { stdout, stderr, status } = await service.call(words, '');
   const body = status === 200 ? stdout : refusal(stderr);
-  response.writeHead(status, { 'content-type': body.startsWith('<') ? 'text/xml' : 'application/json' });
+  const sent = status === 200 ? (statusOf?.(method) ?? 200) : status;
+  response.writeHead(sent, { 'content-type': body.startsWith('<') ? 'text/xml' : 'application/json' });
   response.end(body);
 }
 

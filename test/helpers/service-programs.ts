@@ -54,6 +54,19 @@ const ROWS = {
     variables: () => ({ DIGITALOCEAN_ACCESS_TOKEN: 'token' }),
     refusal: asJson,
   },
+  tiger: {
+    toolchain: go('github.com/timescale/tiger-cli/cmd/tiger'),
+    command: () => ['bin/tiger'],
+    variables: (url) => ({
+      TIGER_API_URL: url,
+      TIGER_PUBLIC_KEY: 'key',
+      TIGER_SECRET_KEY: 'secret',
+      TIGER_ANALYTICS: 'false',
+      TIGER_VERSION_CHECK: 'false',
+    }),
+    refusal: asJson,
+    statusOf: (method) => (method === 'GET' ? 200 : 202),
+  },
 } as const satisfies Record<string, Row>;
 
 /** A real command line, installed if need be. */

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import type { CallInput } from '../../src/clone/services/clone-service.ts';
 import { tiger } from '../../src/clone/services/tiger.ts';
 import type { FakeService, Thing } from '../helpers/fake-service.ts';
-import { optionOf, serviceSuite } from './suite.ts';
+import { realProgram } from '../helpers/service-programs.ts';
+import { serviceSuite } from './suite.ts';
 
 const SOURCE = {
   service_id: 'kd9w2xp4mz',
@@ -29,26 +30,40 @@ function serviceOf(thing: Thing, fake: FakeService) {
   };
 }
 
+const SERVICES = `/projects/${SOURCE.project_id}/services`;
+const KEY = {
+  created: SOURCE.created,
+  name: 'tests',
+  public_key: 'key',
+  issuing_user: { id: 'user', name: 'user', email: 'user@example.com' },
+  project: { id: SOURCE.project_id, name: 'project', plan_type: 'performance' },
+};
+
 await serviceSuite({
   service: 'tiger',
   of: SOURCE.service_id,
   program: 'tiger',
-  expired: "Error: authentication required: not logged in. Please run 'tiger auth login'",
-  kindOf: ([, verb]) =>
-    verb === 'fork' ? 'create' : verb === 'delete' ? 'destroy' : verb === 'list' ? 'list' : 'other',
-  async answer(args, fake) {
-    const [, verb, first] = args;
-    switch (verb) {
-      case 'fork':
-        if (first !== SOURCE.service_id || !args.includes('--now')) throw new Error('it is another fork');
-        return serviceOf(await fake.create(optionOf(args, '--name')), fake);
-      case 'delete':
-        if (!args.includes('--confirm')) throw new Error('TTY not detected');
-        await fake.destroy(({ id }) => id === first);
-        return '';
-      default:
-        return [SOURCE, ...fake.things.map((thing) => serviceOf(thing, fake))];
+  real: await realProgram('tiger'),
+  expired: 'invalid or expired credentials',
+  kindOf: ([method, path = '']) => {
+    if (path.endsWith('/forkService')) return 'create';
+    if (method === 'DELETE') return 'destroy';
+    return path === SERVICES ? 'list' : 'other';
+  },
+  async answer([method = '', path = '', , body = ''], fake) {
+    if (path === '/auth/info') return { type: 'apiKey', apiKey: KEY };
+    const [id, action] = path.slice(SERVICES.length + 1).split('/');
+    if (action === 'forkService') {
+      const { fork_strategy, name } = JSON.parse(body);
+      if (id !== SOURCE.service_id || fork_strategy !== 'NOW') throw new Error('it is another fork');
+      return serviceOf(await fake.create(name), fake);
     }
+    if (method === 'DELETE') {
+      await fake.destroy((thing) => thing.id === id);
+      return {};
+    }
+    if (path === SERVICES) return [SOURCE, ...fake.things.map((thing) => serviceOf(thing, fake))];
+    throw new Error('service not found');
   },
 });
 
