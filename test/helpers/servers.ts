@@ -21,6 +21,15 @@ export function majorOf(version: number): number {
 /** For behaviour that differs between versions only if it differs between these two. */
 export const OLDEST_AND_NEWEST = VERSIONS.filter((version) => version === 14 || version === 19);
 
+/** The version that this environment variable names, 18 where it is not set: for one of a soak that takes long. */
+export function chosenVersion(variable: string): ServerVersion {
+  const chosen = process.env[variable] ?? '18';
+  const version = ([14, 15, 16, 17, 18, 19] as const).find((each) => String(each) === chosen);
+  if (version === undefined || !(version in servers))
+    throw new Error(`${variable}: one of ${Object.keys(servers).join(', ')}`);
+  return version;
+}
+
 /** Of a long list one version gets everything, and the others a part each: a quarter, unless another number of parts is given. */
 export function shareOf<T>(version: ServerVersion, list: readonly T[], parts = 4): T[] {
   return version === 18 ? [...list] : list.filter((_, index) => index % parts === version % parts);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { recordFigures } from '../bench/figures.ts';
 import { ownServer } from '../helpers/own-server.ts';
-import { VERSIONS } from '../helpers/servers.ts';
+import { chosenVersion } from '../helpers/servers.ts';
 import { STEP_DISTURBANCES, walkSteps } from '../helpers/swap-steps.ts';
 
 /**
@@ -9,8 +9,7 @@ import { STEP_DISTURBANCES, walkSteps } from '../helpers/swap-steps.ts';
  * these words in their name (`COMMIT (1)`). `SWAP_STOP_MS` says for how long one is stopped, `SWAP_AT_ONCE` on how many servers
  * the steps are walked at the same time.
  */
-const version = VERSIONS.find((each) => each === Number(process.env.SWAP_VERSION ?? 18));
-if (!version) throw new Error(`SWAP_VERSION: one of ${VERSIONS.join(', ')}`);
+const version = chosenVersion('SWAP_VERSION');
 const named = process.env.SWAP_STEPS?.split(',') ?? STEP_DISTURBANCES;
 const stride = Number(process.env.SWAP_STRIDE ?? 1);
 const part = process.env.SWAP_AT ?? '';
