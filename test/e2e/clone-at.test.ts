@@ -8,15 +8,17 @@ import { withClient } from '../helpers/client.ts';
 import { until } from '../helpers/cutting.ts';
 import { loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
 import { ownFolder, type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-server.ts';
-import { archivingIn, expectRowsOfThatTime, NOTES } from '../helpers/point-in-time.ts';
+import { archivingIn, expectRowsOfThatTime, NOTES, namingPrograms } from '../helpers/point-in-time.ts';
 import { enterableFolder } from '../helpers/private-clone.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { majorOf } from '../helpers/servers.ts';
 import { btrfsVolumes, LAYOUTS, serverIn } from '../helpers/volumes.ts';
 
 const run = promisify(execFile);
 
-describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d', (version) => {
+describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d', async (version) => {
+  const programs = await namingPrograms(version);
   let place: Awaited<ReturnType<typeof enterableFolder>>;
   let server: PlacedServer;
   let archive: string;
@@ -68,6 +70,7 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
   const auto = () => ({
     SAFEMIGRATE_CLONE: 'auto',
     SAFEMIGRATE_RESTORE_COMMAND: `cp ${archive}/%f "%p"`,
+    ...programs,
   });
 
   test('sees the rows of that time and no later ones, and says so', async () => {
@@ -114,7 +117,7 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
   test('is refused on what is no base backup of the target, and without a command', async () => {
     const other = path.join(place.path, 'other');
     await mkdir(path.join(other, 'global'), { recursive: true });
-    await writeFile(path.join(other, 'PG_VERSION'), `${version}\n`);
+    await writeFile(path.join(other, 'PG_VERSION'), `${majorOf(version)}\n`);
     await writeFile(path.join(other, 'global', 'pg_control'), Buffer.alloc(8192, 7));
     const env = { DATABASE_URL: server.url, ...auto() };
     const strange = await safemigrate(
@@ -124,7 +127,7 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
     expect(strange.exitCode, strange.stderr).toBe(3);
     expect(strange.stderr).toContain('is of another cluster than the target');
     const without = await safemigrate(['--clone-at', 'latest', '--base-backup', backup, '--', ...NOTES], {
-      env: { DATABASE_URL: server.url, SAFEMIGRATE_CLONE: 'auto' },
+      env: { DATABASE_URL: server.url, SAFEMIGRATE_CLONE: 'auto', ...programs },
     });
     expect(without.stderr).toContain("SAFEMIGRATE_RESTORE_COMMAND='cp /archive/%f %p'");
     const alone = await safemigrate(['--clone-at', 'latest', '--', ...NOTES], { env });
