@@ -13,7 +13,7 @@ import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../
 import { asUser } from '../helpers/other-user.ts';
 import { ownFolder, type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
-import { VERSIONS } from '../helpers/servers.ts';
+import { majorOf, VERSIONS } from '../helpers/servers.ts';
 import { digestOf } from '../helpers/target-state.ts';
 
 const MB = 2 ** 20;
@@ -59,7 +59,7 @@ interface Asking {
 test.each(VERSIONS)('doctor says of PostgreSQL %i whether it still gets fixes', async (version) => {
   const { url } = await temporaryDatabase(version);
   const { stdout } = await safemigrate(['doctor'], { env: { DATABASE_URL: url } });
-  expect(stdout).toContain(`PostgreSQL ${version}`);
+  expect(stdout).toContain(`PostgreSQL ${majorOf(version)}`);
   const ended = 'PostgreSQL 14 has had no fixes since 2026-11-12: safemigrate upgrade --to 18';
   expect(stdout.replaceAll(/\s+/g, ' ').includes(ended)).toBe(version === 14);
 });

@@ -7,10 +7,10 @@ import { ourStamp } from '../../../src/ownership/process-stamp.ts';
 import { newRunId } from '../../../src/ownership/run-id.ts';
 import { type Cloning, type CloningOptions, changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { temporaryDatabase } from '../../helpers/database.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { majorOf, VERSIONS } from '../../helpers/servers.ts';
 
 const LAST = VERSIONS.at(-1) ?? 18;
-const OTHER = VERSIONS.at(-2) ?? 17;
+const OTHER = VERSIONS.findLast((version) => majorOf(version) !== majorOf(LAST)) ?? 17;
 
 const state = mkdtempSync(path.join(tmpdir(), 'state-'));
 process.env.XDG_STATE_HOME = state;
