@@ -65,6 +65,10 @@ async function directly(database: TemporaryDatabase, ...texts: string[]): Promis
   return told;
 }
 
+/** From 19 on a lock timeout names the table that was waited for by its number, which is another one in each database. */
+const withoutNumbers = (told: readonly string[]) =>
+  told.map((line) => line.replace(/(on relation )\d+( of database )\d+/, '$1…$2…'));
+
 const types = (told: readonly string[]) => told.map((line) => line[0]).join('');
 
 // What is kept back and sent again is the proxy's own doing, the same with every server.
@@ -256,7 +260,7 @@ describe.each([18] as const)('a multi-statement query on PostgreSQL %i', (versio
       const expected = await directly(await twin(), text);
       const client = await RawClient.connect(url);
       const told = await client.query(text);
-      expect(told).toEqual(expected);
+      expect(withoutNumbers(told)).toEqual(withoutNumbers(expected));
       expect(told.filter((line) => line.startsWith('E')).join()).toContain('C=55P03');
       await client.query('rollback');
       await client.close();
