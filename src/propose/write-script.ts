@@ -233,7 +233,7 @@ export function statementsOfScript(parts: readonly ScriptPart[]): string[] {
   );
 }
 
-/** Returns the same with the statement of the command that each is, and whether a transaction goes on after it. A COMMIT is its last one. */
+/** Returns the same with the statement of the command that each is, and whether a transaction is open after it. A COMMIT counts as the last one before it. */
 export function stepsOfScript(parts: readonly ScriptPart[]) {
   return parts.flatMap(({ statements, begin, as = [] }) => {
     const own = statements.map((sql, at) => ({ sql, statement: as[at] ?? null, isInside: begin !== null }));

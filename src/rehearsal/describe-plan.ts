@@ -3,6 +3,7 @@ import { describeIsolation } from '../command/sandbox/command-sandbox.ts';
 import { describeTarget } from '../database/target.ts';
 import type { CommandIsolation, TargetSection } from '../model/report.ts';
 import type { Audit, AuditEntry } from '../postgres/connection/audit.ts';
+import { findsCauses } from './find-causes.ts';
 import type { RehearsalPlan } from './plan.ts';
 import { prepare } from './prepare.ts';
 import { withScope } from './with-scope.ts';
@@ -16,6 +17,9 @@ export interface PlannedStatements {
   /** Means that would keep the command from the target, besides the proxy. */
   readonly isolation: CommandIsolation;
 }
+
+const SECOND_CLONE =
+  '-- the same once more if a probe differs, several statements may be the cause, and the clone was cheap to make';
 
 /** Lists what a rehearsal would do to the target's server. It changes nothing: what it sends only reads. @internal */
 export async function describeStatements(plan: RehearsalPlan): Promise<PlannedStatements> {
@@ -35,7 +39,8 @@ export async function describeStatements(plan: RehearsalPlan): Promise<PlannedSt
     const how = `-- clone: ${method.id} (${assessment.strategy}): ${assessment.reason}`;
     const unproved = unprovedBeforehand(assessment, context.target.role);
     const noted = unproved === null ? [] : [`-- proof: ${unproved}`];
-    const next = [how, ...noted, ...(await method.describe(context, assessment))];
+    const again = findsCauses(plan) ? [SECOND_CLONE] : [];
+    const next = [how, ...noted, ...(await method.describe(context, assessment)), ...again];
     return { target, next, isolation: describeIsolation(sandbox) };
   });
   return { sent, ...result };

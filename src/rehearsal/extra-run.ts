@@ -72,6 +72,8 @@ export interface ExtraResults {
   readonly played?: { readonly source: LoadSource; readonly tables: readonly string[] };
   /** The statement after which each of these probes differs. */
   readonly causes?: ReadonlyMap<ProbeDifference, number>;
+  /** Effects on the target's server of making a clone that was not asked for. */
+  readonly touched?: readonly string[];
   /** The statements of a safer form that is proved. */
   readonly proved?: readonly string[];
 }

@@ -9,6 +9,7 @@ import { differsAgain } from '../observe/probes/try-again.ts';
 import { stepsOfScript, writeVerbatim } from '../propose/write-script.ts';
 import { cloneAgain } from './clone-again.ts';
 import type { ExtraRun, FirstRun } from './extra-run.ts';
+import type { RehearsalPlan } from './plan.ts';
 import { hazardFactsOf, runScript } from './propose/prove-script.ts';
 import { type CloneRun, openWire } from './run-on-clone.ts';
 
@@ -22,15 +23,20 @@ const BUDGET_MS = 10_000;
 /** The causes of probes that differ, and that no other hazard explains. */
 export const PROBE_CAUSES: ExtraRun = {
   path: 'hazards',
-  isAsked: ({ proxy }) => proxy.observe === 'exact',
+  isAsked: findsCauses,
   run: async (first) => {
     const probes = openProbes(first);
     if (probes.length === 0) return {};
-    const runs: CloneRun[] = [];
-    const causes = await measuredOrReason(() => findCauses(first, probes, runs));
-    return isUnmeasured(causes) ? { runs } : { runs, causes };
+    const made: Made = { runs: [], touched: [] };
+    const causes = await measuredOrReason(() => findCauses(first, probes, made));
+    return isUnmeasured(causes) ? made : { ...made, causes };
   },
 };
+
+/** Tells if a second clone may be made for that. */
+export function findsCauses({ proxy }: RehearsalPlan): boolean {
+  return proxy.observe === 'exact';
+}
 
 /** Returns the probes whose cause may be one of several statements, if finding it is cheap. */
 function openProbes({ setup: { clone }, prepared, ran, after }: FirstRun): ProbeDifference[] {
@@ -56,11 +62,17 @@ function openProbes({ setup: { clone }, prepared, ran, after }: FirstRun): Probe
   return open.slice(0, Math.floor(CHEAP.trials / facts.statements.length));
 }
 
-/** @param runs gets the run on the second clone. */
+/** Effects that count even if the rest fails. */
+interface Made {
+  readonly runs: CloneRun[];
+  readonly touched: string[];
+}
+
+/** @param made gets the run on the second clone, and what making that did to the target's server. */
 async function findCauses(
   { setup, prepared, after }: FirstRun,
   probes: readonly ProbeDifference[],
-  runs: CloneRun[],
+  made: Made,
 ): Promise<ReadonlyMap<ProbeDifference, number>> {
   const { sent, sessions } = after.seen;
   const context = new HazardContext(hazardFactsOf({ ...after, exitCode: 0 }));
@@ -69,6 +81,7 @@ async function findCauses(
   const light = { ...plan, proxy: { ...plan.proxy, observe: 'sampled' as const } };
   // The statements are sent by this process, which is in no sandbox.
   const second = { ...(await cloneAgain(setup, prepared)), plan: light, sandbox: UNWATCHED };
+  made.touched.push(...second.clone.touched.map((what) => `${what} (second clone)`));
   const deadline = performance.now() + BUDGET_MS;
   const causes = new Map<ProbeDifference, number>();
   const wire = await openWire(second, prepared.command);
@@ -87,6 +100,6 @@ async function findCauses(
       }
     },
   );
-  runs.push(ran);
+  made.runs.push(ran);
   return ran.failure === null ? causes : new Map();
 }

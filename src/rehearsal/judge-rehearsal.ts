@@ -59,7 +59,7 @@ export async function judgeRehearsal(
   );
   const runs: [CloneRun, ...CloneRun[]] = [ran, ...further.runs];
   const target = describeTarget(context.target, compared, {
-    touched: [...clone.touched, ...loss.touched],
+    touched: [...clone.touched, ...(further.touched ?? []), ...loss.touched],
     origin: plan.target.from === null ? 'database' : 'dump',
   });
   const sections = {

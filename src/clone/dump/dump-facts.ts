@@ -144,7 +144,7 @@ export function dumpCaveats(
 ): Caveat[] {
   const reasons = [
     'the clone was restored from a dump: its tables and indexes are without bloat, and smaller than those of the target',
-    'its indexes were built anew: a damaged unique index of the target, which may stop the command there, does not show',
+    'its indexes were rebuilt: a damaged unique index of the target, which may stop the command there, does not show',
   ];
   if (source) reasons.push('it was dumped from a standby, which may be behind');
   if (missing.length > 0)

@@ -5,7 +5,7 @@ import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { sessionsOf, timeoutsOf } from './lock-timeouts.ts';
 
-/** On a busy server a statement may well take twice as long as on a clone that nobody else uses. */
+/** On a busy server a statement may well take twice as long as on a clone without other sessions. */
 const NEAR = 0.5;
 
 /** Times that come near the limit of a statement. */

@@ -109,7 +109,7 @@ function explainEach(session: Session, texts: readonly string[]): Promise<Planne
   return Promise.all(texts.map((sql) => planOf(session, `EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${sql}`)));
 }
 
-/** A domain refuses the NULL that stands for a parameter, which the application would not send. */
+/** A domain refuses NULL, which is sent for each parameter, and the application would not send. */
 const NULL_REFUSED = '23502';
 
 /** The same before version 16: a prepared statement has a generic plan, which values do not change. */

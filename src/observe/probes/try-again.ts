@@ -2,7 +2,7 @@ import type { ProbeDifference } from '../../model/probe-difference.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { resultWords } from './probe-differences.ts';
 import { readSequences } from './sequence-probes.ts';
-import { resultOf } from './try-probes.ts';
+import { lastResult } from './try-probes.ts';
 
 const SETTINGS = [
   "SET LOCAL statement_timeout = '1s'",
@@ -29,7 +29,7 @@ export async function differsAgain(
     ? [`SAVEPOINT ${SAVEPOINT}`, `ROLLBACK TO SAVEPOINT ${SAVEPOINT}; RELEASE SAVEPOINT ${SAVEPOINT}`]
     : ['BEGIN READ WRITE', 'ROLLBACK'];
   await session.query(begin);
-  const result = await resultOf(session, [...SETTINGS, sql]);
+  const result = await lastResult(session, [...SETTINGS, sql]);
   await session.query(undo);
   return result !== null && resultWords(result, after.startsWith('result ')) === after;
 }

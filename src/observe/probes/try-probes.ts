@@ -100,11 +100,11 @@ function byKind(probes: readonly Probe[]): Probe[] {
 
 function tryProbe(session: Session, { sql, settings, role }: Probe): Promise<ProbeResult | null> {
   const as = role === null ? [] : [`SET LOCAL ROLE ${identifier(role)}`];
-  return resultOf(session, [...BEGIN, ...settings, ...as, sql]);
+  return lastResult(session, [...BEGIN, ...settings, ...as, sql]);
 }
 
 /** Sends several statements at once, and returns the result of the last one; null: it could not be tried. */
-export async function resultOf(
+export async function lastResult(
   { client }: Session,
   statements: readonly string[],
 ): Promise<ProbeResult | null> {
