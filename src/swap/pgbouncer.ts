@@ -23,7 +23,7 @@ async function aliasesOf(client: Client, target: PooledTarget) {
     database: string;
     port: string | number | null;
     paused: string | number;
-    /** Of the alias itself, or else the one of all; absent before 1.17. */
+    /** The setting of the alias, or else of all; absent before 1.17. */
     min_pool_size?: string | number;
   }>('SHOW DATABASES');
   return rows.filter(

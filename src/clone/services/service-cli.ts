@@ -106,7 +106,7 @@ interface Output {
   readonly stderr: string;
 }
 
-/** What the program says of its failure. doctl and pscale write it as JSON to standard output. */
+/** Finds the message of a failed program. doctl and pscale write it as JSON to standard output. */
 function shownOf({ stdout, stderr }: Output): string[] {
   const [printed = [], said = []] = [stdout, stderr].map((text) =>
     withoutPasswords(text).trim().split('\n').filter(Boolean),
