@@ -44,7 +44,7 @@ export function maybeRequired({ changes }: SchemaSection): Set<string> {
       .filter(
         ({ verb, kind, sql }) =>
           (kind === 'column' && verb === 'create' && / NOT NULL\b/.test(sql)) ||
-          (kind === 'column' && verb === 'alter' && / SET NOT NULL$| DROP (?:DEFAULT|IDENTITY)$/.test(sql)) ||
+          (kind === 'column' && verb === 'alter' && / SET NOT NULL$| DROP DEFAULT$/.test(sql)) ||
           (kind === 'column default' && verb === 'drop'),
       )
       .map(({ object }) => object),
