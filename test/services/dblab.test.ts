@@ -46,6 +46,7 @@ await serviceSuite({
         return `ID: ${thing.name}\nBranch: main\n`;
       }
       case 'destroy':
+        if (args.length > 3) throw new Error('the program does not read options after an id');
         await fake.destroy(({ name }) => name === id);
         return `The clone has been successfully destroyed: ${id}\n`;
       default:

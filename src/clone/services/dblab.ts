@@ -74,7 +74,8 @@ export const dblab: CloneService = {
     sslmode: 'prefer',
   }),
   async destroy(cli, { id }) {
-    await cli.text(['clone', 'destroy', id, '--async']);
+    // It waits until the clone is gone. Options after an id are not read.
+    await cli.text(['clone', 'destroy', id]);
   },
 };
 
