@@ -136,7 +136,7 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
       await expect(cloning()).rejects.toThrow(serviceNamed(id)?.login);
       expect(fake.calls('create')).toEqual([]);
       fake.faults = { create: 'fails' };
-      await expect(cloning()).rejects.toThrow(/ended with \d+:\n {2}[^]*quota exceeded: token=\*\*\*/);
+      await expect(cloning()).rejects.toThrow(/ended with \d+:\n {2}.*quota exceeded: token=\*\*\*/s);
       await expectOnlyOfOthers();
       expect(entries()).toEqual([]);
     });
@@ -146,7 +146,7 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
       const stop = new AbortController();
       const waiting = cloning({ signal: stop.signal });
       const failed = expect(waiting).rejects.toThrow('stopped');
-      await expect.poll(() => fake.polls()).toBeGreaterThan(3);
+      await expect.poll(() => fake.polls(), limit).toBeGreaterThan(3);
       stop.abort(new Error('stopped'));
       await failed;
       await expectOnlyOfOthers();
@@ -201,7 +201,7 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
       env: { ...env(), XDG_STATE_HOME: temporaryFolder() },
       started: (child) => (pid = child),
     });
-    await expect.poll(come).toBe(true);
+    await expect.poll(come, limit).toBe(true);
     process.kill(pid, 'SIGKILL');
     expect((await run).signal).toBe('SIGKILL');
   }
