@@ -7,29 +7,57 @@ import { temporaryFolder } from '../helpers/cli.ts';
 import { temporaryDatabase, withClient } from '../helpers/database.ts';
 import { psqlCommand, rehearse } from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
-import { UNSEEN_SETUP, type UnseenExample, unseenExamples } from '../helpers/unseen.ts';
+import { type UnseenExample, type UnseenSet, unseenExamples, unseenSetup } from '../helpers/unseen.ts';
 
-/** Told as a warning or an error, or shown as a failure. */
-const RECALL = 0.85;
-const FALSE_WARNINGS = 2;
+interface Set {
+  readonly folder: UnseenSet;
+  readonly title: string;
+  /** The figures of the first run, before any rule was changed for the set. */
+  readonly firstRun: readonly string[];
+  /** The least share of dangerous ones told as a warning or an error, or shown as a failure. */
+  readonly recall: number;
+  readonly falseWarnings: number;
+}
+
+const SETS: readonly Set[] = [
+  {
+    folder: 'unseen',
+    title: 'Examples that the rules were not written for',
+    firstRun: [
+      'First run, before any rule was changed for them: 33 of 101 dangerous and 2 of 49 safe ones were a warning, an error or a failure.',
+    ],
+    recall: 0.85,
+    falseWarnings: 2,
+  },
+  {
+    folder: 'blind',
+    title: 'Examples that were written without a look at the rules',
+    firstRun: [
+      'First run, before any rule was changed for them: 51 of 100 dangerous ones were a warning, an error or a failure, and 44 of these named the danger that the file states; 85 had any hazard. 1 of 50 safe ones was a warning.',
+      'Of the 49 that were not told, 10 are locks and rewrites of tables of 4 to 11 MB that a notice names: they take less than a second.',
+    ],
+    recall: 0.7,
+    falseWarnings: 2,
+  },
+];
 
 beforeAll(() => useOwnServers(18));
 
-test('examples that the rules were not written for are told, each in a rehearsal of its own', async () => {
-  const database = await temporaryDatabase(18, { sql: UNSEEN_SETUP });
+test.each(SETS)('examples of $folder are told, each in a rehearsal of its own', async (set) => {
+  const database = await temporaryDatabase(18, { sql: unseenSetup(set.folder) });
   // VACUUM runs in no transaction, as several statements of one message do.
   await withClient(database.url, (client) => client.query('VACUUM ANALYZE'));
-  const dangerous = await judged(database.url, unseenExamples('dangerous'));
-  const safe = await judged(database.url, unseenExamples('safe'));
+  const dangerous = await judged(database.url, unseenExamples(set.folder, 'dangerous'));
+  const safe = await judged(database.url, unseenExamples(set.folder, 'safe'));
   await database.drop();
   const missed = dangerous.filter(({ isTold }) => !isTold).map(wordsOf);
   const warned = safe.filter(({ isTold }) => isTold).map(wordsOf);
   recordFigures(
-    'Examples that the rules were not written for',
+    set.title,
     [rowOf('dangerous', dangerous), rowOf('safe', safe)],
     [
       'Each example is rehearsed by itself on PostgreSQL 18; tables have up to 100,000 rows.',
-      'First run, before any rule was changed for them: 33 of 101 dangerous and 2 of 49 safe ones were a warning, an error or a failure.',
+      ...set.firstRun,
       'Since then rules were written for what was missed, so that the later figures say what is covered, not what is found in other migrations.',
       `Dangerous without a warning: ${missed.map(nameIn).join(', ') || 'none'}.`,
       `Safe with a warning: ${warned.map(nameIn).join(', ') || 'none'}.`,
@@ -38,8 +66,8 @@ test('examples that the rules were not written for are told, each in a rehearsal
   console.log(
     [`missed, of ${dangerous.length}:`, ...missed, `warned of, of ${safe.length}:`, ...warned].join('\n  '),
   );
-  expect(1 - missed.length / dangerous.length).toBeGreaterThanOrEqual(RECALL);
-  expect(warned.length, warned.join('; ')).toBeLessThanOrEqual(FALSE_WARNINGS);
+  expect(1 - missed.length / dangerous.length).toBeGreaterThanOrEqual(set.recall);
+  expect(warned.length, warned.join('; ')).toBeLessThanOrEqual(set.falseWarnings);
 });
 
 interface Judged {
