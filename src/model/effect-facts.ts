@@ -146,14 +146,12 @@ export interface Unanalyzed {
   readonly index: string | null;
 }
 
-/** A function whose body names something that is gone. */
+/** A function whose body the server no longer takes. */
 export interface BrokenFunction {
   /** `public.f(integer)` */
   readonly function: string;
-  /** The last part of the name that is gone. */
-  readonly names: string;
-  /** The schema of what had the name; of a column, its table. */
-  readonly within: string;
+  /** What it names and is gone: the last part of the name, and the schema that had it, or the table of a column; null: something else is wrong. */
+  readonly names: { readonly name: string; readonly within: string } | null;
   /** Message of the server about the use. */
   readonly error: string;
   /** Tables with a trigger that runs it. */

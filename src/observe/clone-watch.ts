@@ -21,6 +21,7 @@ import {
 } from './catalogue-facts.ts';
 import { type CloneObservations, NOT_OBSERVED } from './clone-observations.ts';
 import { type ParsedStatements, readAlreadyThere } from './effects/already-there.ts';
+import { type BodiesBefore, readBodiesBefore } from './effects/body-failures.ts';
 import { type Definitions, readDefinitions } from './effects/changed-definitions.ts';
 import { type MayRun, readFilteredWrites, type SentStatements } from './effects/filtered-writes.ts';
 import { endPrepared, rolledBackCaveats } from './effects/left-prepared.ts';
@@ -50,6 +51,7 @@ interface DataBefore {
   readonly tree: RelationTree;
   readonly catalogue: CatalogueBefore;
   readonly definitions: Definitions;
+  readonly bodies: BodiesBefore;
   readonly walPosition: string;
   readonly bytesRead: number;
   readonly hasUserCode: boolean;
@@ -94,6 +96,7 @@ export class CloneWatch {
         tree: await allRelations(session),
         catalogue: await readCatalogueBefore(session),
         definitions: await readDefinitions(session),
+        bodies: await readBodiesBefore(session),
         hasUserCode: (await session.query<{ has: boolean }>(HAS_USER_CODE))[0]?.has ?? true,
         more: await also(session),
       })),
@@ -222,10 +225,7 @@ export class CloneWatch {
           measured(caveats, 'schema', () => this.#options.schema.after()),
         ]);
         const effects =
-          schema &&
-          (await measured(caveats, 'hazards', () =>
-            readEffects(session, schema.section, before.definitions),
-          ));
+          schema && (await measured(caveats, 'hazards', () => readEffects(session, schema.section, before)));
         const procedures =
           asked.procedures &&
           before.hasUserCode &&

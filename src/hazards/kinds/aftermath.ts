@@ -8,6 +8,7 @@ import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { WARNING } from '../thresholds.ts';
+import { statementOfFunction } from './behaviour.ts';
 
 /** Effects that the catalogues of the clone show after the command: the changes succeeded, and others suffer from them. */
 export const AFTERMATH: readonly HazardRecord[] = [
@@ -46,22 +47,25 @@ export const AFTERMATH: readonly HazardRecord[] = [
   },
   {
     code: 'FUNCTION_BREAKS',
-    title: 'a function names what the command drops or renames',
+    title: 'the body of a function no longer works',
     condition:
-      'A function or procedure in SQL or PL/pgSQL names a table, column, function or type that the command dropped or renamed: its queries are analyzed on the clone after the command. Not found: texts that a function makes at run time (EXECUTE), and fields of variables of type record.',
+      'A function or procedure in SQL or PL/pgSQL names a table, column, function or type that the command dropped or renamed, or its queries are refused for another reason than before: a column of another type, a constraint that ON CONFLICT names, other columns than RETURN QUERY needs, a new body or search_path. The queries are analyzed on the clone, before the command and after it. Not found: texts that a function makes at run time (EXECUTE), and fields of variables of type record.',
     effect:
       'PostgreSQL does not know what a body names, so the migration succeeds; the function fails when it is called, and with a trigger each write to its table.',
     safer:
       'Replace the function in the same transaction, or before, by one that does without the name (https://www.postgresql.org/docs/current/ddl-depend.html).',
     find: (context) =>
       context.facts.catalogue.effects.brokenFunctions.map(
-        ({ function: name, names, within, error, triggersOn }): Finding => {
+        ({ function: name, names, error, triggersOn }): Finding => {
           const [relation = null] = triggersOn;
           return {
-            statement: losing(context, { schema: within, name: names }),
+            statement:
+              names === null
+                ? statementOfFunction(context, name)
+                : losing(context, { schema: names.within, name: names.name }),
             relation,
             severity: relation === null ? 'warning' : 'error',
-            message: `the function ${name} names ${names}, which is gone${relation === null ? '' : `: writes to ${listed(triggersOn)} run it and fail`}`,
+            message: `the function ${name} ${names === null ? 'no longer works' : `names ${names.name}, which is gone`}${relation === null ? '' : `: writes to ${listed(triggersOn)} run it and fail`}`,
             evidence: `analyzed on the clone after the command: ${error}`,
             advice: `Replace ${name} in the same transaction, or before.`,
           };

@@ -205,14 +205,14 @@ function signatureOf(definition: string): { readonly result: string; readonly vo
   return { result, volatility };
 }
 
-function statementOfFunction(context: HazardContext, object: string): number | null {
+export function statementOfFunction(context: HazardContext, object: string): number | null {
   const name = object.replace(/\(.*\)$/s, '');
   const found = context
     .actionsOf('create function')
     .findLast(
       ({ action }) =>
         displayName(action.function.name) === lastPart(name) &&
-        (action.function.schema === null || displayName(action.function.schema) === withoutLastPart(name)),
+        context.reaches(action.function, bare(withoutLastPart(name)), statement),
     );
   return found?.statement.index ?? null;
 }

@@ -138,7 +138,11 @@ function isOfSequence({ relation, sqlstate }: ProbeDifference, probes: readonly 
   return isKey && probes.some((other) => other.kind === 'sequence behind' && other.relation === relation);
 }
 
-function explains(context: HazardContext, { code, relation }: Coded, probe: ProbeDifference): boolean {
+function explains(
+  context: HazardContext,
+  { code, relation, evidence }: Coded,
+  probe: ProbeDifference,
+): boolean {
   if (code === 'QUERY_BREAKS')
     return probe.callsPerSecond !== undefined && WHEN_PREPARED.has(probe.sqlstate ?? '');
   const byTrigger =
@@ -146,6 +150,9 @@ function explains(context: HazardContext, { code, relation }: Coded, probe: Prob
   const codes =
     probe.kind === 'accepts less' ? (EXPLAINS_REFUSAL[probe.sqlstate ?? ''] ?? []) : EXPLAINS[probe.kind];
   if (!byTrigger && !codes.includes(code)) return false;
+  // The probe ran the function, in a default or a view, if it fails for the same reason.
+  if (code === 'FUNCTION_BREAKS' && relation === null)
+    return evidence.includes(probe.after.replace(/ \(SQLSTATE \w+\)$/, ''));
   // A finding about a function or a schema has no relation.
   return relation === null || context.former(relation) === probe.relation || relation === probe.relation;
 }

@@ -1,42 +1,19 @@
-import { messageOf, sqlstateOf } from '../../errors.ts';
+import { sqlstateOf } from '../../errors.ts';
 import type { BrokenFunction } from '../../model/effect-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
-import { ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, identifier, nameParts } from '../../postgres/sql/quote.ts';
-import { expressionsOf } from './plpgsql-expressions.ts';
+import {
+  analyzing,
+  type Failure,
+  type FunctionBody,
+  failuresOf,
+  nameAt,
+  pathOf,
+  readBodies,
+} from './function-bodies.ts';
 
-/**
- * Functions with a body that the server does not keep track of: text in SQL or PL/pgSQL. Their definition comes with the table of a
- * trigger that runs them.
- */
-const NAMING = `
-select p.oid::int8, n.nspname as schema, p.proname as name, pg_catalog.oidvectortypes(p.proargtypes) as arguments, l.lanname as language,
-  pg_catalog.pg_get_functiondef(p.oid) as definition,
-  array(select distinct t.tgrelid::pg_catalog.regclass::text from pg_catalog.pg_trigger t
-    where t.tgfoid = p.oid and not t.tgisinternal and t.tgenabled <> 'D') as tables
-from pg_catalog.pg_proc p
-join pg_catalog.pg_language l on l.oid = p.prolang
-join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-where l.lanname in ('sql', 'plpgsql') and p.prokind in ('f', 'p') and ${USER_SCHEMA}
-  and pg_catalog.to_jsonb(p) ->> 'prosqlbody' is null and p.prosrc ~* $1
-  and not ${ofExtension('pg_proc', 'p.oid')}
-order by 2, 3, 4 limit 500`;
-
-interface Row {
-  readonly oid: string;
-  readonly schema: string;
-  readonly name: string;
-  readonly arguments: string;
-  readonly language: 'sql' | 'plpgsql';
-  readonly definition: string;
-  readonly tables: readonly string[];
-}
-
-// Ours is pg_catalog; the application's is what the database and the role have.
-const BEGIN = ['BEGIN READ WRITE', 'SET LOCAL check_function_bodies = on', 'RESET search_path'];
 const PATH = 'SELECT pg_catalog.current_schemas(false)::pg_catalog.text[] AS path';
-const ROLLBACK = 'ROLLBACK';
 
 /**
  * Finds functions that name what is gone. Each query of a body that contains one of the names becomes the body of a function in SQL, which
@@ -46,28 +23,24 @@ const ROLLBACK = 'ROLLBACK';
 export async function brokenFunctions(session: Session, gone: GoneNames): Promise<BrokenFunction[]> {
   const names = [...gone.relations, ...gone.columns, ...gone.functions, ...gone.types];
   const words = names.map(({ name }) => name.replace(/[^\w\u0080-\uffff]/g, '\\$&')).join('|');
-  const candidates = await session.query<Row>(NAMING, [`(?:^|[^\\w])(?:${words})(?:[^\\w]|$)`]);
+  const candidates = await readBodies(session, `(?:^|[^\\w])(?:${words})(?:[^\\w]|$)`);
   if (candidates.length === 0) return [];
   const mentions = new RegExp(`(?<![\\w$])(?:${words})(?![\\w$])`, 'i');
-  const found: BrokenFunction[] = [];
   const check = await findPlpgsqlCheck(session);
-  for (const sql of BEGIN) await session.query(sql);
-  try {
+  return analyzing(session, async () => {
+    const found: BrokenFunction[] = [];
     const [schemas] = await session.query<{ path: string[] }>(PATH);
-    for (const row of candidates) {
-      const broken = await firstBroken(session, row, gone, { path: schemas?.path ?? [], mentions, check });
+    for (const body of candidates) {
+      const broken = await firstBroken(session, body, gone, { path: schemas?.path ?? [], mentions, check });
       if (broken !== null) found.push(broken);
     }
-  } finally {
-    // A lost connection has rolled back by itself, and the failure that is under way says so.
-    await session.query(ROLLBACK).catch(() => undefined);
-  }
-  return found;
+    return found;
+  });
 }
 
 async function firstBroken(
   session: Session,
-  row: Row,
+  body: FunctionBody,
   gone: GoneNames,
   {
     path,
@@ -76,29 +49,36 @@ async function firstBroken(
   }: { readonly path: readonly string[]; readonly mentions: RegExp; readonly check: CheckBody | null },
 ): Promise<BrokenFunction | null> {
   const brokenBy = (failure: Failure): BrokenFunction | null => {
-    const lost = goneIn(failure, gone, pathOf(row) ?? path);
-    if (!lost) return null;
-    const name = `${displayName(row.schema, row.name)}(${row.arguments})`;
-    const { name: names, within } = lost;
-    return { function: name, names, within, error: failure.message, triggersOn: row.tables };
+    const names = goneIn(failure, gone, pathOf(body) ?? path);
+    if (!names) return null;
+    return { function: signatureOf(body), names, error: failure.message, triggersOn: body.tables };
   };
-  for (const sql of await probesOf(row, mentions)) {
-    const failure = await failureOf(session, sql, OWN_PATH.exec(row.definition)?.[1]);
-    const broken = failure && brokenBy(failure);
+  for await (const failure of failuresOf(session, body, (query) => mentions.test(query))) {
+    const broken = brokenBy(failure);
     if (broken) return broken;
   }
-  if (check === null || row.language !== 'plpgsql') return null;
-  return (await failuresOf(session, row, check)).map(brokenBy).find((broken) => broken !== null) ?? null;
+  if (check === null || body.language !== 'plpgsql') return null;
+  return (await checkedBy(check, session, body)).map(brokenBy).find((broken) => broken !== null) ?? null;
+}
+
+/** `public.f(integer)` */
+export function signatureOf({ schema, name, arguments: types }: FunctionBody): string {
+  return `${displayName(schema, name)}(${types})`;
 }
 
 /** Returns what plpgsql_check finds; nothing if it does not take the function. */
-async function failuresOf(session: Session, { oid, tables }: Row, check: CheckBody): Promise<Failure[]> {
+async function checkedBy(
+  check: CheckBody,
+  session: Session,
+  { oid, tables }: FunctionBody,
+): Promise<Failure[]> {
   await session.query('SAVEPOINT probe');
   try {
     const errors = await check(Number(oid), tables[0]);
     return errors.map(({ sqlstate, message, query, position }) => ({
       sqlstate,
       message,
+      isOpen: false,
       // For a field of a record it says the name only in its message.
       at:
         position === 0
@@ -111,76 +91,6 @@ async function failuresOf(session: Session, { oid, tables }: Row, check: CheckBo
   } finally {
     await session.query('ROLLBACK TO SAVEPOINT probe');
   }
-}
-
-const PROBE = 'pg_temp.safemigrate_probe';
-
-/** The search_path that the function sets for itself. */
-function pathOf({ definition }: Row): string[] | null {
-  const [, list] = OWN_PATH.exec(definition) ?? [];
-  return list === undefined ? null : list.split(/, */).map((name) => name.replace(/^['"]|['"]$/g, ''));
-}
-
-const OWN_PATH = /^ SET search_path TO (.*)$/m;
-
-/** Functions whose creation fails if a part of the body does not work. */
-async function probesOf({ language, definition, tables }: Row, mentions: RegExp): Promise<string[]> {
-  if (language === 'sql')
-    return [
-      `${/^CREATE OR REPLACE \w+ /.exec(definition)?.[0] ?? ''}${PROBE}${definition.slice(definition.indexOf('('))}`,
-    ];
-  const body = await expressionsOf(definition);
-  if (body === null) return [];
-  const head = `CREATE OR REPLACE FUNCTION ${PROBE}(${parameters(body.variables, tables[0])}) RETURNS void LANGUAGE sql AS `;
-  return body.expressions
-    .filter((sql) => mentions.test(sql))
-    .map((sql) => `${head}$safemigrate_probe$${sql}\n$safemigrate_probe$`);
-}
-
-/** Rows of triggers have the type of their table; other records have no type before they are run, and are left out. */
-function parameters(
-  variables: readonly { readonly name: string; readonly type: string | null }[],
-  table: string | undefined,
-): string {
-  return variables
-    .flatMap(({ name, type }) => {
-      const own = type ?? ((name === 'new' || name === 'old') && table !== undefined ? table : null);
-      return own === null ? [] : [`${identifier(name)} ${own}`];
-    })
-    .join(', ');
-}
-
-interface Failure {
-  readonly sqlstate: string;
-  readonly message: string;
-  /** The name at the position of the error, part by part. */
-  readonly at: readonly string[];
-}
-
-/** @param path the search_path that the function sets for itself, as SET writes it. */
-async function failureOf(session: Session, sql: string, path: string | undefined): Promise<Failure | null> {
-  await session.query('SAVEPOINT probe');
-  if (path !== undefined) await session.query(`SET LOCAL search_path TO ${path}`);
-  try {
-    await session.query(sql);
-    return null;
-  } catch (error) {
-    const sqlstate = sqlstateOf(error);
-    if (sqlstate === undefined) throw error;
-    const { position, internalPosition, internalQuery } = error as Record<string, string | undefined>;
-    const text = internalQuery ?? sql;
-    const from = Number(internalPosition ?? position ?? 0);
-    return { sqlstate, message: messageOf(error), at: from === 0 ? [] : nameAt(text, from - 1) };
-  } finally {
-    await session.query('ROLLBACK TO SAVEPOINT probe');
-  }
-}
-
-/** @param from in characters, as the server counts them. */
-function nameAt(text: string, from: number): string[] {
-  const rest = [...text].slice(from, from + 300).join('');
-  const part = '(?:"(?:[^"]|"")*"|[\\w$\\u0080-\\uffff]+)';
-  return nameParts(new RegExp(`^${part}(?:\\.${part})*`).exec(rest)?.[0] ?? '');
 }
 
 /**

@@ -5,6 +5,13 @@ import { walkTree } from '../../postgres/sql/tree.ts';
 const STATEMENT = 0;
 const EXPRESSION = 2;
 
+/** A query of a body, or an expression as a query. */
+export interface BodyQuery {
+  readonly sql: string;
+  /** RETURN QUERY returns its rows. */
+  readonly isReturned: boolean;
+}
+
 /**
  * Reads a function in PL/pgSQL as CREATE FUNCTION writes it.
  * @returns its queries and expressions, each as a query, and the declared types of its variables: null for a record, whose type is
@@ -18,9 +25,13 @@ export async function expressionsOf(definition: string) {
     return null;
   }
   const variables = new Map<string, string | null>();
-  const expressions: string[] = [];
+  const expressions: BodyQuery[] = [];
+  const returned = new Set<unknown>();
   walkTree(tree, (kind, fields) => {
-    if (kind === 'PLpgSQL_expr') expressions.push(...queriesOf(fields));
+    if (kind === 'PLpgSQL_stmt_return_query')
+      returned.add((fields as { query?: { PLpgSQL_expr?: unknown } }).query?.PLpgSQL_expr);
+    if (kind === 'PLpgSQL_expr')
+      expressions.push(...queriesOf(fields).map((sql) => ({ sql, isReturned: returned.has(fields) })));
     if (kind !== 'PLpgSQL_var' && kind !== 'PLpgSQL_rec') return;
     const { refname, datatype } = fields as {
       refname?: string;

@@ -1,7 +1,8 @@
-import type { EffectFacts, PublishedChange } from '../../model/effect-facts.ts';
+import type { BrokenFunction, EffectFacts, PublishedChange } from '../../model/effect-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, lastPart, nameParts, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { type BodiesBefore, newlyBroken } from './body-failures.ts';
 import { brokenFunctions, goneNames, hasGone } from './broken-functions.ts';
 import { changedDefinitions, type Definitions, readDefinitions } from './changed-definitions.ts';
 import { grantsOf, missingGrants, newRelations } from './missing-grants.ts';
@@ -15,21 +16,33 @@ import { violatedConstraints } from './violated-constraints.ts';
 export async function readEffects(
   session: Session,
   schema: SchemaSection,
-  definitions: Definitions,
+  { definitions, bodies }: { readonly definitions: Definitions; readonly bodies: BodiesBefore },
 ): Promise<Omit<EffectFacts, 'probes' | 'alreadyThere' | 'filteredWrites' | 'unapplied'>> {
   const statistics = mayLackStatistics(schema);
-  const gone = goneNames(schema);
   const made = newRelations(schema);
   const sent = subscriberChanges(schema);
   return {
     unanalyzed: statistics === null ? [] : await unanalyzed(session, statistics),
-    brokenFunctions: hasGone(gone) ? await brokenFunctions(session, gone) : [],
+    brokenFunctions: await allBroken(session, schema, bodies),
     missingGrants: made.length > 0 ? await missingGrants(session, made) : [],
     newRelations: made.length > 0 ? await grantsOf(session, made) : [],
     redefined: changedDefinitions(definitions, await readDefinitions(session)),
     violated: await violatedConstraints(session, schema),
     published: sent.length > 0 ? await publishedChanges(session, sent) : [],
   };
+}
+
+/** Functions that name what is gone, and others that the server took before the command and takes no longer. */
+async function allBroken(
+  session: Session,
+  schema: SchemaSection,
+  before: BodiesBefore,
+): Promise<BrokenFunction[]> {
+  const gone = goneNames(schema);
+  const naming = hasGone(gone) ? await brokenFunctions(session, gone) : [];
+  const others = await newlyBroken(session, before, schema);
+  const known = new Set(naming.map((each) => each.function));
+  return [...naming, ...others.filter((each) => !known.has(each.function))];
 }
 
 /** Changes that a subscriber of the table would have to make first, by the names after the command. */

@@ -29,6 +29,7 @@ interface Example {
 
 const ITEMS = `CREATE TABLE items (id int PRIMARY KEY, code text, note text);
   INSERT INTO items SELECT n, 'C' || n, 'note' FROM generate_series(1, 2000) n; `;
+const THINGS = 'CREATE TABLE things (id int PRIMARY KEY, settings jsonb); ';
 const ROLE =
   'GRANT ALL ON ALL TABLES IN SCHEMA :schema TO tried_app; GRANT USAGE ON SCHEMA :schema TO tried_app; ';
 
@@ -190,6 +191,61 @@ const EXAMPLES: readonly Example[] = [
     what: 'a child whose parent the application reads',
     setup: `${ITEMS}CREATE TABLE a (id int); CREATE TABLE b (id int); CREATE TABLE c (id int); ${ROLE}`,
     sql: 'CREATE TABLE more () INHERITS (items)',
+  },
+  {
+    what: 'a function that reads a part of a column, which has another type',
+    setup: `${THINGS}CREATE FUNCTION theme(wanted int) RETURNS text LANGUAGE plpgsql SET search_path = :schema AS
+      $$ BEGIN RETURN (SELECT settings ->> 'theme' FROM things WHERE id = wanted); END $$`,
+    sql: 'ALTER TABLE things ALTER COLUMN settings TYPE text',
+    told: 'FUNCTION_BREAKS',
+  },
+  {
+    what: 'a function that returns all columns, which are more',
+    setup: `${THINGS}CREATE FUNCTION all_things(above int) RETURNS TABLE (id int, settings jsonb) LANGUAGE plpgsql SET search_path = :schema AS
+      $$ BEGIN RETURN QUERY SELECT * FROM things t WHERE t.id > above; END $$`,
+    sql: 'ALTER TABLE things ADD COLUMN note text',
+    told: 'FUNCTION_BREAKS',
+  },
+  {
+    what: 'a function whose ON CONFLICT names a constraint',
+    setup: `${THINGS}CREATE FUNCTION put(key int) RETURNS void LANGUAGE plpgsql SET search_path = :schema AS
+      $$ BEGIN INSERT INTO things VALUES (key) ON CONFLICT ON CONSTRAINT things_pkey DO NOTHING; END $$`,
+    sql: 'ALTER TABLE things RENAME CONSTRAINT things_pkey TO things_key',
+    told: 'FUNCTION_BREAKS',
+  },
+  {
+    what: 'a function that no longer finds its table',
+    setup: `${THINGS}CREATE FUNCTION put(key int) RETURNS void LANGUAGE plpgsql SET search_path = :schema AS
+      $$ BEGIN INSERT INTO things VALUES (key); END $$`,
+    sql: "ALTER FUNCTION put(int) SET search_path = ''",
+    told: 'FUNCTION_BREAKS',
+  },
+  {
+    what: 'a new body that names a column which there is not',
+    setup: `${THINGS}CREATE FUNCTION put(key int) RETURNS void LANGUAGE plpgsql SET search_path = :schema AS
+      $$ BEGIN INSERT INTO things VALUES (key); END $$`,
+    sql: `CREATE OR REPLACE FUNCTION put(key int) RETURNS void LANGUAGE plpgsql SET search_path = :schema AS
+      $$ BEGIN INSERT INTO things (id, name) VALUES (key, ''); END $$`,
+    told: 'FUNCTION_BREAKS',
+  },
+  {
+    what: 'a new body with rows of a loop, and with a table of its own',
+    setup: `${THINGS}CREATE FUNCTION put(key int) RETURNS void LANGUAGE plpgsql SET search_path = :schema AS
+      $$ BEGIN INSERT INTO things VALUES (key); END $$`,
+    sql: `CREATE OR REPLACE FUNCTION put(key int) RETURNS void LANGUAGE plpgsql SET search_path = :schema AS $$
+      DECLARE one record;
+      BEGIN
+        CREATE TEMP TABLE kept (id int);
+        FOR one IN SELECT id, settings FROM things LOOP
+          CASE one.id WHEN 1 THEN INSERT INTO kept VALUES (one.id); ELSE NULL; END CASE;
+        END LOOP;
+      END $$`,
+  },
+  {
+    what: 'a function that did not work before',
+    setup: `${THINGS}CREATE FUNCTION lost() RETURNS int LANGUAGE plpgsql SET search_path = :schema AS
+      $$ BEGIN RETURN (SELECT count(*) FROM things JOIN nowhere USING (id)); END $$`,
+    sql: 'ALTER TABLE things ADD COLUMN note text',
   },
 ];
 

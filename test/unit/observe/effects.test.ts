@@ -97,11 +97,20 @@ describe('the queries of a function in PL/pgSQL', () => {
         { name: 'new', type: null },
       ]),
     );
-    expect(body?.expressions.map((sql) => sql.replace(/\s+/g, ' ').trim())).toEqual([
+    expect(body?.expressions.map(({ sql }) => sql.replace(/\s+/g, ' ').trim())).toEqual([
       'SELECT total FROM orders WHERE id = customer',
       'SELECT sum > 5',
       'SELECT old.total + 1',
       'SELECT new.total',
+    ]);
+  });
+
+  test('are told apart from those whose rows it returns', async () => {
+    const body = await expressionsOf(`CREATE FUNCTION f() RETURNS SETOF orders LANGUAGE plpgsql AS $$
+      BEGIN PERFORM g(); RETURN QUERY SELECT * FROM orders; END $$`);
+    expect(body?.expressions).toEqual([
+      { sql: expect.stringContaining('g()'), isReturned: false },
+      { sql: 'SELECT * FROM orders', isReturned: true },
     ]);
   });
 
