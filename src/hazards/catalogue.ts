@@ -22,6 +22,7 @@ import { REDEFINED } from './kinds/redefined.ts';
 import { REPEATABILITY } from './kinds/repeatability.ts';
 import { BEYOND_DATABASE, REPLICATION } from './kinds/replication.ts';
 import { REWRITES } from './kinds/rewrites.ts';
+import { ROW_LOSSES } from './kinds/row-losses.ts';
 import { SCANS } from './kinds/scans.ts';
 import { STATEMENT_TIMEOUTS } from './kinds/statement-timeouts.ts';
 import { TRANSACTIONS } from './kinds/transactions.ts';
@@ -41,6 +42,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...TRANSACTIONS,
   ...UNEXPLAINED,
   ...LOSSES,
+  ...ROW_LOSSES,
   ...CASCADES,
   ...FAILURES,
   ...INTEGRITY,

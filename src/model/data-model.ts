@@ -1,6 +1,28 @@
 import { z } from 'zod';
 import { bytes } from './measures.ts';
 
+/** The values of one column before the command and after it. */
+const comparedColumn = z.object({
+  /** Qualified name of the column, from before the command. */
+  object: z.string(),
+  /** Rows of the table before the command; an estimate unless they are all compared. */
+  rows: z.int().nullable(),
+  /** Rows that were compared; 0: they could not be. */
+  compared: z.int(),
+  /** The rows among them that had a value before. */
+  values: z.int(),
+  /** Values that are null now. */
+  becameNull: z.int(),
+  /** Values that are others now; null: the two types have no text in common, or the table has no primary key to compare by. */
+  changed: z.int().nullable(),
+  /** Number of different values among those compared, before the command. */
+  distinctBefore: z.int(),
+  /** Number of different values after the command, among the rows compared. */
+  distinctAfter: z.int(),
+  /** All rows were compared; otherwise a sample of them. */
+  exact: z.boolean(),
+});
+
 /** Rows, sizes and values before and after the command. */
 export const dataSection = z.object({
   /** Relations with rows whose row count, size or storage changed; unchanged ones are only counted. */
@@ -70,30 +92,12 @@ export const dataSection = z.object({
    * Columns whose values a USING expression replaced, or code that was not read may have, each row compared with the target's by primary
    * key. A column of which all rows were compared and none differs is not listed.
    */
-  converted: z
-    .array(
-      z.object({
-        /** Qualified name of the column, from before the command. */
-        object: z.string(),
-        /** Rows of the table before the command; an estimate unless they are all compared. */
-        rows: z.int().nullable(),
-        /** Rows that were compared; 0: they could not be. */
-        compared: z.int(),
-        /** The rows among them that had a value before. */
-        values: z.int(),
-        /** Values that are null now. */
-        becameNull: z.int(),
-        /** Values that are others now; null: the two types have no text in common, or the table has no primary key to compare by. */
-        changed: z.int().nullable(),
-        /** Number of different values among those compared, before the command. */
-        distinctBefore: z.int(),
-        /** Number of different values after the command, among the rows compared. */
-        distinctAfter: z.int(),
-        /** All rows were compared; otherwise a sample of them. */
-        exact: z.boolean(),
-      }),
-    )
-    .optional(),
+  converted: z.array(comparedColumn).optional(),
+  /**
+   * Columns that existed before, in tables of which the command updated rows, whose values became NULL or are others now: those of some pages
+   * compared with the target's by primary key.
+   */
+  overwritten: z.array(comparedColumn).optional(),
   /** Dropped columns that lose nothing: another column took the name, and each row has the same value there, compared by primary key. */
   copied: z.array(z.string()).optional(),
   /**

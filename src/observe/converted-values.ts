@@ -19,7 +19,7 @@ const PAGE_BYTES = 8192;
 const BUDGET_MS = 3000;
 
 /** Both sides have to write the same value as the same text. */
-const SAME_TEXT = `SELECT set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO', false),
+export const SAME_TEXT = `SELECT set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO', false),
   set_config('IntervalStyle', 'postgres', false), set_config('bytea_output', 'hex', false), set_config('extra_float_digits', '1', false)`;
 
 /** A column before the command and after it. */
@@ -128,7 +128,7 @@ export function isAsBefore({
   return exact && becameNull === 0 && changed === 0 && distinctAfter >= distinctBefore;
 }
 
-interface Comparison {
+export interface Comparison {
   readonly target: Session;
   readonly clone: Session;
   readonly before: ComparedTable;
@@ -146,7 +146,8 @@ async function compareTable(comparison: Comparison): Promise<ConvertedColumn[] |
   return all ?? (await ifAnswered(() => compareRows(comparison, false)));
 }
 
-async function compareRows(
+/** @param all false: a sample. */
+export async function compareRows(
   { target, clone, before, after, columns, since }: Comparison,
   all: boolean,
 ): Promise<ConvertedColumn[]> {

@@ -18,6 +18,7 @@ import {
   convertedTables,
   lostData,
 } from './lost-data.ts';
+import { compareUpdated, updatedTables } from './overwritten-values.ts';
 import { namedParts } from './row-values.ts';
 
 export interface DataLossOptions {
@@ -68,6 +69,7 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
   const caveats: Caveat[] = [];
   const touched: string[] = [];
   const converted = await convertedAmong(options, observed, touched, caveats);
+  const overwritten = await overwrittenAmong(options, data, touched, caveats);
   const replaced = new Set(converted.filter((column) => !isAsBefore(column)).map(({ object }) => object));
   const conversions = new Map(retyped.map((column) => [column, conversionOf(column, observed)]));
   const harmless = retyped.filter(
@@ -128,7 +130,13 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
     schema: schema && withConverted(withoutEmptyLoss(schema, all ?? [], copied), converted, retyped),
     data:
       data && lost
-        ? { ...data, lost, ...optional('converted', listed), ...optional('copied', copied) }
+        ? {
+            ...data,
+            lost,
+            ...optional('converted', listed),
+            ...optional('overwritten', overwritten),
+            ...optional('copied', copied),
+          }
         : data,
     rewrittenBytes: weighed?.rewrittenBytes ?? null,
     touched,
@@ -159,6 +167,24 @@ async function convertedAmong(
     (await measured(caveats, 'data.lost', compare)) ??
     tables.flatMap(({ relation, columns }) => uncompared(relation, columns))
   );
+}
+
+/** Columns whose values an UPDATE replaced, as far as they could be compared. */
+async function overwrittenAmong(
+  options: DataLossOptions,
+  data: DataSection | null,
+  touched: string[],
+  caveats: Caveat[],
+): Promise<ConvertedColumn[]> {
+  const tables = data === null ? [] : updatedTables(data);
+  if (tables.length === 0) return [];
+  const compare = () =>
+    withReader(options, options.target.settings, (target) =>
+      withReader(options, options.clone, (clone) =>
+        compareUpdated(target, clone, tables, { touched, since: options.since }),
+      ),
+    );
+  return (await measured(caveats, 'data.overwritten', compare)) ?? [];
 }
 
 /** The way back restores no values, also of a column that has the type that it had. */

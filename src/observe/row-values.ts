@@ -3,7 +3,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { identifier, nameParts } from '../postgres/sql/quote.ts';
 
 /** Pages that a sample reads, evenly over the table. */
-const SAMPLED_PAGES = 64;
+export const SAMPLED_PAGES = 64;
 
 const TABLES = `
 SELECT w.relation, n.nspname::text AS schema, r.relname::text AS name, r.relkind = 'p' AS partitioned,

@@ -247,6 +247,33 @@ const EXAMPLES: readonly Example[] = [
       $$ BEGIN RETURN (SELECT count(*) FROM things JOIN nowhere USING (id)); END $$`,
     sql: 'ALTER TABLE things ADD COLUMN note text',
   },
+  {
+    what: 'rows that a cascade deletes',
+    setup: `CREATE TABLE parents (id int PRIMARY KEY); INSERT INTO parents SELECT generate_series(1, 100);
+      CREATE TABLE children (id int PRIMARY KEY, parent int NOT NULL REFERENCES parents ON DELETE CASCADE);
+      CREATE INDEX children_parent ON children (parent); INSERT INTO children SELECT n, 1 + n % 100 FROM generate_series(1, 2000) n`,
+    sql: 'DELETE FROM parents WHERE id <= 10',
+    told: 'ROWS_DELETED',
+  },
+  {
+    what: 'rows that are moved to another table',
+    setup: `${ITEMS}CREATE TABLE old_items (LIKE items INCLUDING ALL)`,
+    sql: 'INSERT INTO old_items SELECT * FROM items WHERE id > 200; DELETE FROM items WHERE id > 200',
+    never: 'ROWS_DELETED',
+  },
+  {
+    what: 'an UPDATE that lacks the condition of its join',
+    setup: `${ITEMS}CREATE TABLE codes (id int PRIMARY KEY, code text); INSERT INTO codes SELECT n, 'N' || n FROM generate_series(1, 20) n`,
+    sql: 'UPDATE items SET code = codes.code FROM codes',
+    told: 'VALUES_OVERWRITTEN',
+  },
+  {
+    what: 'states that become one, and times that a trigger sets',
+    setup: `CREATE TABLE items (id int PRIMARY KEY, state text, changed_at timestamptz);
+      INSERT INTO items SELECT n, 'state' || n % 5, '2026-01-01'::timestamptz + n * interval '1 minute' FROM generate_series(1, 2000) n`,
+    sql: "UPDATE items SET state = 'done', changed_at = now()",
+    never: 'VALUES_OVERWRITTEN',
+  },
 ];
 
 describe.each(VERSIONS.filter((version) => version === 18 || version === 14))(

@@ -1,0 +1,153 @@
+import { formatCount, listed, plural } from '../../format.ts';
+import { isBookkeeping } from '../../model/migration-tables.ts';
+import type { ConvertedColumn, DataSection, StatementSection } from '../../model/report.ts';
+import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { changedRows } from '../changed-rows.ts';
+import { conversionCounts, relationEvidence } from '../evidence.ts';
+import type { HazardContext } from '../hazard-context.ts';
+import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+import { weighLoss } from '../severity.ts';
+import { MANY_ROWS } from '../thresholds.ts';
+
+/** So many different values are no list of states, some of which may be merged on purpose. */
+const DIFFERENT = 10;
+
+/** Rows that the command deleted, and values that it wrote over. */
+export const ROW_LOSSES: readonly HazardRecord[] = [
+  {
+    code: 'ROWS_DELETED',
+    title: 'rows are deleted',
+    condition: `A table that existed before has lost all of its rows, half of them, or ${formatCount(MANY_ROWS)} by DELETE or MERGE; or rows were deleted by a foreign key with ON DELETE CASCADE, whose table the statement does not name. Not found: rows of which as many were inserted into another table, and a migration tool's own tables. A notice if the table is UNLOGGED.`,
+    effect:
+      'The rows are gone after the commit, and the way back does not restore them; what a cascade deletes appears in no count of the statement.',
+    safer:
+      'First count what the condition finds, NULLs included, and copy the rows to a table that stays. Delete the rows of referring tables by statements of their own.',
+    find: (context) => [...byTheirStatement(context), ...byCascade(context)],
+  },
+  {
+    code: 'VALUES_OVERWRITTEN',
+    title: 'an UPDATE replaces values by NULL, or different values by the same',
+    condition: `Rows of a table were updated, and values of a column that existed before are NULL now, or of ${DIFFERENT} different values or more less than half are left; times count only if they became NULL. The rows of some pages are compared with the target's by primary key.`,
+    effect:
+      'The values from before are gone after the commit, and no way back restores them. A join without a condition, jsonb_set() with a NULL or a CASE without ELSE does so by mistake.',
+    safer:
+      'Write to a new column, compare the two, and drop the old one in a later migration; or copy the rows to a table that stays.',
+    find: (context) => (context.facts.data?.overwritten ?? []).flatMap((each) => overwritten(context, each)),
+  },
+];
+
+function overwritten(context: HazardContext, column: ConvertedColumn): Finding[] {
+  const { object, rows, compared, becameNull, distinctBefore, distinctAfter, exact } = column;
+  const relation = withoutLastPart(object);
+  const isMerged = distinctBefore >= DIFFERENT && distinctAfter * 2 < distinctBefore;
+  if (!isCounted(context, relation) || (becameNull === 0 && !isMerged)) return [];
+  const lost = exact || rows === null ? becameNull : Math.ceil((rows * becameNull) / compared);
+  return [
+    {
+      statement: updating(context, relation),
+      relation,
+      severity: context.relation(relation)?.unlogged ? 'notice' : 'warning',
+      message:
+        becameNull > 0 ? `values of ${object} become NULL` : `different values of ${object} become the same`,
+      evidence: `${listed(conversionCounts(column))}${exact ? '' : `, in a sample of ${relationEvidence(context, relation)}`}`,
+      ...(becameNull > 0 ? { lostRows: lost } : {}),
+      advice: sqlAdvice(
+        'Keep the old values until it is certain that they are not missed:',
+        `ALTER TABLE ${relation} ADD COLUMN ${displayName(`${bare(lastPart(object))}_new`)} …`,
+      ),
+    },
+  ];
+}
+
+/** The last statement that updates a relation by name. */
+function updating(context: HazardContext, relation: string): number | null {
+  const found = context.facts.statements.findLast(
+    (statement) =>
+      statement.error === null &&
+      context
+        .actions(statement)
+        .some(
+          (action) =>
+            (action.does === 'update' || action.does === 'merge' || action.does === 'insert') &&
+            context.resolve(action.table, statement) === relation,
+        ),
+  );
+  return found?.index ?? null;
+}
+
+function byTheirStatement(context: HazardContext): Finding[] {
+  const { data } = context.facts;
+  return (data?.lost ?? [])
+    .filter(({ what, object }) => what === 'deleted' && isCounted(context, object))
+    .flatMap(({ object: relation, rows, rowsWithValue: deleted }): Finding[] => {
+      const statement = deleting(context, relation);
+      const before = rows ?? context.relation(relation)?.rows ?? null;
+      if (!data || !statement || deleted === null || isMoved(data, relation, deleted)) return [];
+      const left = data.tables.find((table) => table.relation === relation)?.rowsAfter;
+      const isAll = left === 0;
+      if (!isAll && deleted < MANY_ROWS && (before === null || deleted * 2 < before)) return [];
+      const isUnlogged = context.relation(relation)?.unlogged;
+      return [
+        {
+          statement: statement.index,
+          relation,
+          severity: isUnlogged ? 'notice' : isAll ? weighLoss(context, relation, deleted) : 'warning',
+          message: `deletes ${isAll ? 'all' : formatCount(deleted)} rows of ${relation}`,
+          evidence: `${plural(deleted, 'row')} deleted, counted by the server; ${relationEvidence(context, relation)}`,
+          lostRows: deleted,
+          advice: sqlAdvice(
+            'Before, in a table that stays until it is certain that they are not missed:',
+            `CREATE TABLE ${relation}_deleted AS SELECT * FROM ${relation} WHERE …`,
+          ),
+        },
+      ];
+    });
+}
+
+function byCascade(context: HazardContext): Finding[] {
+  return changedRows(context, context.facts.statements, false)
+    .filter(({ verb, relation, statement }) => {
+      const named = deletedFrom(context, statement);
+      return (
+        verb === 'delete' && named.length > 0 && !named.includes(relation) && isCounted(context, relation)
+      );
+    })
+    .map(({ statement, relation, rows }) => ({
+      statement: statement.index,
+      relation,
+      severity: context.relation(relation)?.unlogged ? 'notice' : 'warning',
+      message: `deletes rows of ${relation} too, which the statement does not name`,
+      evidence: `${plural(rows, 'row')} deleted, counted by the server; ${relationEvidence(context, relation)}`,
+      lostRows: rows,
+      advice: `If they are to go: delete them first, by a statement that names ${relation}. If not: ON DELETE RESTRICT.`,
+    }));
+}
+
+function isCounted(context: HazardContext, relation: string): boolean {
+  return context.relation(relation) !== undefined && !isBookkeeping(relation);
+}
+
+function deletedFrom(context: HazardContext, statement: StatementSection): string[] {
+  return context
+    .actions(statement)
+    .flatMap((action) =>
+      action.does === 'delete' || action.does === 'merge' ? [context.resolve(action.table, statement)] : [],
+    );
+}
+
+/** The last statement that deletes from a relation by name. */
+function deleting(context: HazardContext, relation: string): StatementSection | undefined {
+  return context.facts.statements.findLast(
+    (statement) => statement.error === null && deletedFrom(context, statement).includes(relation),
+  );
+}
+
+/** Tells if as many rows were inserted into another table. */
+function isMoved({ tables, written }: DataSection, relation: string, deleted: number): boolean {
+  return (
+    written.some((other) => other.relation !== relation && other.inserted >= deleted) ||
+    tables.some(
+      (other) => other.relation !== relation && (other.rowsAfter ?? 0) - (other.rowsBefore ?? 0) >= deleted,
+    )
+  );
+}
