@@ -87,11 +87,14 @@ export const LOSSES: readonly HazardRecord[] = [
     code: 'VALUES_CONVERTED',
     title: 'a change of type replaces values',
     condition:
-      'ALTER COLUMN … TYPE … USING, also in a DO block or a function, leaves other values than before, or NULL. Graver than a notice if values become NULL, or if less than half as many different ones are left. Each row is compared with the target, in tables of more than 100,000 rows or 100 MB a sample.',
+      'ALTER COLUMN … TYPE … USING, also in a DO block or a function, leaves other values than before, or NULL; or the new type cuts or rounds values, so that casting them back gives others. Graver than a notice if values become NULL, or if less than half as many different ones are left. Each row is compared with the target, in tables of more than 100,000 rows or 100 MB a sample.',
     effect: 'The values from before are gone: ALTER TABLE back to the old type does not bring them back.',
     safer:
       'Write the converted values to a new column, compare the two, and drop the old one in a later migration.',
-    find: (context) => (context.facts.data?.converted ?? []).flatMap((column) => converted(context, column)),
+    find: (context) => [
+      ...(context.facts.data?.converted ?? []).flatMap((column) => converted(context, column)),
+      ...narrowed(context),
+    ],
   },
   {
     code: 'SCHEMA_DROPPED',
@@ -229,6 +232,29 @@ function converted(context: HazardContext, column: ConvertedColumn): Finding[] {
       ),
     },
   ];
+}
+
+/** Values that the cast to the new type changes. */
+function narrowed(context: HazardContext): Finding[] {
+  return (context.facts.data?.lost ?? []).flatMap((column): Finding[] => {
+    const { object, what, rowsWithValue, rowsChanged, exact } = column;
+    const relation = withoutLastPart(object);
+    if (what !== 'narrowed' || !rowsChanged || !context.relation(relation)) return [];
+    return [
+      {
+        statement: statementOfConversion(context, relation, lastPart(object)),
+        relation,
+        severity: weighLoss(context, relation, rowsChanged),
+        lostRows: rowsChanged,
+        message: `the new type of ${object} cuts or rounds its values`,
+        evidence: `${exact ? '' : 'about '}${formatCount(rowsChanged)} of ${plural(rowsWithValue ?? rowsChanged, 'value')} do not come back by a cast to the type of before`,
+        advice: sqlAdvice(
+          'Keep the old values until it is certain that they are not missed:',
+          `ALTER TABLE ${relation} ADD COLUMN ${displayName(`${bare(lastPart(object))}_new`)} …`,
+        ),
+      },
+    ];
+  });
 }
 
 /** By name, and else by what rewrote the table: a DO block or a function. */

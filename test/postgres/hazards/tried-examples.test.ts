@@ -274,6 +274,12 @@ const EXAMPLES: readonly Example[] = [
     sql: "UPDATE items SET state = 'done', changed_at = now()",
     never: 'VALUES_OVERWRITTEN',
   },
+  {
+    what: 'a number that loses digits',
+    setup: `CREATE TABLE items (id int PRIMARY KEY, rate numeric(6,4)); INSERT INTO items SELECT n, 0.1234 FROM generate_series(1, 2000) n`,
+    sql: 'ALTER TABLE items ALTER COLUMN rate TYPE numeric(6,2)',
+    told: 'VALUES_CONVERTED',
+  },
 ];
 
 describe.each(VERSIONS.filter((version) => version === 18 || version === 14))(
