@@ -64,9 +64,17 @@ export interface ChangedDefinition {
     | 'attribute'
     | 'rights'
     | 'setting'
+    /** Objects that every role of the server may use: privileges of PUBLIC, functions with the rights of their owner. */
+    | 'open'
+    /** A view that shows rows past the policies of its table, to roles that the policies are for. */
+    | 'past policies'
+    /** A materialized view that can be refreshed while it is read. */
+    | 'refreshable'
     /** Roles of applications that may call a function. */
     | 'callers'
     | 'default partition'
+    /** The expression of a generated column. */
+    | 'generated'
     /** A kind of change that a publication sends. */
     | 'sent'
     /** The filter of a table's rows in a publication. */

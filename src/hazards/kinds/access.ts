@@ -42,6 +42,17 @@ export const ACCESS: readonly HazardRecord[] = [
       })),
   },
   {
+    code: 'ACCESS_WIDENED',
+    title: 'roles may see or do more than before',
+    condition:
+      'PUBLIC gets a privilege on a table, view or sequence; every role may call a new function that is SECURITY DEFINER and has no search_path of its own; or a new view shows rows of a table past its row-level security, because its owner is not subject to the policies, and a role of an application that is may read it.',
+    effect:
+      'Each role of the server reads or writes it from the commit on: those of other applications, of reports, and those that are made later. Nothing fails.',
+    safer:
+      'GRANT to the roles that need it. Give a function SET search_path and REVOKE EXECUTE … FROM PUBLIC; make a view WITH (security_invoker = true), from PostgreSQL 15 on.',
+    find: (context) => [...openedToAll(context), ...pastPolicies(context)],
+  },
+  {
     code: 'PRIVILEGES_REVOKED',
     title: 'privileges are revoked',
     condition: 'A role loses a privilege on an object that existed before the command.',
@@ -66,6 +77,51 @@ export const ACCESS: readonly HazardRecord[] = [
       })),
   },
 ];
+
+function openedToAll(context: HazardContext): Finding[] {
+  return ofKind(context, 'open').map(({ relation, name, before, after }): Finding => {
+    const isTable = name === '' && !relation.endsWith(')') && !/DEFINER/.test(after ?? '');
+    const granted = new Set(before?.split(', '));
+    const more = (after ?? '').split(', ').filter((privilege) => !granted.has(privilege));
+    const callable = `${relation}(${name})`;
+    return {
+      statement: null,
+      relation: isTable && context.relation(relation) ? relation : null,
+      severity: more.length === 0 ? 'notice' : 'warning',
+      message: isTable
+        ? `PUBLIC may ${more.join(', ')} on ${relation}: every role of the server`
+        : `every role may call ${callable}, which runs with the rights of its owner and the search_path of the caller`,
+      evidence: isTable && context.relation(relation) ? relationEvidence(context, relation) : `${after}`,
+      advice: isTable
+        ? sqlAdvice(
+            'To the roles that need it instead:',
+            `REVOKE ALL ON ${relation} FROM PUBLIC`,
+            `GRANT ${more.join(', ')} ON ${relation} TO …`,
+          )
+        : sqlAdvice(
+            'In the same transaction:',
+            `ALTER FUNCTION ${callable} SET search_path = pg_catalog, pg_temp`,
+            `REVOKE EXECUTE ON FUNCTION ${callable} FROM PUBLIC`,
+          ),
+    };
+  });
+}
+
+function pastPolicies(context: HazardContext): Finding[] {
+  return ofKind(context, 'past policies').map(
+    ({ relation, name, after }): Finding => ({
+      statement: null,
+      relation: null,
+      severity: 'warning',
+      message: `the view ${relation} shows rows of ${displayName(name)} past its row-level security to ${after}`,
+      evidence: 'its owner is not subject to the policies of the table, and the view reads as its owner',
+      advice: sqlAdvice(
+        'From PostgreSQL 15 on, so that the policies hold for who reads it:',
+        `ALTER VIEW ${relation} SET (security_invoker = true)`,
+      ),
+    }),
+  );
+}
 
 /** Roles of applications that may no longer call a function, named with the types of its arguments. */
 function callersLost(context: HazardContext, object: string): string[] {

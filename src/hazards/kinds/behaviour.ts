@@ -6,6 +6,7 @@ import { changeFinding, type Finding, type HazardRecord, sqlAdvice } from '../ha
 import { milder, weighBreakage } from '../severity.ts';
 import { droppedObjects, fateOf } from './dropped-objects.ts';
 import { statementOfDrop } from './named-objects.ts';
+import { ofKind } from './redefined.ts';
 
 /** Statements of running code that still succeed, and do something else than before. */
 export const BEHAVIOUR: readonly HazardRecord[] = [
@@ -35,15 +36,17 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
     code: 'DEFAULT_CHANGED',
     title: 'a column gets another value if running code does not name it',
     condition:
-      'A column that existed before loses its default, or a constant default becomes another one. A default that only changes with the type of its column, or that becomes an identity, is not found.',
+      'A column that existed before loses its default, or its default becomes a constant or another one; or a generated column is an ordinary one after the command. A default that only changes with the type of its column, or that becomes an identity, is not found. A warning if a computed value becomes a constant one, or is computed no more.',
     effect:
       'INSERTs that do not name the column fail if it is NOT NULL (SQLSTATE 23502), store NULL if it is not, or store another value than the code expects.',
     safer:
       'First release code that writes the column itself (https://www.postgresql.org/docs/current/ddl-default.html).',
-    find: (context) =>
-      [...context.facts.catalogue.definitions.defaults].flatMap(([object, facts]) =>
+    find: (context) => [
+      ...[...context.facts.catalogue.definitions.defaults].flatMap(([object, facts]) =>
         changedDefault(context, object, facts),
       ),
+      ...noLongerGenerated(context),
+    ],
   },
   {
     code: 'FUNCTION_CHANGED',
@@ -160,7 +163,8 @@ function changedDefault(context: HazardContext, object: string, facts: DefaultFa
   const then = withoutCast(facts.before);
   const now = facts.after === null ? null : withoutCast(facts.after);
   const isDropped = now === null;
-  if (!isDropped && (!isConstant(then) || then === now)) return [];
+  const isFrozen = !isDropped && !isConstant(then) && isConstant(now);
+  if (!isDropped && !isFrozen && (!isConstant(then) || then === now)) return [];
   const does = isDropped ? 'drop default' : 'set default';
   const all = context.actionsOn(does).filter(({ action }) => displayName(action.column) === lastPart(object));
   const own = all.filter((each) => each.relation === relation);
@@ -174,7 +178,7 @@ function changedDefault(context: HazardContext, object: string, facts: DefaultFa
       statement: own.at(-1)?.statement.index ?? null,
       relation,
       // Only the application's own INSERTs show whether they name the column.
-      severity: isDropped ? milder(weighBreakage(context, relation)) : 'notice',
+      severity: isFrozen ? 'warning' : isDropped ? milder(weighBreakage(context, relation)) : 'notice',
       message: breaks
         ? `each INSERT into ${relation} must name ${lastPart(object)}, whose default ${then} is dropped`
         : `an INSERT that does not name ${object} stores ${result} instead of ${then}`,
@@ -185,6 +189,29 @@ function changedDefault(context: HazardContext, object: string, facts: DefaultFa
       ),
     },
   ];
+}
+
+/** Columns whose expression is dropped. Changes of the expression are made by dropping the column. */
+function noLongerGenerated(context: HazardContext): Finding[] {
+  return ofKind(context, 'generated')
+    .filter(({ relation, name, after }) => {
+      const column = `${relation}.${displayName(name)}`;
+      const isGone = context.changed('drop', column) || context.changed('drop', relation);
+      return after === null && context.relation(relation) && !isGone && !isRenamed(context, relation, column);
+    })
+    .map(({ relation, name, before }) => ({
+      statement: null,
+      relation,
+      severity: 'warning',
+      message: `${relation}.${displayName(name)} is no longer computed: an INSERT that does not name it stores NULL, and an UPDATE leaves it as it was`,
+      evidence: `its expression was ${before}; ${relationEvidence(context, relation)}`,
+      advice: 'First release code that writes the column itself, or let a trigger compute it.',
+    }));
+}
+
+function isRenamed(context: HazardContext, relation: string, column: string): boolean {
+  const { renamed } = context.facts.catalogue;
+  return renamed.has(relation) || (context.facts.schema?.renames ?? []).some(({ from }) => from === column);
 }
 
 /** `'new'::text` and `'new'::character varying` are the same value. */
@@ -210,7 +237,7 @@ export function statementOfFunction(context: HazardContext, object: string): num
   const found = context
     .actionsOf('create function')
     .findLast(
-      ({ action }) =>
+      ({ action, statement }) =>
         displayName(action.function.name) === lastPart(name) &&
         context.reaches(action.function, bare(withoutLastPart(name)), statement),
     );

@@ -118,6 +118,30 @@ export const REDEFINED: readonly HazardRecord[] = [
         })),
   },
   {
+    code: 'REFRESH_NEEDS_KEY',
+    title: 'a materialized view can no longer be refreshed while it is read',
+    condition:
+      'A materialized view had a unique index of columns, without a WHERE, and has none after the command.',
+    effect:
+      'REFRESH MATERIALIZED VIEW CONCURRENTLY fails with SQLSTATE 55000, and the view keeps its old rows from then on; without CONCURRENTLY its readers wait.',
+    safer: 'First create the other unique index with CONCURRENTLY.',
+    find: (context) =>
+      ofKind(context, 'refreshable')
+        .filter(({ relation, after }) => after === null && !context.changed('drop', relation))
+        .filter(({ relation }) => !context.facts.catalogue.renamed.has(relation))
+        .map(({ relation }) => ({
+          statement: null,
+          relation,
+          severity: 'warning',
+          message: `${relation} has no unique index any more, which REFRESH … CONCURRENTLY needs`,
+          evidence: relationEvidence(context, relation),
+          advice: sqlAdvice(
+            'Outside of a transaction, before the old one is dropped:',
+            `CREATE UNIQUE INDEX CONCURRENTLY … ON ${relation} (…)`,
+          ),
+        })),
+  },
+  {
     code: 'NULL_ACTION_REFUSED',
     title: 'a foreign key sets a required column to NULL',
     condition:

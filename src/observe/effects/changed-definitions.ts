@@ -54,6 +54,42 @@ select 'default partition', n.nspname, c.relname, '', d.relname
 from pg_catalog.pg_partitioned_table t join pg_catalog.pg_class d on d.oid = t.partdefid
 join pg_catalog.pg_class c on c.oid = t.partrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 union all
+select 'open', n.nspname, c.relname, '', pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+cross join lateral pg_catalog.aclexplode(c.relacl) x
+where x.grantee = 0 and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'c.oid')}
+group by 2, 3
+union all
+select 'open', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes), 'SECURITY DEFINER without a search_path of its own'
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+where p.prosecdef and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
+  and p.prorettype not in ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
+  and not coalesce(pg_catalog.array_to_string(p.proconfig, ',') like '%search_path=%', false)
+  and exists (select from pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) x where x.grantee = 0)
+union all
+select 'past policies', n.nspname, v.relname, t.relname, pg_catalog.string_agg(distinct r.rolname, ', ' order by r.rolname)
+from pg_catalog.pg_class v join pg_catalog.pg_namespace n on n.oid = v.relnamespace
+join pg_catalog.pg_roles o on o.oid = v.relowner
+join pg_catalog.pg_rewrite w on w.ev_class = v.oid
+join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass and d.objid = w.oid
+  and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+join pg_catalog.pg_class t on t.oid = d.refobjid and t.relrowsecurity
+join (${APPLICATION_ROLES}) r on pg_catalog.has_table_privilege(r.oid, v.oid, 'SELECT')
+join pg_catalog.pg_roles a on a.oid = r.oid and not a.rolbypassrls and a.oid <> t.relowner
+where v.relkind in ('v', 'm') and ${USER_SCHEMA} and (o.rolsuper or o.rolbypassrls or (o.oid = t.relowner and not t.relforcerowsecurity))
+  and not coalesce(v.reloptions::pg_catalog.text[] && '{security_invoker=true,security_invoker=on,security_invoker=1,security_invoker=yes}', false)
+group by 2, 3, 4
+union all
+select 'refreshable', n.nspname, c.relname, '', ''
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.relkind = 'm' and ${USER_SCHEMA} and exists (select from pg_catalog.pg_index i
+  where i.indrelid = c.oid and i.indisunique and i.indisvalid and i.indpred is null and i.indexprs is null)
+union all
+select 'generated', n.nspname, c.relname, a.attname, pg_catalog.pg_get_expr(d.adbin, d.adrelid)
+from pg_catalog.pg_attribute a join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where a.attgenerated <> '' and not a.attisdropped and not c.relispartition and ${USER_SCHEMA}
+union all
 select 'sent', '', p.pubname, o.name, ''
 from pg_catalog.pg_publication p cross join lateral
   (values ('INSERT', p.pubinsert), ('UPDATE', p.pubupdate), ('DELETE', p.pubdelete), ('TRUNCATE', p.pubtruncate)) o (name, sent)
@@ -89,9 +125,21 @@ export async function readDefinitions(session: Session): Promise<Definitions> {
 }
 
 /** Kinds of which a new one is a change. */
-const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = ['rule', 'setting', 'filter', 'null action'];
+const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = [
+  'rule',
+  'setting',
+  'filter',
+  'null action',
+  'open',
+  'past policies',
+];
 /** Kinds of which a missing one is a change. */
-const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = ['default partition', 'sent'];
+const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
+  'default partition',
+  'sent',
+  'generated',
+  'refreshable',
+];
 
 /** Lists the definitions that changed under their name, and those that are new or missing if that is the change. */
 export function changedDefinitions(before: Definitions, after: Definitions): ChangedDefinition[] {

@@ -248,6 +248,24 @@ const EXAMPLES: readonly Example[] = [
     sql: 'ALTER TABLE things ADD COLUMN note text',
   },
   {
+    what: 'a generated column that nobody computes any more',
+    setup: 'CREATE TABLE items (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (id * 2) STORED)',
+    sql: 'ALTER TABLE items ALTER COLUMN twice DROP EXPRESSION',
+    told: 'DEFAULT_CHANGED',
+  },
+  {
+    what: 'a generated column that is dropped',
+    setup: 'CREATE TABLE items (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (id * 2) STORED)',
+    sql: 'ALTER TABLE items DROP COLUMN twice',
+    never: 'DEFAULT_CHANGED',
+  },
+  {
+    what: 'a default of the moment of the migration',
+    setup: 'CREATE TABLE items (id int PRIMARY KEY, made_at timestamptz DEFAULT now())',
+    sql: "ALTER TABLE items ALTER COLUMN made_at SET DEFAULT 'now'::timestamptz",
+    told: 'DEFAULT_CHANGED',
+  },
+  {
     what: 'rows that a cascade deletes',
     setup: `CREATE TABLE parents (id int PRIMARY KEY); INSERT INTO parents SELECT generate_series(1, 100);
       CREATE TABLE children (id int PRIMARY KEY, parent int NOT NULL REFERENCES parents ON DELETE CASCADE);
@@ -273,6 +291,18 @@ const EXAMPLES: readonly Example[] = [
       INSERT INTO items SELECT n, 'state' || n % 5, '2026-01-01'::timestamptz + n * interval '1 minute' FROM generate_series(1, 2000) n`,
     sql: "UPDATE items SET state = 'done', changed_at = now()",
     never: 'VALUES_OVERWRITTEN',
+  },
+  {
+    what: 'a view that shows what policies hide',
+    setup: `${ITEMS}ALTER TABLE items ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON items USING (id < 10); ${ROLE}`,
+    sql: 'CREATE VIEW all_items AS SELECT * FROM items; GRANT SELECT ON all_items TO tried_app',
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a function with the rights of its owner, for every role',
+    setup: ITEMS,
+    sql: "CREATE FUNCTION first_item() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT min(id) FROM items'",
+    told: 'ACCESS_WIDENED',
   },
   {
     what: 'a number that loses digits',
