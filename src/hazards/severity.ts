@@ -50,8 +50,18 @@ export function waitingFor(context: HazardContext, { relation, mode, heldMs }: S
   return (rate * heldMs) / 1000;
 }
 
-/** Rates an instant change that breaks code which still uses the old name, type or privilege. */
+/**
+ * Rates an instant change that breaks code which still uses the old name, type or privilege. A small table that an application may
+ * write breaks it as a large one does.
+ */
 export function weighBreakage(context: HazardContext, relation: string): Severity {
+  const { rows, written } = context.relation(relation) ?? {};
+  const bySize = weighBySize(context, relation);
+  return written && (rows ?? 0) > 0 ? worst([bySize, 'warning']) : bySize;
+}
+
+/** Rates a change that most code does not notice. */
+export function weighBySize(context: HazardContext, relation: string): Severity {
   if (isBusy(context, relation)) return 'error';
   const { rows, sizeBytes } = context.relation(relation) ?? {};
   return (rows ?? 0) >= MANY_ROWS || (sizeBytes ?? 0) >= WARNING.sizeBytes ? 'warning' : 'notice';

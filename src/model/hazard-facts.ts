@@ -196,6 +196,8 @@ export interface RelationFacts {
   readonly exact: boolean;
   /** A crash of the server empties it. */
   readonly unlogged?: boolean;
+  /** A role that logs in, and neither owns it nor is a superuser, may write it: an application uses it. */
+  readonly written?: boolean;
 }
 
 /** The target's disk. */

@@ -16,6 +16,7 @@ interface RelationRow {
   /** OID of the partitioned table that it is a partition of. */
   readonly parent: string | null;
   readonly unlogged: boolean;
+  readonly written: boolean;
 }
 
 interface CheckRow {
@@ -29,7 +30,10 @@ interface CheckRow {
 
 const RELATIONS = `
 select c.oid::pg_catalog.int8 as oid, n.nspname as schema, c.relname as name, c.relkind as kind,
-  i.inhparent::pg_catalog.int8 as parent, c.relpersistence = 'u' as unlogged
+  i.inhparent::pg_catalog.int8 as parent, c.relpersistence = 'u' as unlogged,
+  exists (select from pg_catalog.aclexplode(c.relacl) x join pg_catalog.pg_roles o on o.oid = x.grantee
+    where x.grantee <> c.relowner and x.privilege_type in ('INSERT', 'UPDATE', 'DELETE') and not o.rolsuper
+      and (o.rolcanlogin or exists (select from pg_catalog.pg_auth_members m where m.roleid = o.oid))) as written
 from ${RELATIONS_AND_SCHEMAS}
 left join pg_catalog.pg_inherits i on i.inhrelid = c.oid and c.relispartition
 where ${HAS_ROWS} and ${USER_SCHEMA}`;
@@ -186,6 +190,7 @@ function factsOf(row: RelationRow, data: RelationsData, partitions: Partitions):
       sizeBytes: total(parts.map(({ sizeBytes }) => sizeBytes)),
       rows: total(parts.map(({ rows }) => rows)),
       exact: parts.every(({ exact }) => exact),
+      written: row.written,
     };
   }
   const relation = data.relations.get(Number(row.oid));
@@ -195,6 +200,7 @@ function factsOf(row: RelationRow, data: RelationsData, partitions: Partitions):
     rows: relation?.rows ?? null,
     exact: relation?.exact ?? false,
     unlogged: row.unlogged,
+    written: row.written,
   };
 }
 

@@ -3,7 +3,7 @@ import { bare, displayName, withoutLastPart } from '../../postgres/sql/quote.ts'
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { changeFinding, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
-import { milder, weighBreakage } from '../severity.ts';
+import { milder, weighBreakage, weighBySize } from '../severity.ts';
 import { ofKind } from './redefined.ts';
 
 /** Changes of who may see and do what. */
@@ -213,7 +213,7 @@ function policies(context: HazardContext): Finding[] {
       // Without the policy rows vanish or appear; a new one may be for rows of new code, unless it takes rows away.
       return verb === 'create' && !/ AS RESTRICTIVE\b/.test(sql)
         ? finding
-        : { ...finding, severity: weighBreakage(context, relation) };
+        : { ...finding, severity: weighBySize(context, relation) };
     });
 }
 

@@ -305,6 +305,12 @@ const EXAMPLES: readonly Example[] = [
     told: 'ACCESS_WIDENED',
   },
   {
+    what: 'a small table that an application writes',
+    setup: `CREATE TABLE items (id int PRIMARY KEY); INSERT INTO items VALUES (1); ${ROLE}`,
+    sql: 'ALTER TABLE items RENAME TO things',
+    told: 'TABLE_RENAMED',
+  },
+  {
     what: 'a number that loses digits',
     setup: `CREATE TABLE items (id int PRIMARY KEY, rate numeric(6,4)); INSERT INTO items SELECT n, 0.1234 FROM generate_series(1, 2000) n`,
     sql: 'ALTER TABLE items ALTER COLUMN rate TYPE numeric(6,2)',
