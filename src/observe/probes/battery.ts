@@ -51,6 +51,10 @@ const WIDE_COLUMNS = 6;
 
 const DEFERRED = 'SET CONSTRAINTS ALL DEFERRED';
 
+/** By name, since a view that is made again may have others. */
+const columnsOf = (columns: ProbedRelation['columns']) =>
+  columns.length === 0 ? '*' : columns.map(({ name }) => identifier(name)).join(', ');
+
 /** All kinds of probes. What each tells is the difference between its results before and after the command. */
 export const BATTERY: readonly ProbeKind[] = [
   {
@@ -59,9 +63,9 @@ export const BATTERY: readonly ProbeKind[] = [
     refusedBy: null,
     counts: false,
     // Computes the whole row, and sends nothing of it: it may have hundreds of megabytes.
-    of: ({ sqlName }) => [
+    of: ({ sqlName, kind, columns }) => [
       {
-        sql: `SELECT FROM (SELECT * FROM ${sqlName} LIMIT 1) AS row_of WHERE pg_catalog.pg_column_size(row_of) > 0`,
+        sql: `SELECT FROM (SELECT ${kind === 'v' ? columnsOf(columns) : '*'} FROM ${sqlName} LIMIT 1) AS row_of WHERE pg_catalog.pg_column_size(row_of) > 0`,
       },
     ],
   },

@@ -76,8 +76,12 @@ function differenceOf(
   // A column that must have a value, and that running code does not name.
   const isLacking = callsPerSecond !== undefined && !now.accepted && now.sqlstate === NULL_REFUSED;
   if (was.accepted && isLacking) return 'accepts less';
+  // It found no row to delete, because row security hid those that refer to one.
+  const isOfHidden = isOfParent && was.accepted && was.rows === 0;
   if (was.accepted && !now.accepted)
-    return expected.refuses(relation.relation, now) || (isOfParent && OF_NAMES.test(now.sqlstate))
+    return isOfHidden ||
+      expected.refuses(relation.relation, now) ||
+      (isOfParent && OF_NAMES.test(now.sqlstate))
       ? null
       : 'accepts less';
   if (!was.accepted && now.accepted)

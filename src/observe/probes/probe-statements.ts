@@ -32,19 +32,24 @@ export function newest(relation: ProbedRelation): string {
   return `${name} = (SELECT ${name} FROM ${relation.sqlName} ORDER BY ${name} DESC LIMIT 1)`;
 }
 
-const BY_INDEX = ['SET LOCAL enable_seqscan = off', 'SET LOCAL enable_tidscan = off'];
+/** Each row is looked for by the index, in which no other way finds it. */
+const BY_INDEX = ['seqscan', 'tidscan', 'hashjoin', 'mergejoin'].map(
+  (way) => `SET LOCAL enable_${way} = off`,
+);
+const SEARCHED_ROWS = 200;
 const rebuilding = (index: string) => `REINDEX INDEX CONCURRENTLY ${index}`;
 
-/** Searches by an index for the keys of a row, which are computed from the row itself. */
+/** Counts rows that an index finds by their keys, which are computed from the rows themselves. */
 export function searched({ sqlName }: ProbedRelation, index: ProbedRelation['expressions'][number]): Tried {
   const keys = index.keys.map((key) => `(${key})`);
   const and = index.predicate === null ? '' : ` AND (${index.predicate})`;
   const known = keys.map((key) => `${key} IS NOT NULL`).join(' AND ');
-  const row = keys.length === 1 ? keys.join() : `(${keys.join(', ')})`;
+  const values = keys.map((key, at) => `${key} AS probed_${at}`).join(', ');
+  const same = keys.map((key, at) => `${key} = probed_${at}`).join(' AND ');
   return {
     subject: index.name,
     settings: BY_INDEX,
-    sql: `SELECT count(*) > 0 FROM ${sqlName} WHERE ${row} = (SELECT ${keys.join(', ')} FROM ${sqlName} WHERE ${known}${and} LIMIT 1)${and}`,
+    sql: `SELECT count(*) FROM (SELECT ctid AS probed_at, ${values} FROM ${sqlName} WHERE ${known}${and} LIMIT ${SEARCHED_ROWS}) AS sample WHERE EXISTS (SELECT FROM ${sqlName} AS found WHERE ${same} AND found.ctid = probed_at${and})`,
     remedy: rebuilding(index.sqlName),
   };
 }

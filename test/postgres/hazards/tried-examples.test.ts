@@ -248,6 +248,12 @@ const EXAMPLES: readonly Example[] = [
     sql: 'ALTER TABLE things ADD COLUMN note text',
   },
   {
+    what: 'a view that is made again without a column',
+    setup: `${ITEMS}CREATE VIEW coded AS SELECT id, code FROM items`,
+    sql: 'DROP VIEW coded; CREATE VIEW coded AS SELECT id FROM items',
+    told: 'ACCEPTS_LESS',
+  },
+  {
     what: 'a generated column that nobody computes any more',
     setup: 'CREATE TABLE items (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (id * 2) STORED)',
     sql: 'ALTER TABLE items ALTER COLUMN twice DROP EXPRESSION',
@@ -264,6 +270,13 @@ const EXAMPLES: readonly Example[] = [
     setup: 'CREATE TABLE items (id int PRIMARY KEY, made_at timestamptz DEFAULT now())',
     sql: "ALTER TABLE items ALTER COLUMN made_at SET DEFAULT 'now'::timestamptz",
     told: 'DEFAULT_CHANGED',
+  },
+  {
+    what: 'an index on a function that is another one for few of the rows',
+    setup: `${ITEMS}CREATE FUNCTION folded(code text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT lower(code)';
+      CREATE INDEX items_folded ON items (folded(code))`,
+    sql: `CREATE OR REPLACE FUNCTION folded(code text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT replace(lower(code), '99', '') $$`,
+    told: 'READS_DIFFER',
   },
   {
     what: 'rows that a cascade deletes',
@@ -315,6 +328,13 @@ const EXAMPLES: readonly Example[] = [
     setup: `CREATE TABLE items (id int PRIMARY KEY, rate numeric(6,4)); INSERT INTO items SELECT n, 0.1234 FROM generate_series(1, 2000) n`,
     sql: 'ALTER TABLE items ALTER COLUMN rate TYPE numeric(6,2)',
     told: 'VALUES_CONVERTED',
+  },
+  {
+    what: 'rows that appear, and refer to others',
+    setup: `${ITEMS}CREATE TABLE parts (id int PRIMARY KEY, item int REFERENCES items); INSERT INTO parts SELECT n, n FROM generate_series(1, 50) n;
+      ALTER TABLE parts ENABLE ROW LEVEL SECURITY; ${ROLE}`,
+    sql: 'ALTER TABLE parts DISABLE ROW LEVEL SECURITY',
+    never: 'ACCEPTS_LESS',
   },
 ];
 
