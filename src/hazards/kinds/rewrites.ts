@@ -9,6 +9,7 @@ import {
   lockFinding,
   sqlAdvice,
 } from '../hazard-definition.ts';
+import { worst } from '../severity.ts';
 
 const SERIAL = /^(?:small|big)?serial\d?$/;
 
@@ -21,6 +22,8 @@ interface Cause extends HazardTexts {
   /** Tells if the action makes a statement rewrite the relation. */
   readonly isCause: (action: Action) => boolean;
   readonly adviceOf: (relation: string, action: Action) => string;
+  /** What it does lasts, however long it takes. */
+  readonly isLasting?: (action: Action) => boolean;
   /** Finds what the list of rewritten tables does not show. */
   readonly findOthers?: (context: HazardContext) => Finding[];
 }
@@ -103,11 +106,13 @@ const CAUSES: readonly Cause[] = [
   {
     code: 'SET_LOGGED_REWRITES',
     title: 'SET LOGGED or SET UNLOGGED rewrites the whole table',
-    condition: 'ALTER TABLE … SET LOGGED or SET UNLOGGED, after which the table has a new file.',
+    condition:
+      'ALTER TABLE … SET LOGGED or SET UNLOGGED, after which the table has a new file. A warning at least with SET UNLOGGED.',
     effect:
       'ACCESS EXCLUSIVE while the table and its indexes are copied; SET LOGGED writes all of it to the WAL and to the replicas, and an UNLOGGED table is empty after a crash.',
     safer: 'Create a new table of that kind, fill it in batches, and swap the names.',
     isCause: ({ does }) => does === 'set logged' || does === 'set unlogged',
+    isLasting: ({ does }) => does === 'set unlogged',
     adviceOf: (relation, { does }) =>
       sqlAdvice(
         'Fill a new table in batches, and swap the names at the end:',
@@ -191,14 +196,14 @@ const EXPECTED = new Set<Action['does']>(['truncate', 'refresh', 'drop']);
 
 export const REWRITES: readonly HazardRecord[] = [
   ...CAUSES.map(
-    ({ isCause, adviceOf, findOthers = () => [], ...words }): HazardRecord => ({
+    ({ isCause, adviceOf, isLasting = () => false, findOthers = () => [], ...words }): HazardRecord => ({
       ...words,
       find: (context) => [
         ...rewritten(context).flatMap(({ statement, relation }) => {
           const cause = onRelation(context, statement, relation).find(isCause);
-          return cause
-            ? [rewriteFinding(context, statement, relation, words.title, adviceOf(relation, cause))]
-            : [];
+          if (!cause) return [];
+          const found = rewriteFinding(context, statement, relation, words.title, adviceOf(relation, cause));
+          return [isLasting(cause) ? { ...found, severity: worst([found.severity, 'warning']) } : found];
         }),
         ...findOthers(context),
       ],

@@ -324,6 +324,12 @@ const EXAMPLES: readonly Example[] = [
     told: 'TABLE_RENAMED',
   },
   {
+    what: 'a table that a crash empties from now on',
+    setup: ITEMS,
+    sql: 'ALTER TABLE items SET UNLOGGED',
+    told: 'SET_LOGGED_REWRITES',
+  },
+  {
     what: 'a number that loses digits',
     setup: `CREATE TABLE items (id int PRIMARY KEY, rate numeric(6,4)); INSERT INTO items SELECT n, 0.1234 FROM generate_series(1, 2000) n`,
     sql: 'ALTER TABLE items ALTER COLUMN rate TYPE numeric(6,2)',
