@@ -1,3 +1,4 @@
+import { listed } from '../../format.ts';
 import type { SchemaChange, StatementSection } from '../../model/report.ts';
 import type { Name } from '../../model/statement-actions.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
@@ -80,7 +81,9 @@ function drops(context: HazardContext, kind: string): Finding[] {
     if (isCollateral || fateOf(context, drop)?.goneWith != null) return [];
     if (isTriggerFunction(context, kind, object) || becomesIdentity(context, drop)) return [];
     const successors = successorsOf(context, drop);
-    if (successors.some(({ accepts }) => accepts)) return [];
+    const accepting = successors.filter(({ accepts }) => accepts);
+    const isAmbiguous = accepting.length > 1 && accepting.every(({ isSame }) => !isSame);
+    if (accepting.length > 0 && !isAmbiguous) return [];
     const [next] = successors;
     const users = usersOf(context, object);
     const rows = kind === 'materialized view' ? (context.relation(object)?.rows ?? null) : null;
@@ -92,7 +95,9 @@ function drops(context: HazardContext, kind: string): Finding[] {
         message:
           next === undefined
             ? `drops the ${kind} ${object}`
-            : `replaces the ${kind} ${object} by ${next.object}, which does not accept the same calls`,
+            : isAmbiguous
+              ? `replaces the ${kind} ${object} by ${listed(accepting.map((each) => each.object))}: the same calls fit more than one of them, and are refused`
+              : `replaces the ${kind} ${object} by ${next.object}, which does not accept the same calls`,
         evidence: rows === null ? users.evidence : `${rowCount(rows, false)}; ${users.evidence}`,
         advice:
           next === undefined
@@ -133,7 +138,7 @@ function successorsOf(context: HazardContext, { kind, object }: SchemaChange) {
         change.kind === kind &&
         former.every((type, index) => now[index] === type) &&
         now.length - former.length <= optional;
-      return { object: change.object, accepts };
+      return { object: change.object, accepts, isSame: now.length === former.length };
     });
 }
 

@@ -254,6 +254,13 @@ const EXAMPLES: readonly Example[] = [
     told: 'ACCEPTS_LESS',
   },
   {
+    what: 'a function in whose place the same calls fit two others',
+    setup: "CREATE FUNCTION f(a int) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    sql: `DROP FUNCTION f(int); CREATE FUNCTION f(a int, b int DEFAULT 0) RETURNS int LANGUAGE sql AS 'SELECT 1';
+      CREATE FUNCTION f(a int, b text DEFAULT '') RETURNS int LANGUAGE sql AS 'SELECT 1'`,
+    told: 'OBJECT_DROPPED',
+  },
+  {
     what: 'a generated column that nobody computes any more',
     setup: 'CREATE TABLE items (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (id * 2) STORED)',
     sql: 'ALTER TABLE items ALTER COLUMN twice DROP EXPRESSION',
