@@ -8,7 +8,7 @@ const database = z.object({
   name: z.string(),
   status: z.string(),
   size: z.optional(z.string()),
-  // Empty values are left out by the program: a new cluster has no user yet, and some engines show no password.
+  // doctl leaves out empty fields: a new cluster has no user yet, and some engines show no password.
   connection: z.optional(
     z.nullable(
       z.object({

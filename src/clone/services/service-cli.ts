@@ -106,7 +106,7 @@ interface Output {
   readonly stderr: string;
 }
 
-/** Finds the message of a failed program. doctl and pscale write it as JSON to standard output. */
+/** The last lines of a program that failed. doctl and pscale write an error to standard output, as JSON. */
 function shownOf({ stdout, stderr }: Output): string[] {
   const [printed = [], said = []] = [stdout, stderr].map((text) =>
     withoutPasswords(text).trim().split('\n').filter(Boolean),
