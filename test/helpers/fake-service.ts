@@ -70,6 +70,8 @@ export interface RealProgram {
   command(url: string): readonly string[];
   /** Variables that lead it to the fake. */
   variables(url: string): Readonly<Record<string, string>>;
+  /** A file in YAML that leads it there: its text, and the variable that names it. */
+  readonly settings?: { readonly variable: string; text(url: string): string };
   /** The body of an answer that refuses something. */
   refusal(message: string): string;
   /** The status of an answer to this method, if it is not always 200. */
@@ -263,10 +265,15 @@ request.end(JSON.stringify({ args: process.argv.slice(2), input }));
 
 /** Starts the real program, and leads it to the fake. */
 function wrapper(real: RealProgram, url: string, folder: string): string {
-  const { installed, command, variables } = real;
+  const { installed, command, variables, settings } = real;
   const [file = '', ...words] = command(url);
   // Logins and settings of the user are neither read nor changed.
-  const given = { HOME: folder, XDG_CONFIG_HOME: folder, ...variables(url) };
+  const given: Record<string, string> = { HOME: folder, XDG_CONFIG_HOME: folder, ...variables(url) };
+  if (settings) {
+    const yaml = path.join(folder, 'settings.yaml');
+    writeFileSync(yaml, settings.text(url));
+    given[settings.variable] = yaml;
+  }
   const set = Object.entries(given).map(([name, value]) => `${name}=${value}`);
   const program = path.join('folder' in installed ? installed.folder : '', file);
   const quoted = [...set, program, ...words].map((word) => `'${word}'`).join(' ');

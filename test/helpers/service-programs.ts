@@ -48,6 +48,16 @@ const ROWS = {
     variables: () => ({ NEON_API_KEY: 'key' }),
     refusal: asJson,
   },
+  supabase: {
+    toolchain: NPM,
+    command: () => ['node_modules/@supabase/cli-linux-x64/bin/supabase'],
+    variables: () => ({ SUPABASE_ACCESS_TOKEN: `sbp_${'0'.repeat(40)}`, DO_NOT_TRACK: '1' }),
+    settings: {
+      variable: 'SUPABASE_PROFILE',
+      text: (url) => `name: fake\napi_url: ${url}\ndashboard_url: ${url}\nproject_host: example.com\n`,
+    },
+    refusal: asJson,
+  },
   digitalocean: {
     toolchain: go('github.com/digitalocean/doctl/cmd/doctl'),
     command: (url) => ['bin/doctl', '--api-url', url, '--http-retry-max', '0'],
