@@ -18,30 +18,33 @@ const ANSWER_MS = 5_000;
  *
  * - Its session is ended like any other. It connects again only once its caller says that the target is open: CREATE DATABASE and the
  *   rename look for sessions every 100 ms only, and a login that is refused can be one.
- * - Behind PgBouncer it keeps its connection, and waits there as clients do. In session pooling PAUSE would wait for it, so nothing is
- *   measured.
+ * - Behind PgBouncer it asks once before PAUSE, and again after RESUME: more questions could make PgBouncer open connections to the
+ *   server, and PAUSE must not come while one logs in (pgbouncer.ts). In session pooling PAUSE would wait for it, so nothing is measured.
  * - Its session has ended before the run opens its next one, so it takes no connection from it.
  * - It throws nothing: if anything fails, nothing is measured.
  */
 export class MeasuringClient {
   readonly #connect: (signal: AbortSignal) => Promise<Session>;
+  readonly #isPooled: boolean;
   #session: Session | undefined;
-  /** Asks in turn until the session ends. */
+  /** Asks again and again until the session ends. */
   #asking: Promise<void> | undefined;
   /** Undefined until the first answer. */
   #answeredAt: number | undefined;
   #longestMs = 0;
 
   /** @param connect opens a session as a client would. */
-  constructor(connect: (signal: AbortSignal) => Promise<Session>) {
+  constructor(connect: (signal: AbortSignal) => Promise<Session>, isPooled: boolean) {
     this.#connect = connect;
+    this.#isPooled = isPooled;
   }
 
   /** Begins to ask. To be called right before the target is closed, or PgBouncer is paused. */
   async begin(): Promise<void> {
     await this.stop();
     [this.#answeredAt, this.#longestMs] = [undefined, 0];
-    if (await this.#isAnswered(FIRST_ANSWER_MS)) this.#asking = this.#askOn();
+    const isAnswered = await this.#isAnswered(FIRST_ANSWER_MS);
+    if (isAnswered && !this.#isPooled) this.#asking = this.#askOn();
   }
 
   /**
@@ -113,7 +116,10 @@ export function measuringClient(
 ): MeasuringClient {
   const options = { run, audit, purpose: 'client' };
   const [admin] = consoles;
-  if (!admin) return new MeasuringClient((signal) => openSession(target.settings, { ...options, signal }));
+  if (!admin) {
+    const connect = (signal: AbortSignal) => openSession(target.settings, { ...options, signal });
+    return new MeasuringClient(connect, false);
+  }
   return new MeasuringClient(async (signal) => {
     const settings = await loginBehind(admin, pooled, target.settings);
     const session = await openSession(settings, { ...options, signal, throughPooler: true });
@@ -121,5 +127,5 @@ export function measuringClient(
     if (mode === 'transaction' || mode === 'statement') return session;
     await session.close();
     throw new Error('PAUSE might wait for it');
-  });
+  }, true);
 }

@@ -25,10 +25,11 @@ afterEach(async () => {
 /** A client, and how often it has tried to log in. */
 function clientOf(settings: ConnectionSettings) {
   const logins = { count: 0 };
-  const probe = new MeasuringClient((connecting) => {
+  const connect = (connecting: AbortSignal) => {
     logins.count++;
     return openSession(settings, { purpose: 'client', signal: connecting });
-  });
+  };
+  const probe = new MeasuringClient(connect, false);
   probes.push(probe);
   return { probe, logins };
 }
