@@ -41,12 +41,14 @@ export function findsCauses({ proxy }: RehearsalPlan): boolean {
 /** Returns the probes whose cause may be one of several statements, if finding it is cheap. */
 function openProbes({ setup: { clone }, prepared, ran, after }: FirstRun): ProbeDifference[] {
   const { exitCode, durationMs } = ran.result;
+  const { assessment } = prepared.choice;
   const { probes } = after.observed.catalogue.effects;
   const isCheap =
     clone.durationMs <= CHEAP.cloneMs &&
-    clone.stallMs <= CHEAP.stallMs &&
+    assessment.stallMs <= CHEAP.stallMs &&
     clone.service === undefined &&
-    !prepared.choice.assessment.endsSessions &&
+    clone.method !== 'external' &&
+    !assessment.endsSessions &&
     durationMs <= CHEAP.commandMs;
   if (probes.length === 0 || exitCode !== 0 || !isCheap) return [];
   const facts = hazardFactsOf({ ...after, exitCode });
