@@ -94,8 +94,8 @@ export const dataSection = z.object({
    */
   converted: z.array(comparedColumn).optional(),
   /**
-   * Columns that existed before, in tables of which the command updated rows, whose values became NULL or are others now: those of some pages
-   * compared with the target's by primary key.
+   * Columns of tables that the command updated, whose values became NULL, or of whose ten or more different values less than half are left:
+   * rows of some pages are compared with the target's by primary key.
    */
   overwritten: z.array(comparedColumn).optional(),
   /** Dropped columns that lose nothing: another column took the name, and each row has the same value there, compared by primary key. */

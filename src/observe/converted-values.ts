@@ -128,7 +128,7 @@ export function isAsBefore({
   return exact && becameNull === 0 && changed === 0 && distinctAfter >= distinctBefore;
 }
 
-export interface Comparison {
+interface Comparison {
   readonly target: Session;
   readonly clone: Session;
   readonly before: ComparedTable;
@@ -141,13 +141,13 @@ export interface Comparison {
 async function compareTable(comparison: Comparison): Promise<ConvertedColumn[] | undefined> {
   const { rows, pages } = comparison.before;
   const all = isSmallTable(rows, pages * PAGE_BYTES)
-    ? await ifAnswered(() => compareRows(comparison, true))
+    ? await ifAnswered(() => compareColumns(comparison, true))
     : undefined;
-  return all ?? (await ifAnswered(() => compareRows(comparison, false)));
+  return all ?? (await ifAnswered(() => compareColumns(comparison, false)));
 }
 
 /** @param all false: a sample. */
-export async function compareRows(
+export async function compareColumns(
   { target, clone, before, after, columns, since }: Comparison,
   all: boolean,
 ): Promise<ConvertedColumn[]> {

@@ -1,10 +1,10 @@
 import { formatCount } from '../format.ts';
-import { isReplaced } from '../model/converted-column.ts';
+import { isOverwritten } from '../model/converted-column.ts';
 import { isBookkeeping } from '../model/migration-tables.ts';
 import type { ConvertedColumn, DataSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { ifAnswered } from '../postgres/session-helpers.ts';
-import { compareRows, SAME_TEXT } from './converted-values.ts';
+import { compareColumns, SAME_TEXT } from './converted-values.ts';
 import { type ComparedTable, readTables, SAMPLED_PAGES } from './row-values.ts';
 
 const BUDGET_MS = 2000;
@@ -23,7 +23,7 @@ export function updatedTables({ tables, written }: DataSection): string[] {
 /**
  * Compares rows of some pages of the target with those of the clone, by primary key. Tables without one, and those that the command
  * renamed, are left out.
- * @param touched gets what was read on the target. `since`: the id of the target's next transaction before the clone was made.
+ * @param touched gets words for the rows that were read on the target. `since`: the id of the target's next transaction before the clone was made.
  */
 export async function compareUpdated(
   target: Session,
@@ -45,14 +45,14 @@ export async function compareUpdated(
     const columns = comparable(before, after);
     if (columns.length === 0 || !before.readable || !hasKey(before, after)) continue;
     const compared = await ifAnswered(() =>
-      compareRows({ target, clone, before, after, columns, since }, false),
+      compareColumns({ target, clone, before, after, columns, since }, false),
     );
     touched.push(
       `compared ${formatCount(compared?.[0]?.compared ?? 0)} rows of ${before.relation} with the clone's`,
     );
     const exact = before.pages <= SAMPLED_PAGES;
     for (const [at, column] of (compared ?? []).entries())
-      if (isOverwritten(column, columns[at]?.from ?? '')) found.push({ ...column, exact });
+      if (counts(column, columns[at]?.from ?? '')) found.push({ ...column, exact });
   }
   return found;
 }
@@ -68,6 +68,6 @@ function hasKey(before: ComparedTable, after: ComparedTable): boolean {
   return before.key.length > 0 && before.key.every((column) => after.key.includes(column));
 }
 
-function isOverwritten(column: ConvertedColumn, type: string): boolean {
-  return column.compared > 0 && isReplaced(column) && (column.becameNull > 0 || !OF_TIME.test(type));
+function counts(column: ConvertedColumn, type: string): boolean {
+  return isOverwritten(column) && (column.becameNull > 0 || !OF_TIME.test(type));
 }

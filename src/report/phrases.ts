@@ -47,9 +47,9 @@ export function lostWords(lost: Lost): string {
  * `converts column public.users.tax_id: 500 of 500 values become NULL`; of a sample, what that says of all values: none in n leaves
  * room for three in n.
  */
-export function convertedWords(column: ConvertedColumn): string {
+export function convertedWords(column: ConvertedColumn, verb: 'converts' | 'overwrites'): string {
   const { object, rows, compared, values, changed, exact } = column;
-  const did = `converts column ${object}`;
+  const did = `${verb} column ${object}`;
   if (compared === 0) return `${did}: its values could not be compared, and may be lost`;
   const of = `of ${plural(values, 'value')}`;
   const counts = conversionCounts(column);

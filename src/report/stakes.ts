@@ -17,7 +17,7 @@ export function stakesOf(report: Report): Stakes {
     ...lost
       .filter(({ rowsWithValue, rowsChanged }) => rowsWithValue !== 0 && rowsChanged !== 0)
       .map(lostWords),
-    ...converted.filter(isReplaced).map(convertedWords),
+    ...converted.filter(isReplaced).map((column) => convertedWords(column, 'converts')),
   ];
   const { certain } = losingChanges(report);
   const uncounted = certain.map(({ verb, kind, object }) => `${verb} ${kind} ${object}`);

@@ -2,15 +2,12 @@ import { formatCount, listed, plural } from '../../format.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { ConvertedColumn, DataSection, StatementSection } from '../../model/report.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
-import { changedRows } from '../changed-rows.ts';
+import { byTable, type ChangedRows, changedRows, totalRows } from '../changed-rows.ts';
 import { conversionCounts, relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { weighLoss } from '../severity.ts';
 import { MANY_ROWS } from '../thresholds.ts';
-
-/** So many different values are no list of states, some of which may be merged on purpose. */
-const DIFFERENT = 10;
 
 /** Rows that the command deleted, and values that it wrote over. */
 export const ROW_LOSSES: readonly HazardRecord[] = [
@@ -19,17 +16,18 @@ export const ROW_LOSSES: readonly HazardRecord[] = [
     title: 'rows are deleted',
     condition: `A table that existed before has lost all of its rows, half of them, or ${formatCount(MANY_ROWS)} by DELETE or MERGE; or rows were deleted by a foreign key with ON DELETE CASCADE, whose table the statement does not name. Not found: rows of which as many were inserted into another table, and a migration tool's own tables. A notice if the table is UNLOGGED.`,
     effect:
-      'The rows are gone after the commit, and the way back does not restore them; what a cascade deletes appears in no count of the statement.',
+      'The rows are lost with the commit, and the way back does not restore them; those of a cascade appear in no count of the statement.',
     safer:
-      'First count what the condition finds, NULLs included, and copy the rows to a table that stays. Delete the rows of referring tables by statements of their own.',
+      'First count what the condition finds, NULLs included, and copy the rows to a table that stays. Delete the rows of referring tables by separate statements.',
     find: (context) => [...byTheirStatement(context), ...byCascade(context)],
   },
   {
     code: 'VALUES_OVERWRITTEN',
     title: 'an UPDATE replaces values by NULL, or different values by the same',
-    condition: `Rows of a table were updated, and values of a column that existed before are NULL now, or of ${DIFFERENT} different values or more less than half are left; times count only if they became NULL. The rows of some pages are compared with the target's by primary key.`,
+    condition:
+      'Rows of a table were updated, and values of a column that existed before are NULL now, or of ten different values or more less than half are left; times count only if they became NULL. The rows of some pages are compared with those of the target by primary key.',
     effect:
-      'The values from before are gone after the commit, and no way back restores them. A join without a condition, jsonb_set() with a NULL or a CASE without ELSE does so by mistake.',
+      'The values from before are lost with the commit, and no way back restores them. A join without a condition, jsonb_set() with a NULL or a CASE without ELSE does so by mistake.',
     safer:
       'Write to a new column, compare the two, and drop the old one in a later migration; or copy the rows to a table that stays.',
     find: (context) => (context.facts.data?.overwritten ?? []).flatMap((each) => overwritten(context, each)),
@@ -37,10 +35,9 @@ export const ROW_LOSSES: readonly HazardRecord[] = [
 ];
 
 function overwritten(context: HazardContext, column: ConvertedColumn): Finding[] {
-  const { object, rows, compared, becameNull, distinctBefore, distinctAfter, exact } = column;
+  const { object, rows, compared, becameNull, exact } = column;
   const relation = withoutLastPart(object);
-  const isMerged = distinctBefore >= DIFFERENT && distinctAfter * 2 < distinctBefore;
-  if (!isCounted(context, relation) || (becameNull === 0 && !isMerged)) return [];
+  if (!isCounted(context, relation)) return [];
   const lost = exact || rows === null ? becameNull : Math.ceil((rows * becameNull) / compared);
   return [
     {
@@ -76,32 +73,48 @@ function updating(context: HazardContext, relation: string): number | null {
 }
 
 function byTheirStatement(context: HazardContext): Finding[] {
+  const undone = new Set(
+    context.facts.transactions
+      .filter(({ outcome }) => outcome === 'rolled back')
+      .map(({ transaction }) => transaction),
+  );
+  const deleted = changedRows(context, context.facts.statements, false).filter(
+    ({ verb, relation, statement }) =>
+      (verb === 'delete' || verb === 'merge') &&
+      deletedFrom(context, statement).includes(relation) &&
+      !undone.has(statement.transaction) &&
+      isCounted(context, relation),
+  );
+  return byTable(deleted).flatMap((ofTable) => deletedBy(context, ofTable));
+}
+
+function deletedBy(context: HazardContext, changes: readonly ChangedRows[]): Finding[] {
+  const [most] = changes;
   const { data } = context.facts;
-  return (data?.lost ?? [])
-    .filter(({ what, object }) => what === 'deleted' && isCounted(context, object))
-    .flatMap(({ object: relation, rows, rowsWithValue: deleted }): Finding[] => {
-      const statement = deleting(context, relation);
-      const before = rows ?? context.relation(relation)?.rows ?? null;
-      if (!data || !statement || deleted === null || isMoved(data, relation, deleted)) return [];
-      const left = data.tables.find((table) => table.relation === relation)?.rowsAfter;
-      const isAll = left === 0;
-      if (!isAll && deleted < MANY_ROWS && (before === null || deleted * 2 < before)) return [];
-      const isUnlogged = context.relation(relation)?.unlogged;
-      return [
-        {
-          statement: statement.index,
-          relation,
-          severity: isUnlogged ? 'notice' : isAll ? weighLoss(context, relation, deleted) : 'warning',
-          message: `deletes ${isAll ? 'all' : formatCount(deleted)} rows of ${relation}`,
-          evidence: `${plural(deleted, 'row')} deleted, counted by the server; ${relationEvidence(context, relation)}`,
-          lostRows: deleted,
-          advice: sqlAdvice(
-            'Before, in a table that stays until it is certain that they are not missed:',
-            `CREATE TABLE ${relation}_deleted AS SELECT * FROM ${relation} WHERE …`,
-          ),
-        },
-      ];
-    });
+  if (!most || !data) return [];
+  const { relation, statement } = most;
+  const { rows = null, unlogged = false } = context.relation(relation) ?? {};
+  const written = data.written.find((each) => each.relation === relation);
+  const total = totalRows(changes);
+  // A partitioned table has no count of its partitions' rows. MERGE counts updates, too.
+  const deleted = written === undefined ? total : Math.min(total, written.deleted);
+  if (deleted === 0 || isMoved(data, relation, deleted)) return [];
+  const isAll = data.tables.find((table) => table.relation === relation)?.rowsAfter === 0;
+  if (!isAll && deleted < MANY_ROWS && (rows === null || deleted * 2 < rows)) return [];
+  return [
+    {
+      statement: statement.index,
+      relation,
+      severity: unlogged ? 'notice' : isAll ? weighLoss(context, relation, deleted) : 'warning',
+      message: `deletes ${isAll ? 'all' : formatCount(deleted)} rows of ${relation}`,
+      evidence: `${plural(deleted, 'row')} deleted, counted by the server; ${relationEvidence(context, relation)}`,
+      lostRows: deleted,
+      advice: sqlAdvice(
+        'Before, in a table that stays until it is certain that they are not missed:',
+        `CREATE TABLE ${relation}_deleted AS SELECT * FROM ${relation} WHERE …`,
+      ),
+    },
+  ];
 }
 
 function byCascade(context: HazardContext): Finding[] {
@@ -133,13 +146,6 @@ function deletedFrom(context: HazardContext, statement: StatementSection): strin
     .flatMap((action) =>
       action.does === 'delete' || action.does === 'merge' ? [context.resolve(action.table, statement)] : [],
     );
-}
-
-/** The last statement that deletes from a relation by name. */
-function deleting(context: HazardContext, relation: string): StatementSection | undefined {
-  return context.facts.statements.findLast(
-    (statement) => statement.error === null && deletedFrom(context, statement).includes(relation),
-  );
 }
 
 /** Tells if as many rows were inserted into another table. */

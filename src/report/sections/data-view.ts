@@ -22,10 +22,14 @@ type Table = DataSection['tables'][number];
 
 /** Stored values that are gone or were changed: the losses of most values come first. */
 export function lossView({ data }: Report): Section[] {
-  const { lost = [], converted = [], copied = [] } = data ?? {};
-  if (lost.length + converted.length + copied.length === 0) return [];
+  const { lost = [], converted = [], overwritten = [], copied = [] } = data ?? {};
+  if (lost.length + converted.length + overwritten.length + copied.length === 0) return [];
   const sorted = lost.toSorted((one, other) => (other.rowsWithValue ?? 0) - (one.rowsWithValue ?? 0));
-  const items = [...sorted.map(lostItem), ...converted.map(convertedItem)];
+  const items = [
+    ...sorted.map(lostItem),
+    ...converted.map((column) => convertedItem(column, 'converts')),
+    ...overwritten.map((column) => convertedItem(column, 'overwrites')),
+  ];
   return [
     {
       id: 'lost',
@@ -53,8 +57,8 @@ function lostItem(lost: DataSection['lost'][number]): Item {
   return { mark: 'bad', tag: isUncounted ? 'may be lost' : 'lost', text };
 }
 
-function convertedItem(column: ConvertedColumn): Item {
-  const text = convertedWords(column);
+function convertedItem(column: ConvertedColumn, verb: 'converts' | 'overwrites'): Item {
+  const text = convertedWords(column, verb);
   if (isReplaced(column)) return { mark: 'bad', tag: 'changed', text };
   return column.changed === 0 ? { text } : { mark: 'bad', tag: 'may be changed', text };
 }

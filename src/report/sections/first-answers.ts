@@ -62,7 +62,10 @@ export function dataWords({ data, schema, command }: Report): string {
   if (data === null || schema === null)
     return command.exitCode === 0 ? 'not compared' : 'not compared, since the command failed';
   const lost = data.lost.filter(({ rowsWithValue }) => rowsWithValue !== 0);
-  const words = [...lost.map(lostWords), ...(data.converted ?? []).map(convertedWords)];
+  const words = [
+    ...lost.map(lostWords),
+    ...(data.converted ?? []).map((column) => convertedWords(column, 'converts')),
+  ];
   if (words.length > 0) return listed(words, { atMost: 2, separator: '; ' });
   const { certain, possible } = losingChanges({ schema, data });
   const names = (changes: typeof certain) =>
