@@ -158,7 +158,7 @@ export interface Unanalyzed {
 export interface BrokenFunction {
   /** `public.f(integer)` */
   readonly function: string;
-  /** What it names and is gone: the last part of the name, and the schema that had it, or the table of a column; null: something else is wrong. */
+  /** A name in it that means nothing any more: its last part, and the schema that had it, or the table of a column; null: another error. */
   readonly names: { readonly name: string; readonly within: string } | null;
   /** Message of the server about the use. */
   readonly error: string;

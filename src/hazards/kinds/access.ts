@@ -45,7 +45,7 @@ export const ACCESS: readonly HazardRecord[] = [
     code: 'ACCESS_WIDENED',
     title: 'roles may see or do more than before',
     condition:
-      'PUBLIC gets a privilege on a table, view or sequence; every role may call a new function that is SECURITY DEFINER and has no search_path of its own; or a new view shows rows of a table past its row-level security, because its owner is not subject to the policies, and a role of an application that is may read it.',
+      'PUBLIC gets a privilege on a table, view or sequence; every role may call a new function that is SECURITY DEFINER and sets no search_path; or a new view shows rows of a table past its row-level security, because its owner is not subject to the policies, and a role of an application that is may read it.',
     effect:
       'Each role of the server reads or writes it from the commit on: those of other applications, of reports, and those that are made later. Nothing fails.',
     safer:

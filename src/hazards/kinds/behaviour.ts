@@ -203,7 +203,7 @@ function noLongerGenerated(context: HazardContext): Finding[] {
       statement: null,
       relation,
       severity: 'warning',
-      message: `${relation}.${displayName(name)} is no longer computed: an INSERT that does not name it stores NULL, and an UPDATE leaves it as it was`,
+      message: `${relation}.${displayName(name)} is no longer computed: an INSERT that does not name it stores NULL, and an UPDATE leaves it alone`,
       evidence: `its expression was ${before}; ${relationEvidence(context, relation)}`,
       advice: 'First release code that writes the column itself, or let a trigger compute it.',
     }));

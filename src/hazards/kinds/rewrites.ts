@@ -22,7 +22,7 @@ interface Cause extends HazardTexts {
   /** Tells if the action makes a statement rewrite the relation. */
   readonly isCause: (action: Action) => boolean;
   readonly adviceOf: (relation: string, action: Action) => string;
-  /** What it does lasts, however long it takes. */
+  /** Tells if its effect lasts, however short the rewrite is. */
   readonly isLasting?: (action: Action) => boolean;
   /** Finds what the list of rewritten tables does not show. */
   readonly findOthers?: (context: HazardContext) => Finding[];

@@ -3,7 +3,13 @@ import type { SchemaSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { nameParts } from '../../postgres/sql/quote.ts';
 import { signatureOf } from './broken-functions.ts';
-import { analyzing, type Failure, type FunctionBody, failuresOf, readBodies } from './function-bodies.ts';
+import {
+  analyzing,
+  type BodyFailure,
+  type FunctionBody,
+  failuresOf,
+  readFunctionBodies,
+} from './function-bodies.ts';
 
 /** A function before the command. */
 interface BodyBefore {
@@ -21,18 +27,22 @@ const BUDGET_MS = 1_000;
 // To create a function, even for a moment, would run them.
 const LISTENS = `select exists (select from pg_catalog.pg_event_trigger where evtenabled <> 'D') as listens`;
 
-/** Analyzes the bodies of all functions in SQL and PL/pgSQL, and keeps what the server says against them. */
+/** Analyzes the bodies of all functions in SQL and PL/pgSQL, and keeps the errors that the server finds. */
 export async function readBodiesBefore(session: Session): Promise<BodiesBefore> {
   const [row] = await session.query<{ listens: boolean }>(LISTENS);
   if (row?.listens) return new Map();
-  return analyzed(session, await readBodies(session, null), async (body, found: Map<string, BodyBefore>) => {
-    const failures = new Set<string>();
-    for await (const { message } of failuresOf(session, body)) failures.add(message);
-    found.set(signatureOf(body), { definition: body.definition, failures });
-  });
+  return analyzed(
+    session,
+    await readFunctionBodies(session, null),
+    async (body, found: Map<string, BodyBefore>) => {
+      const failures = new Set<string>();
+      for await (const { message } of failuresOf(session, body)) failures.add(message);
+      found.set(signatureOf(body), { definition: body.definition, failures });
+    },
+  );
 }
 
-/** Finds functions whose body the server took before the command, and takes no longer: its own text or what it uses was changed. */
+/** Finds functions whose body the server took before the command, and takes no longer: its text was changed, or something that it uses. */
 export async function newlyBroken(
   session: Session,
   before: BodiesBefore,
@@ -40,7 +50,7 @@ export async function newlyBroken(
 ): Promise<BrokenFunction[]> {
   if (before.size === 0 || schema.changes.length + schema.renames.length === 0) return [];
   const mentions = mentionsOf(schema);
-  const bodies = (await readBodies(session, null)).filter((body) => {
+  const bodies = (await readFunctionBodies(session, null)).filter((body) => {
     const was = before.get(signatureOf(body));
     return was !== undefined && (was.definition !== body.definition || mentions.test(body.definition));
   });
@@ -66,7 +76,7 @@ function mentionsOf({ changes, renames }: SchemaSection): RegExp {
 }
 
 /** Errors about a text that was not analyzed before: those that are sure to come when it runs. */
-function isOfNewText({ sqlstate, isOpen }: Failure, { definition }: FunctionBody): boolean {
+function isOfNewText({ sqlstate, isOpen }: BodyFailure, { definition }: FunctionBody): boolean {
   if (isOpen) return false;
   if (sqlstate === '42P01') return !/\bcreate\s+(?:\w+\s+)?(?:\w+\s+)?table\b/i.test(definition);
   return ['42703', '42883', '42P13', '42704'].includes(sqlstate);

@@ -5,12 +5,12 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, identifier, nameParts } from '../../postgres/sql/quote.ts';
 import {
   analyzing,
-  type Failure,
+  type BodyFailure,
   type FunctionBody,
   failuresOf,
   nameAt,
   pathOf,
-  readBodies,
+  readFunctionBodies,
 } from './function-bodies.ts';
 
 const PATH = 'SELECT pg_catalog.current_schemas(false)::pg_catalog.text[] AS path';
@@ -23,7 +23,7 @@ const PATH = 'SELECT pg_catalog.current_schemas(false)::pg_catalog.text[] AS pat
 export async function brokenFunctions(session: Session, gone: GoneNames): Promise<BrokenFunction[]> {
   const names = [...gone.relations, ...gone.columns, ...gone.functions, ...gone.types];
   const words = names.map(({ name }) => name.replace(/[^\w\u0080-\uffff]/g, '\\$&')).join('|');
-  const candidates = await readBodies(session, `(?:^|[^\\w])(?:${words})(?:[^\\w]|$)`);
+  const candidates = await readFunctionBodies(session, `(?:^|[^\\w])(?:${words})(?:[^\\w]|$)`);
   if (candidates.length === 0) return [];
   const mentions = new RegExp(`(?<![\\w$])(?:${words})(?![\\w$])`, 'i');
   const check = await findPlpgsqlCheck(session);
@@ -48,7 +48,7 @@ async function firstBroken(
     check,
   }: { readonly path: readonly string[]; readonly mentions: RegExp; readonly check: CheckBody | null },
 ): Promise<BrokenFunction | null> {
-  const brokenBy = (failure: Failure): BrokenFunction | null => {
+  const brokenBy = (failure: BodyFailure): BrokenFunction | null => {
     const names = goneIn(failure, gone, pathOf(body) ?? path);
     if (!names) return null;
     return { function: signatureOf(body), names, error: failure.message, triggersOn: body.tables };
@@ -71,7 +71,7 @@ async function checkedBy(
   check: CheckBody,
   session: Session,
   { oid, tables }: FunctionBody,
-): Promise<Failure[]> {
+): Promise<BodyFailure[]> {
   await session.query('SAVEPOINT probe');
   try {
     const errors = await check(Number(oid), tables[0]);
@@ -97,7 +97,11 @@ async function checkedBy(
  * Finds the gone name that the error is about. The position shows the use, the SQLSTATE what kind of name was looked for there.
  * @param path the schemas in which names without one were looked for.
  */
-function goneIn({ sqlstate, at }: Failure, gone: GoneNames, path: readonly string[]): GoneName | undefined {
+function goneIn(
+  { sqlstate, at }: BodyFailure,
+  gone: GoneNames,
+  path: readonly string[],
+): GoneName | undefined {
   const [name = '', within] = at.toReversed();
   const among = (names: readonly GoneName[]) =>
     names.find(

@@ -60,7 +60,7 @@ cross join lateral pg_catalog.aclexplode(c.relacl) x
 where x.grantee = 0 and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'c.oid')}
 group by 2, 3
 union all
-select 'open', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes), 'SECURITY DEFINER without a search_path of its own'
+select 'open', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes), 'SECURITY DEFINER without a search_path'
 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 where p.prosecdef and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
   and p.prorettype not in ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)

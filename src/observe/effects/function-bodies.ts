@@ -38,12 +38,12 @@ export interface FunctionBody {
 }
 
 /** @param pattern a regular expression for the bodies; null: all. */
-export function readBodies(session: Session, pattern: string | null): Promise<FunctionBody[]> {
+export function readFunctionBodies(session: Session, pattern: string | null): Promise<FunctionBody[]> {
   return session.query<FunctionBody & object>(FUNCTIONS, [pattern]);
 }
 
 /** A refusal of a part of a body. */
-export interface Failure {
+export interface BodyFailure {
   readonly sqlstate: string;
   readonly message: string;
   /** The name at the position of the error, part by part. */
@@ -56,7 +56,7 @@ export interface Failure {
 const BEGIN = ['BEGIN READ WRITE', 'SET LOCAL check_function_bodies = on', 'RESET search_path'];
 const ROLLBACK = 'ROLLBACK';
 
-/** Lends the session in a transaction with the search path of the application, and rolls back what it does. */
+/** Lends the session in a transaction with the search path of the application, which is rolled back. */
 export async function analyzing<T>(session: Session, use: () => Promise<T>): Promise<T> {
   for (const sql of BEGIN) await session.query(sql);
   try {
@@ -84,7 +84,7 @@ export async function* failuresOf(
   session: Session,
   body: FunctionBody,
   wanted: (query: string) => boolean = () => true,
-): AsyncGenerator<Failure> {
+): AsyncGenerator<BodyFailure> {
   for (const { sql, isOpen } of await probesOf(body, wanted)) {
     const failure = await failureOf(session, sql, OWN_PATH.exec(body.definition)?.[1]);
     if (failure) yield { ...failure, isOpen };
@@ -150,7 +150,7 @@ async function failureOf(
   session: Session,
   sql: string,
   path: string | undefined,
-): Promise<Omit<Failure, 'isOpen'> | null> {
+): Promise<Omit<BodyFailure, 'isOpen'> | null> {
   await session.query('SAVEPOINT probe');
   if (path !== undefined) await session.query(`SET LOCAL search_path TO ${path}`);
   try {

@@ -32,7 +32,7 @@ export async function readEffects(
   };
 }
 
-/** Functions that name what is gone, and others that the server took before the command and takes no longer. */
+/** Functions that name something dropped or renamed, and others that the server took before the command and takes no longer. */
 async function allBroken(
   session: Session,
   schema: SchemaSection,
