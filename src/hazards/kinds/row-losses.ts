@@ -1,6 +1,6 @@
 import { formatCount, listed, plural } from '../../format.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
-import type { ConvertedColumn, DataSection, StatementSection } from '../../model/report.ts';
+import type { ConvertedColumn, StatementSection } from '../../model/report.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { byTable, type ChangedRows, changedRows, totalRows } from '../changed-rows.ts';
 import { conversionCounts, relationEvidence } from '../evidence.ts';
@@ -98,7 +98,7 @@ function deletedBy(context: HazardContext, changes: readonly ChangedRows[]): Fin
   const total = totalRows(changes);
   // A partitioned table has no count of its partitions' rows. MERGE counts updates, too.
   const deleted = written === undefined ? total : Math.min(total, written.deleted);
-  if (deleted === 0 || isMoved(data, relation, deleted)) return [];
+  if (deleted === 0 || isMoved(context, most, deleted)) return [];
   const isAll = data.tables.find((table) => table.relation === relation)?.rowsAfter === 0;
   if (!isAll && deleted < MANY_ROWS && (rows === null || deleted * 2 < rows)) return [];
   return [
@@ -148,12 +148,18 @@ function deletedFrom(context: HazardContext, statement: StatementSection): strin
     );
 }
 
-/** Tells if as many rows were inserted into another table. */
-function isMoved({ tables, written }: DataSection, relation: string, deleted: number): boolean {
-  return (
-    written.some((other) => other.relation !== relation && other.inserted >= deleted) ||
-    tables.some(
-      (other) => other.relation !== relation && (other.rowsAfter ?? 0) - (other.rowsBefore ?? 0) >= deleted,
+/** Tells if the session has put as many rows into another table, which stays. */
+function isMoved(context: HazardContext, { statement, relation }: ChangedRows, deleted: number): boolean {
+  const { statements, data } = context.facts;
+  const kept = new Map(data?.tables.map((table) => [table.relation, table.rowsAfter ?? 0]));
+  return statements
+    .filter(({ session, error }) => session === statement.session && error === null)
+    .flatMap((other) =>
+      context.actions(other).flatMap((action) => {
+        if (action.does !== 'insert' && action.does !== 'create table') return [];
+        if (action.does === 'insert' && (other.rows ?? 0) < deleted) return [];
+        return [context.resolve(action.table, other)];
+      }),
     )
-  );
+    .some((name) => name !== relation && (kept.get(name) ?? 0) >= deleted);
 }
