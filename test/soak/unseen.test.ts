@@ -34,7 +34,7 @@ const SETS: readonly Set[] = [
     title: 'Examples that were written without a look at the rules',
     firstRun: [
       'First run, before any rule was changed for them: 51 of 100 dangerous ones were a warning, an error or a failure, and 44 of these named the danger that the file states; 85 had any hazard. 1 of 50 safe ones was a warning.',
-      'Of the 49 that were not told, 10 are locks and rewrites of tables of 4 to 11 MB that a notice names: they take less than a second. The same code with a profile whose large tables are 100 times as large told all 17 that are about locks, which makes 62 of 100, and warned of 4 of 50 safe ones: new columns of published tables.',
+      'Of the 49 others, 10 are locks and rewrites of tables of 4 to 11 MB that a notice names: they take less than a second. The same code with a profile whose large tables are 100 times as large found all 17 that are about locks, which makes 62 of 100, and warned of 4 of 50 safe ones: new columns of published tables.',
     ],
     recall: 0.7,
     falseWarnings: 2,
