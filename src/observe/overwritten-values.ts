@@ -7,16 +7,18 @@ import { ifAnswered } from '../postgres/session-helpers.ts';
 import { compareColumns, SAME_TEXT } from './converted-values.ts';
 import { type ComparedTable, readTables, SAMPLED_PAGES } from './row-values.ts';
 
-const BUDGET_MS = 2000;
+/** Enough for some hundred tables. */
+const BUDGET_MS = 5000;
 
 /** Each UPDATE may set such a column to its own time, by a trigger. */
 const OF_TIME = /^(?:timestamp|date|time)/;
 
-/** Tables of which the command updated rows, and which it did not rewrite: those are compared whole. */
+/** Tables of which the command updated rows, most rows first, and which it did not rewrite: those are compared whole. */
 export function updatedTables({ tables, written }: DataSection): string[] {
   const rewritten = new Set(tables.flatMap((table) => (table.rewritten ? [table.relation] : [])));
   return written
     .filter(({ relation, updated }) => updated > 0 && !rewritten.has(relation) && !isBookkeeping(relation))
+    .toSorted((one, other) => other.updated - one.updated)
     .map(({ relation }) => relation);
 }
 
@@ -33,7 +35,8 @@ export async function compareUpdated(
 ): Promise<ConvertedColumn[]> {
   const deadline = performance.now() + BUDGET_MS;
   for (const session of [target, clone]) await session.query(SAME_TEXT);
-  const then = await readTables(target, relations);
+  const read = await readTables(target, relations);
+  const then = relations.flatMap((relation) => read.find((table) => table.relation === relation) ?? []);
   const now = await readTables(clone, relations);
   const found: ConvertedColumn[] = [];
   const seen = new Set<string>();
