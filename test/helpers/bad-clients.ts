@@ -83,6 +83,8 @@ export async function annoy(
   place: Place,
   { count, atOnce }: { count: number; atOnce: number },
 ): Promise<() => void> {
+  const patient = new URL(place.url);
+  patient.searchParams.set('connect_timeout', '60');
   const open = new Set<Socket>();
   const before = Object.values(BEFORE_LOGIN);
   const after = Object.values(AFTER_LOGIN);
@@ -95,7 +97,7 @@ export async function annoy(
   const one = async (number: number) => {
     const misbehave = after[Math.floor(number / LOGGED_IN) % after.length];
     if (number % LOGGED_IN === 0 && misbehave) {
-      const client = await RawClient.connect(place.url);
+      const client = await RawClient.connect(patient.href);
       follow(client.upstream.socket, number);
       misbehave(client);
       return;
