@@ -1,6 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { access, chmod, mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -43,18 +44,23 @@ export interface Pool extends Volumes {
   destroy(): Promise<void>;
 }
 
+/** ZFS in user space, which ends with this process however that ends: it would keep pools that the next run of tests sees. */
+const DAEMON = ['--pdeathsig', 'TERM', 'zfs-fuse', '--no-daemon'];
+
 /** A pool in a file, of a ZFS in user space unless the kernel has one; names of datasets have spaces. */
 export async function zfsPool(sizeBytes: number): Promise<Pool> {
   const folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-zfs-'));
   await chmod(folder, 0o755);
-  const daemon = (await answers()) ? undefined : spawn('zfs-fuse', ['--no-daemon'], { stdio: 'ignore' });
+  const daemon = (await answers()) ? undefined : spawn('setpriv', DAEMON, { stdio: 'ignore' });
   await until('ZFS answers', answers);
+  await destroyStalePools();
   const name = `safemigrate${process.pid}${randomBytes(2).toString('hex')}`;
   const image = path.join(folder, 'image');
   const shared = path.join(folder, 'shared');
   await writeFile(image, '');
   await truncate(image, sizeBytes);
-  await run('zpool', ['create', '-m', shared, name, image]);
+  // Without a file that lists it, no other daemon opens it again after this one was killed.
+  await run('zpool', ['create', '-o', 'cachefile=none', '-m', shared, name, image]);
   await chmod(shared, 0o1777);
   const zfs = async (...words: string[]) => (await run('zfs', words)).stdout.trim();
   let count = 0;
@@ -100,4 +106,16 @@ export async function zfsPool(sizeBytes: number): Promise<Pool> {
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+const OURS = /^safemigrate(\d+)[0-9a-f]{4}$/;
+
+/** Destroys the pools of processes that have ended: of test runs that were killed. */
+async function destroyStalePools(): Promise<void> {
+  const { stdout } = await run('zpool', ['list', '-H', '-o', 'name']);
+  for (const name of stdout.split('\n')) {
+    const pid = OURS.exec(name)?.[1];
+    if (pid === undefined || existsSync(`/proc/${pid}`)) continue;
+    await run('zpool', ['destroy', '-f', name]);
+  }
 }
