@@ -4,7 +4,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import type { ServerVersion } from '../../src/local-server/binaries.ts';
-import { readEntries } from '../../src/ownership/folder-records.ts';
+import { entryFile, readEntries } from '../../src/ownership/folder-records.ts';
 import { PROGRAM, runProgram, safemigrate } from './cli.ts';
 import { withClient } from './client.ts';
 import type { CloningOptions } from './cloning.ts';
@@ -153,6 +153,15 @@ async function expectSound(clone: Parameters<typeof queryClone>[0]): Promise<voi
 /** It ends with its connection. */
 const AT_WORK = ['sh', '-c', 'echo at work; exec psql -qXc "SELECT pg_sleep(60)" "$DATABASE_URL"'];
 
+/** Records of clones that were written since, by their run: an attempt of a test that failed may have left others. */
+export async function entriesSince(before: readonly Entry[]): Promise<Entry[]> {
+  const known = new Set(before.map(fileOf));
+  return (await readEntries()).filter((entry) => !known.has(fileOf(entry)));
+}
+
+type Entry = Awaited<ReturnType<typeof readEntries>>[number];
+const fileOf = (entry: Entry) => ('unreadable' in entry ? entry.file : entryFile(entry.run));
+
 /**
  * Rehearsals that are interrupted, killed, and killed with their watchdogs while the command is at work leave no volume and no snapshot:
  * the last ones after `clean`.
@@ -162,6 +171,7 @@ export async function expectNothingLeft(
   { url }: Pick<PlacedServer, 'url'>,
 ): Promise<void> {
   const before = await list();
+  const recorded = await readEntries();
   const interrupted = async (end: (pid: number) => Promise<void>) => {
     let pid = 0;
     const atWork = async () => {
@@ -182,10 +192,10 @@ export async function expectNothingLeft(
   await interrupted(async (pid) => void process.kill(pid, 'SIGKILL'));
   await until('its watchdog has removed everything', async () => {
     const left = await list();
-    return left.length === before.length && (await readEntries()).length === 0;
+    return left.length === before.length && (await entriesSince(recorded)).length === 0;
   });
   await interrupted(async (pid) => {
-    const [entry, ...others] = await readEntries();
+    const [entry, ...others] = await entriesSince(recorded);
     if (!entry || 'unreadable' in entry || others.length > 0) throw new Error('the clone is not recorded');
     process.kill(entry.watchdog?.pid ?? 0, 'SIGKILL');
     process.kill(pid, 'SIGKILL');

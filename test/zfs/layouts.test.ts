@@ -13,7 +13,7 @@ import { enterableFolder } from '../helpers/private-clone.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { BALANCES, startTransfers } from '../helpers/transfers.ts';
-import { expectHotClone, expectNothingLeft, LAYOUTS, serverIn } from '../helpers/volumes.ts';
+import { entriesSince, expectHotClone, expectNothingLeft, LAYOUTS, serverIn } from '../helpers/volumes.ts';
 import { type Pool, zfsObstacle, zfsPool } from '../helpers/zfs.ts';
 
 const GB = 2 ** 30;
@@ -50,12 +50,15 @@ describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))(
       make: (folder: string) => (folder.endsWith('apart') ? other : pool).make(folder),
       list: async () => [...(await pool.list()), ...(await other.list())],
     };
-    server = await serverIn(LAYOUTS[4], both, 18);
-    await expectHotClone(LAYOUTS[4], both, server);
-    await expectNothingLeft(both, server);
-    await Promise.all([pool.stop(server), other.stop()]);
-    server = undefined;
-    await other.destroy();
+    try {
+      server = await serverIn(LAYOUTS[4], both, 18);
+      await expectHotClone(LAYOUTS[4], both, server);
+      await expectNothingLeft(both, server);
+    } finally {
+      await Promise.all([pool.stop(...(server ? [server] : [])), other.stop()]);
+      server = undefined;
+      await other.destroy();
+    }
   }, 180_000);
 
   test('is copied with a dataset in one that is read-only; it has a quota, shows its snapshots, and is mounted by hand', async () => {
@@ -157,7 +160,7 @@ describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))(
 
   test('has clones that stay and are reset by a rollback', async () => {
     server = await serverIn(LAYOUTS[1], pool, 18);
-    const before = await pool.list();
+    const [before, recorded] = [await pool.list(), await readEntries()];
     const env = { DATABASE_URL: server.url };
     const made = await safemigrate(['clone', '--count', '2'], { env });
     const [url = '', other = ''] = made.stdout.trim().split('\n');
@@ -170,7 +173,7 @@ describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))(
     const { exitCode, stderr } = await safemigrate(['reset', url]);
     expect(exitCode, stderr).toBe(0);
     expect(await count(url)).toBe('2000');
-    const watchdogs = (await readEntries()).flatMap((each) =>
+    const watchdogs = (await entriesSince(recorded)).flatMap((each) =>
       'watchdog' in each ? [`/proc/${each.watchdog?.pid}`] : [],
     );
     expect(watchdogs).toHaveLength(2);
