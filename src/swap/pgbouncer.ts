@@ -152,17 +152,24 @@ async function pause(admin: ConnectionSettings, alias: string, timeoutMs: number
   });
 }
 
-/** Waits until no connection of the alias to the server is being made. @throws SafemigrateError `REFUSED` if it takes too long. */
+/**
+ * Waits until no connection of the alias to the server is being made, and at first until no client waits, for which one may be made at
+ * any moment.
+ * @throws SafemigrateError `REFUSED` if it takes too long.
+ */
 async function noLogins(client: Client, alias: string, timeoutMs: number): Promise<void> {
-  const loggingIn = async () => {
-    const { rows } = await client.query<{ database: string; sv_login: string | number }>('SHOW POOLS');
-    return rows.some(({ database, sv_login }) => database === alias && Number(sv_login) > 0);
+  const poolsOf = async () => {
+    const { rows } = await client.query<Record<'database' | 'sv_login' | 'cl_waiting', string>>('SHOW POOLS');
+    return rows.filter(({ database }) => database === alias);
   };
-  const timely = await waitUntil(async () => !(await loggingIn()), {
-    everyMs: LOGIN_POLL_MS,
-    timeoutMs,
-  });
-  if (!timely)
+  const none = async (counts: readonly ('sv_login' | 'cl_waiting')[]) =>
+    (await poolsOf()).every((pool) => counts.every((count) => Number(pool[count]) === 0));
+  const limits = { everyMs: LOGIN_POLL_MS, timeoutMs: timeoutMs / 2 };
+  // Where all connections are in use, clients wait all the time.
+  const isQuiet =
+    (await waitUntil(() => none(['sv_login', 'cl_waiting']), limits)) ||
+    (await waitUntil(() => none(['sv_login']), limits));
+  if (!isQuiet)
     throw new SafemigrateError(
       'REFUSED',
       `PgBouncer has been logging in to the server for ${alias} all the time, for ${timeoutMs} ms.`,
