@@ -190,19 +190,13 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
     const connected = client.connect();
     connected.catch(() => {});
     await until('PgBouncer logs in', async () => (await logins()) === 1);
-    const pausing = pausePooler(parseSettings(pooler.console, readEnvironment({}, '/')), {
-      database: 'app',
-      port: server.port,
-    });
+    const admin = parseSettings(pooler.console, readEnvironment({}, '/'));
+    const pausing = pausePooler(admin, { database: 'app', port: server.port }, 30_000);
     pausing.catch(() => {});
-    await until('it is about to be paused', () =>
-      onConsole(async (console) => {
-        const { rows } = await console.query<{ database: string }>('SHOW CLIENTS');
-        return rows.filter(({ database }) => database === 'pgbouncer').length > 1;
-      }),
-    );
-    expect(await pooler.paused()).toEqual([]);
+    // They are paused in turn, and nothing logs in for this one.
+    await until('the other alias is paused', async () => (await pooler.paused()).includes('alias'));
     expect(await logins()).toBe(1);
+    expect(await pooler.paused()).toEqual(['alias']);
     await holder.query('ROLLBACK');
     await holder.end();
     const resume = await pausing;
