@@ -76,10 +76,10 @@ function differenceOf(
   // A column that must have a value, and that running code does not name.
   const isLacking = callsPerSecond !== undefined && !now.accepted && now.sqlstate === NULL_REFUSED;
   if (was.accepted && isLacking) return 'accepts less';
-  // It found no row to delete, because row security hid those that refer to one.
-  const isOfHidden = isOfParent && was.accepted && was.rows === 0;
+  // There was no row to try it with, or row security hid it; names are looked up all the same.
+  const hadNoRow = kind.writes && was.accepted && was.rows === 0;
   if (was.accepted && !now.accepted)
-    return isOfHidden ||
+    return (hadNoRow && (isOfParent || !OF_NAMES.test(now.sqlstate))) ||
       expected.refuses(relation.relation, now) ||
       (isOfParent && OF_NAMES.test(now.sqlstate))
       ? null
