@@ -62,12 +62,6 @@ const EXAMPLES: readonly Example[] = [
     never: 'ACCEPTS_LESS',
   },
   {
-    what: 'the first rows of a table, with a key that takes no long text',
-    setup: 'CREATE TABLE items (name text PRIMARY KEY)',
-    sql: "INSERT INTO items VALUES ('first'), ('second')",
-    never: 'ACCEPTS_LESS',
-  },
-  {
     what: 'a unique index that ON CONFLICT needs',
     setup: `${ITEMS}CREATE UNIQUE INDEX items_code ON items (code)`,
     sql: 'DROP INDEX items_code',
