@@ -79,7 +79,7 @@ function differenceOf(
   // There was no row to try it with, or row security hid it; names are looked up all the same.
   const hadNoRow = kind.writes && was.accepted && was.rows === 0;
   if (was.accepted && !now.accepted)
-    return (hadNoRow && (isOfParent || !OF_NAMES.test(now.sqlstate))) ||
+    return (hadNoRow && !OF_NAMES.test(now.sqlstate)) ||
       expected.refuses(relation.relation, now) ||
       (isOfParent && OF_NAMES.test(now.sqlstate))
       ? null
