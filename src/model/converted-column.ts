@@ -1,6 +1,6 @@
 import type { ConvertedColumn } from './data-model.ts';
 
-/** So many different values are no list of states, some of which may be merged on purpose. */
+/** Columns with fewer different values may be lists of states, which a migration merges on purpose. */
 const DIFFERENT = 10;
 
 /** Tells if an UPDATE has emptied a column, or made different values the same. */

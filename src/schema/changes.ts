@@ -118,7 +118,7 @@ export function changesOf(plan: Plan, owner: string): SchemaChange[] {
 
 export const texts = (value: Payload[string]) => (Array.isArray(value) ? value.map(String) : []);
 
-/** Privileges of which none is lost: a plan revokes all of them before it grants those of later. */
+/** Finds roles that lose no privilege on an object: a plan revokes all privileges before it grants the new ones. */
 function gainedPrivileges({ deltas }: Plan): Set<string> {
   const gained = new Set<string>();
   const lost = new Set<string>();
