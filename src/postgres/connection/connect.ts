@@ -1,5 +1,6 @@
 import type { Client } from 'pg';
 import { SafemigrateError } from '../../errors.ts';
+import { literal } from '../sql/quote.ts';
 import type { Audit } from './audit.ts';
 import type { ConnectionSettings } from './connection-settings.ts';
 import { dial, type Link } from './dial.ts';
@@ -36,15 +37,19 @@ const MAX_NAME_BYTES = 63;
 
 // Settings are made after the login, because poolers refuse unknown start-up parameters. Names are schema-qualified, because
 // the role's own search_path still applies. Nothing is set unless the backend is the one that the login announced, because
-// behind a pooler the settings would stay on a connection that belongs to others. event_triggers exists from version 17 on.
-const SET_UP = `SELECT pg_catalog.pg_backend_pid() AS pid,
-  (SELECT pg_catalog.count(pg_catalog.set_config(setting.name, setting.value, false))
-     FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]))
-          AS setting(name, value)
-    WHERE pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $3::pg_catalog.int4
-      AND (setting.name OPERATOR(pg_catalog.<>) 'event_triggers'
-           OR (pg_catalog.current_setting('is_superuser') OPERATOR(pg_catalog.=) 'on'
-               AND pg_catalog.current_setting('event_triggers', true) IS NOT NULL)))`;
+// behind a pooler the settings would stay on a connection that belongs to others. Each is named as a constant: a rehearsal's own
+// session is judged as the command's are. event_triggers exists from version 17 on.
+function setUpSql(settings: Readonly<Record<string, string>>): string {
+  const made = Object.entries(settings).map(
+    ([name, value]) => `pg_catalog.set_config(${literal(name)}, ${literal(value)}, false)`,
+  );
+  const withoutEventTriggers = `CASE WHEN pg_catalog.current_setting('is_superuser') OPERATOR(pg_catalog.=) 'on'
+    AND pg_catalog.current_setting('event_triggers', true) IS NOT NULL
+    THEN pg_catalog.set_config('event_triggers', 'off', false) END`;
+  return `SELECT pg_catalog.pg_backend_pid() AS pid,
+    CASE WHEN pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::pg_catalog.int4
+    THEN pg_catalog.concat(${[...made, withoutEventTriggers].join(', ')}) END AS made`;
+}
 
 /**
  * Opens a session of our own.
@@ -92,7 +97,7 @@ async function login(settings: ConnectionSettings, link: Link, options: SessionO
   await client.connect();
   link.accept(reported);
   refuseUnsupported(reported);
-  await session.setUp(SET_UP, sessionSettings(options));
+  await session.setUp(setUpSql(sessionSettings(options)));
   return session;
 }
 
@@ -137,7 +142,6 @@ function sessionSettings(options: SessionOptions): Record<string, string> {
     idle_session_timeout: '0',
     idle_in_transaction_session_timeout: '0',
     jit: 'off',
-    event_triggers: 'off',
     ...(options.readOnly ? { default_transaction_read_only: 'on' } : {}),
   };
 }

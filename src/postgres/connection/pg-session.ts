@@ -77,14 +77,14 @@ export class PgSession implements Session {
     return this.#transactions;
   }
 
-  /** Applies the session's settings; called once after the login. @throws SafemigrateError `SERVER` if a pooler is in between. */
-  async setUp(sql: string, settings: Readonly<Record<string, string>>): Promise<void> {
+  /**
+   * Applies the session's settings; called once after the login.
+   * @param sql takes the process that the login announced, and returns that of the backend.
+   * @throws SafemigrateError `SERVER` if a pooler is in between.
+   */
+  async setUp(sql: string): Promise<void> {
     const announced = this.#key?.processID ?? 0;
-    const rows = await this.query<{ pid: number }>(sql, [
-      Object.keys(settings),
-      Object.values(settings),
-      announced,
-    ]);
+    const rows = await this.query<{ pid: number }>(sql, [announced]);
     this.#pid = rows[0]?.pid ?? 0;
     // A pooler announces its own cancel keys.
     if (announced !== this.#pid && !this.#throughPooler) throw pooler(this.address);
