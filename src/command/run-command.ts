@@ -157,7 +157,8 @@ async function leftBy(family: ProcessFamily): Promise<CommandResult['leftRunning
     await pause(LOOK_EVERY_MS);
     pids = await family.pids();
   }
-  return Promise.all(pids.map(async (pid) => ({ pid, command: await nameOfProgram(pid) })));
+  const running = pids.length === 0 ? [] : await family.running();
+  return Promise.all(running.map(async (pid) => ({ pid, command: await nameOfProgram(pid) })));
 }
 
 async function started({ argv, env, folder }: RunOptions, start: StartCommand) {
