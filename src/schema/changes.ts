@@ -111,7 +111,8 @@ export function changesOf(plan: Plan, owner: string): SchemaChange[] {
         verb: verbOf(action, subject),
         ...described(subject),
         sql: action.sql,
-        dataLoss: action.dataLoss === 'destructive' || retyped,
+        // What a new enum under the old name cannot hold, the command could not have converted.
+        dataLoss: (action.dataLoss === 'destructive' && subject.kind !== 'type') || retyped,
       };
     });
 }

@@ -17,6 +17,7 @@ import {
   type Section,
   type Table,
 } from '../view/section.ts';
+import { alterationOf } from './schema-alterations.ts';
 
 const LISTED = 15;
 const LISTED_ASIDES = 5;
@@ -111,7 +112,7 @@ function changeTable(schema: SchemaSection, losing: Losing): Table {
     more: `changes${hiddenLoss(others.slice(LISTED), losing)}`,
     columns: [{ title: '' }, { title: '' }, { title: '' }, { title: '' }],
     rows: [
-      ...others.map((change) => changeRow(change, losing)),
+      ...others.map((change) => changeRow(schema, change, losing)),
       ...schema.renames.map(({ kind, from, to }): Cell[] => [
         '~ rename',
         kind,
@@ -122,13 +123,13 @@ function changeTable(schema: SchemaSection, losing: Losing): Table {
   };
 }
 
-function changeRow(change: SchemaChange, losing: Losing): Cell[] {
+function changeRow(schema: SchemaSection, change: SchemaChange, losing: Losing): Cell[] {
   const { verb, kind, object, dataLoss } = change;
   return [
     [tone(dataLoss || verb === 'drop' ? 'bad' : 'plain', `${SIGNS[verb]} ${verb}`)],
     kind,
     [named(object)],
-    [alterationOf(change), ...(dataLoss ? [' ', tone('bad', lossOf(change, losing))] : [])],
+    [alterationOf(schema, change), ...(dataLoss ? [' ', tone('bad', lossOf(change, losing))] : [])],
   ];
 }
 
@@ -137,7 +138,7 @@ function changeLines(schema: SchemaSection, losing: Losing): string[] {
   return [
     ...mostTelling(ownChanges(schema), LISTED).map((change) => {
       const { verb, kind, object, dataLoss } = change;
-      const what = alterationOf(change);
+      const what = alterationOf(schema, change);
       const loss = dataLoss ? `   ${lossOf(change, losing)}` : '';
       return `${SIGNS[verb].replace('~', '!')} ${verb} ${kind} ${object}${what === '' ? '' : `: ${what}`}${loss}`;
     }),
@@ -187,25 +188,6 @@ function underLastNames(changes: readonly SchemaChange[]): SchemaChange[] {
   return others.map((change) => ({ ...change, object: lastNames.get(change.object) ?? change.object }));
 }
 
-const ALTERED = /^ALTER TABLE .+? ALTER COLUMN (?:"(?:[^"]|"")+"|[^\s"]+) (.+)$/s;
-
-/** `NOT NULL`, `TYPE bigint, DEFAULT 0`: the new properties of a column; empty for everything else. */
-function alterationOf({ verb, sql }: Pick<SchemaChange, 'verb' | 'sql'>): string {
-  if (verb !== 'alter') return '';
-  const actions = sql.split(';\n').flatMap((statement) => ALTERED.exec(statement)?.[1] ?? []);
-  const hasDefault = actions.some((action) => action.startsWith('SET DEFAULT'));
-  return actions
-    .filter((action) => action !== 'DROP DEFAULT' || !hasDefault)
-    .map((action) =>
-      action
-        .replace(/^SET (?=NOT NULL|DEFAULT)/, '')
-        .replace(/^(TYPE .+) USING ("(?:[^"]|"")+"|\w+)::.+$/, '$1')
-        .replace(/^DROP NOT NULL$/, 'NULL')
-        .replace(/^DROP /, 'no '),
-    )
-    .join(', ');
-}
-
 /** Puts destructive changes first if the list has to be cut. */
 function mostTelling(changes: SchemaChange[], most: number): SchemaChange[] {
   const weight = (change: SchemaChange) => (change.dataLoss ? 0 : change.verb === 'drop' ? 1 : 2);
@@ -230,7 +212,7 @@ export function schemaPhrase(report: Report, briefly: (name: string) => string):
   if (own.length + renames.length === 0) return summaryOf(schema, losingChanges(report));
   const all: PhrasePart[][] = [
     ...own.map((change): PhrasePart[] => {
-      const what = alterationOf(change);
+      const what = alterationOf(schema, change);
       const name = named(briefly(change.object));
       return what === ''
         ? [`${SIGNS[change.verb]} ${prefixOf(change)}`, name]
