@@ -98,3 +98,15 @@ function rate(perSecond: number): string {
   if (perSecond > 0 && perSecond < 0.01) return 'less than 0.01';
   return perSecond === 0 || perSecond >= 10 ? formatCount(Math.round(perSecond)) : perSecond.toPrecision(2);
 }
+
+const TRIED = '; tried: ';
+
+/** Adds to an evidence what a trial of running code showed. */
+export function withTrial(evidence: string, result: string): string {
+  return `${evidence}${TRIED}${result}`;
+}
+
+/** The evidence without what a trial showed, which confirms the message. */
+export function withoutTrial(evidence: string): string {
+  return evidence.split(TRIED)[0] ?? evidence;
+}

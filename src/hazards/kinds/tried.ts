@@ -10,6 +10,7 @@ import {
   nameParts,
   withoutLastPart,
 } from '../../postgres/sql/quote.ts';
+import { withTrial } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
 import { causesOf } from '../probe-causes.ts';
@@ -170,7 +171,7 @@ function withTried(
     severity: isRaised ? worst([finding.severity, severityBySent(tried ?? [])]) : finding.severity,
     // A finding without a relation is about several.
     statement: finding.statement ?? (finding.relation === null ? null : onlyOf(causesOf(context, first))),
-    evidence: `${finding.evidence}; tried: ${resultOf(first)}`,
+    evidence: withTrial(finding.evidence, resultOf(first)),
   };
 }
 

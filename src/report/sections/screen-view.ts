@@ -1,10 +1,13 @@
 import { formatBytes, plural } from '../../format.ts';
 import { isolatedFrom } from '../../hazards/attempt-words.ts';
+import { withoutTrial } from '../../hazards/evidence.ts';
 import { acceptFlag } from '../../hazards/policy.ts';
 import type { Hazard, Report, StatementSection } from '../../model/report.ts';
+import { adviceParts } from '../advice.ts';
 import { sizesWords, unprovedWords } from '../phrases.ts';
 import { statementAt } from '../place.ts';
 import { tone } from '../text-layout.ts';
+
 import {
   ACCEPT,
   ADVICE,
@@ -20,6 +23,7 @@ import {
   type Section,
   sql,
 } from '../view/section.ts';
+import { cutToWidth } from '../width.ts';
 import { applyView } from './apply-view.ts';
 import { checkViews } from './checks-view.ts';
 import { dataWords, timeTaken, usersWords } from './first-answers.ts';
@@ -41,6 +45,8 @@ import {
 } from './verdict-view.ts';
 
 const LISTED = 5;
+/** Characters of a statement that is part of an advice. */
+const LONGEST_STATEMENT = 80;
 
 /**
  * Sections that a person reads at first, at a terminal of 24 lines: the outcome, what to fix, and first answers. Everything else is in
@@ -158,14 +164,16 @@ function graveItem(group: HazardGroup, report: Report): Item {
   const { code, severity, relation, statement, message, evidence, advice } = hazard;
   const text = report.statements.find(({ index }) => index === statement)?.sql;
   const also = otherPlaces(hazard, others);
-  // Statements that follow the sentence are in the whole report.
-  const [fix = ''] = advice.split('\n');
   const accepted = acceptFlag(others.length === 0 ? hazard : { code, relation: null });
   const notes: Note[] = [
     ...(text === undefined ? [] : [{ text: [sql(text)], cut: true } satisfies Note]),
-    { text: briefly([message.replace(/\.$/, ''), evidence].filter((words) => words !== '').join('; ')) },
+    {
+      text: briefly(
+        [message.replace(/\.$/, ''), withoutTrial(evidence)].filter((words) => words !== '').join('; '),
+      ),
+    },
     ...(also === '' ? [] : [{ label: 'Also', text: also }]),
-    ...(fix === '' ? [] : [{ label: ADVICE, text: briefly(fix.replace(/:$/, '')) }]),
+    ...(advice === '' ? [] : adviceNotes(advice)),
     { label: ACCEPT, text: accepted },
   ];
   const place = statement === null ? relation : statementAt(report, statement);
@@ -174,6 +182,16 @@ function graveItem(group: HazardGroup, report: Report): Item {
     text: [named(place === null ? code : `${code}  `), place ?? ''],
     notes,
   };
+}
+
+/** The sentence and the first statement that it leads to: `Instead:` alone says nothing. The whole report has the others. */
+function adviceNotes(advice: string): Note[] {
+  const { advice: sentence, sql: statements } = adviceParts(advice);
+  const [first, ...others] = statements;
+  const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
+  const statement: Phrase =
+    first === undefined ? [] : [' ', sql(cutToWidth(first, LONGEST_STATEMENT, '…')), more];
+  return [{ label: ADVICE, text: [briefly(sentence), ...statement] }];
 }
 
 function noticeItem([{ code, message }, ...others]: HazardGroup, width: number): Item {
