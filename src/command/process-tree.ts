@@ -50,7 +50,7 @@ export class ProcessFamily {
     return (await this.#living()).map(({ pid }) => pid);
   }
 
-  /** As pids(), without those whose end has begun, which may take seconds on a busy machine. */
+  /** Lists the ids of its members without those whose end has begun, which may take seconds on a busy machine. */
   async running(): Promise<number[]> {
     return (await this.#living()).filter(({ exits }) => !exits).map(({ pid }) => pid);
   }
