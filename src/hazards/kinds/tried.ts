@@ -1,5 +1,4 @@
 import { formatRate, listed } from '../../format.ts';
-import type { ChangedDefinition } from '../../model/effect-facts.ts';
 import type { ProbeDifference } from '../../model/probe-difference.ts';
 import type { Hazard } from '../../model/report.ts';
 import {
@@ -11,6 +10,7 @@ import {
   withoutLastPart,
 } from '../../postgres/sql/quote.ts';
 import { withTrial } from '../evidence.ts';
+import { explains, isNamed, isToldOtherwise } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
 import { causesOf } from '../probe-causes.ts';
@@ -68,33 +68,8 @@ export function isTried(code: string): boolean {
   return TRIED.some((texts) => texts.code === code);
 }
 
-/** Codes that explain a refusal, by its SQLSTATE. */
-const EXPLAINS_REFUSAL: Readonly<Record<string, readonly string[]>> = {
-  '22001': ['COLUMN_RETYPED'],
-  '22003': ['COLUMN_RETYPED'],
-  '22P02': ['ENUM_VALUE_RENAMED', 'ENUM_VALUE_REMOVED', 'FUNCTION_BREAKS'],
-  '23502': ['WRITES_BREAK', 'NEW_COLUMN_REQUIRED', 'DEFAULT_CHANGED'],
-  '3F000': ['TABLE_RENAMED', 'OBJECT_RENAMED', 'OBJECT_DROPPED'],
-  '42501': ['PRIVILEGES_REVOKED', 'NEW_OBJECT_NOT_GRANTED', 'POLICY_CHANGED'],
-  '42703': ['COLUMN_RENAMED', 'COLUMN_DROPPED', 'FUNCTION_BREAKS'],
-  '42P01': ['TABLE_RENAMED', 'TABLE_DROPPED', 'OBJECT_RENAMED', 'OBJECT_DROPPED', 'FUNCTION_BREAKS'],
-  '42883': ['FUNCTION_BREAKS', 'OBJECT_DROPPED', 'OBJECT_RENAMED'],
-  '42704': ['OBJECT_DROPPED', 'OBJECT_RENAMED'],
-  '55000': ['REPLICA_IDENTITY_LOST'],
-};
-/** Refusals that the server finds when a statement of running code is prepared. */
-const WHEN_PREPARED = new Set(['428C9', '42703', '42704', '42804', '42883', '42P01']);
 const TOO_LARGE = '54000';
 const REFERENCED = '23503';
-/** Codes that explain any refusal, because code runs with each row. */
-const BY_TRIGGER = ['TRIGGER_ADDED'];
-
-const EXPLAINS: Readonly<Record<ProbeDifference['kind'], readonly string[]>> = {
-  'accepts less': [],
-  'accepts more': ['CONSTRAINT_DROPPED', 'TRIGGER_OFF', 'NOT_NULL_DROPPED', 'COLUMN_DROPPED'],
-  'reads differ': ['POLICY_CHANGED', 'TABLE_TRUNCATED', 'DETACH_PARTITION_NOT_CONCURRENT'],
-  'sequence behind': [],
-};
 
 /** Codes whose notice becomes a warning if it was tried that running code is refused or reads something else. */
 const RAISED = new Set([
@@ -110,11 +85,10 @@ const RAISED = new Set([
 
 /** Adds the trials to the findings that explain them, and new findings for the others. */
 export function withProbes(context: HazardContext, findings: readonly Coded[]): Coded[] {
-  const { probes } = context.facts.catalogue.effects;
+  const { effects } = context.facts.catalogue;
   const explained = new Map<Coded, ProbeDifference[]>();
   const open = new Map<string, ProbeDifference[]>();
-  const { redefined } = context.facts.catalogue.effects;
-  for (const probe of probes.filter((each) => !isOfSequence(each, probes) && !isRedefined(each, redefined))) {
+  for (const probe of effects.probes.filter((each) => !isToldOtherwise(each, effects))) {
     const explaining = findings.find((finding) => explains(context, finding, probe));
     if (explaining) explained.set(explaining, [...(explained.get(explaining) ?? []), probe]);
     else {
@@ -126,36 +100,6 @@ export function withProbes(context: HazardContext, findings: readonly Coded[]): 
     first ? [told(context, first, more)] : [],
   );
   return [...findings.map((finding) => withTried(context, finding, explained.get(finding))), ...untold];
-}
-
-/** Tells if a constraint that has another definition explains it, which is reported for itself. */
-function isRedefined({ subject }: ProbeDifference, redefined: readonly ChangedDefinition[]): boolean {
-  return redefined.some(({ kind, name }) => kind === 'constraint' && name === subject);
-}
-
-/** Tells if a sequence explains the refusal, which is reported for itself. */
-function isOfSequence({ relation, sqlstate }: ProbeDifference, probes: readonly ProbeDifference[]): boolean {
-  const isKey = sqlstate === '23505' || sqlstate === '2200H';
-  return isKey && probes.some((other) => other.kind === 'sequence behind' && other.relation === relation);
-}
-
-function explains(
-  context: HazardContext,
-  { code, relation, evidence }: Coded,
-  probe: ProbeDifference,
-): boolean {
-  if (code === 'QUERY_BREAKS')
-    return probe.callsPerSecond !== undefined && WHEN_PREPARED.has(probe.sqlstate ?? '');
-  const byTrigger =
-    probe.kind === 'accepts less' && probe.probe !== 'SELECT of a row' && BY_TRIGGER.includes(code);
-  const codes =
-    probe.kind === 'accepts less' ? (EXPLAINS_REFUSAL[probe.sqlstate ?? ''] ?? []) : EXPLAINS[probe.kind];
-  if (!byTrigger && !codes.includes(code)) return false;
-  // The probe ran the function, in a default or a view, if it fails for the same reason.
-  if (code === 'FUNCTION_BREAKS' && relation === null)
-    return evidence.includes(probe.after.replace(/ \(SQLSTATE \w+\)$/, ''));
-  // A finding about a function or a schema has no relation.
-  return relation === null || context.former(relation) === probe.relation || relation === probe.relation;
 }
 
 function withTried(
@@ -235,14 +179,6 @@ function formerDefinitions(context: HazardContext, relation: string, subject: st
     found.every((sql) => sql.length <= LONGEST_SQL && !sql.includes('\n'))
     ? found
     : [];
-}
-
-/** Tells if a text has a name, and not as a part of a longer one. */
-function isNamed(sql: string, name: string): boolean {
-  return sql.split(name).some((before, at, parts) => {
-    const after = parts[at + 1];
-    return after !== undefined && !/\w$/.test(before) && !/^\w/.test(after);
-  });
 }
 
 const MOST_STATEMENTS = 3;

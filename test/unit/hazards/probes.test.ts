@@ -101,6 +101,33 @@ describe('a probe with another result', () => {
     expect(causeAfter('schema')).toEqual([null, '1, 2']);
   });
 
+  test('is explained by a dropped function only if the refusal names it', () => {
+    const codesOf = (called: string) =>
+      findHazards(
+        facts({
+          schema: {
+            ...SCHEMA,
+            rollbackSql: null,
+            changes: [
+              { verb: 'drop', kind: 'function', object: 'public.tax(numeric)', sql: '', dataLoss: false },
+            ],
+          },
+          catalogue: {
+            effects: {
+              ...NO_EFFECTS,
+              probes: [
+                { ...INSERT, after: `function ${called} does not exist (SQLSTATE 42883)`, sqlstate: '42883' },
+              ],
+            },
+          },
+        }),
+      ).map(({ code }) => code);
+    expect(codesOf('tax(numeric)')).toEqual(['OBJECT_DROPPED']);
+    expect(codesOf('public.tax(numeric)')).toEqual(['OBJECT_DROPPED']);
+    expect(codesOf('surtax(numeric)')).toEqual(expect.arrayContaining(['OBJECT_DROPPED', 'ACCEPTS_LESS']));
+    expect(codesOf('md5(uuid)')).toEqual(expect.arrayContaining(['OBJECT_DROPPED', 'ACCEPTS_LESS']));
+  });
+
   test('is raised by the calls of running code that sends it', () => {
     const raised = (callsPerSecond: number | null) =>
       found([{ ...INSERT, callsPerSecond }]).map(({ severity }) => severity);

@@ -1,0 +1,90 @@
+import type { EffectFacts } from '../model/effect-facts.ts';
+import type { ProbeDifference } from '../model/probe-difference.ts';
+import type { Hazard } from '../model/report.ts';
+import { bare } from '../postgres/sql/quote.ts';
+import type { HazardContext } from './hazard-context.ts';
+import type { Finding } from './hazard-definition.ts';
+
+// Other hazards that explain why a probe has another result.
+
+/** Codes that explain a refusal, by its SQLSTATE. */
+const EXPLAINS_REFUSAL: Readonly<Record<string, readonly string[]>> = {
+  '22001': ['COLUMN_RETYPED'],
+  '22003': ['COLUMN_RETYPED'],
+  '22P02': ['ENUM_VALUE_RENAMED', 'ENUM_VALUE_REMOVED', 'FUNCTION_BREAKS'],
+  '23502': ['WRITES_BREAK', 'NEW_COLUMN_REQUIRED', 'DEFAULT_CHANGED'],
+  '3F000': ['TABLE_RENAMED', 'OBJECT_RENAMED', 'OBJECT_DROPPED'],
+  '42501': ['PRIVILEGES_REVOKED', 'NEW_OBJECT_NOT_GRANTED', 'POLICY_CHANGED'],
+  '42703': ['COLUMN_RENAMED', 'COLUMN_DROPPED', 'FUNCTION_BREAKS'],
+  '42P01': ['TABLE_RENAMED', 'TABLE_DROPPED', 'OBJECT_RENAMED', 'OBJECT_DROPPED', 'FUNCTION_BREAKS'],
+  '42883': ['FUNCTION_BREAKS', 'OBJECT_DROPPED', 'OBJECT_RENAMED'],
+  '42704': ['OBJECT_DROPPED', 'OBJECT_RENAMED'],
+  '55000': ['REPLICA_IDENTITY_LOST'],
+};
+/** Refusals that the server finds when a statement of running code is prepared. */
+const WHEN_PREPARED = new Set(['428C9', '42703', '42704', '42804', '42883', '42P01']);
+/** Codes that explain a refusal only if it names their object. */
+const BY_NAME = ['OBJECT_DROPPED', 'OBJECT_RENAMED'];
+/** Codes that explain any refusal, because code runs with each row. */
+const BY_TRIGGER = ['TRIGGER_ADDED'];
+
+const EXPLAINS: Readonly<Record<ProbeDifference['kind'], readonly string[]>> = {
+  'accepts less': [],
+  'accepts more': ['CONSTRAINT_DROPPED', 'TRIGGER_OFF', 'NOT_NULL_DROPPED', 'COLUMN_DROPPED'],
+  'reads differ': ['POLICY_CHANGED', 'TABLE_TRUNCATED', 'DETACH_PARTITION_NOT_CONCURRENT'],
+  'sequence behind': [],
+};
+
+/** Tells if the cause is reported for itself: another definition of a constraint, or a sequence that is behind. */
+export function isToldOtherwise(
+  { relation, subject, sqlstate }: ProbeDifference,
+  { probes, redefined }: Pick<EffectFacts, 'probes' | 'redefined'>,
+): boolean {
+  const isKey = sqlstate === '23505' || sqlstate === '2200H';
+  return (
+    redefined.some(({ kind, name }) => kind === 'constraint' && name === subject) ||
+    (isKey && probes.some((other) => other.kind === 'sequence behind' && other.relation === relation))
+  );
+}
+
+/** Tells if a hazard that was found explains the other result of a probe. */
+export function explains(
+  context: HazardContext,
+  finding: Finding & Pick<Hazard, 'code'>,
+  probe: ProbeDifference,
+): boolean {
+  const { code, relation, evidence } = finding;
+  if (code === 'QUERY_BREAKS')
+    return probe.callsPerSecond !== undefined && WHEN_PREPARED.has(probe.sqlstate ?? '');
+  const byTrigger =
+    probe.kind === 'accepts less' && probe.probe !== 'SELECT of a row' && BY_TRIGGER.includes(code);
+  const codes =
+    probe.kind === 'accepts less' ? (EXPLAINS_REFUSAL[probe.sqlstate ?? ''] ?? []) : EXPLAINS[probe.kind];
+  if (!byTrigger && !codes.includes(code)) return false;
+  // The probe ran the function, in a default or a view, if it fails for the same reason.
+  if (code === 'FUNCTION_BREAKS' && relation === null)
+    return evidence.includes(probe.after.replace(/ \(SQLSTATE \w+\)$/, ''));
+  if (relation === null && BY_NAME.includes(code)) return isAboutNamed(context, finding, probe);
+  // A finding about a type or a function has no relation.
+  return relation === null || context.former(relation) === probe.relation || relation === probe.relation;
+}
+
+/** Tells if the server's refusal names the dropped or renamed object that a finding is about. */
+function isAboutNamed({ facts }: HazardContext, { message }: Finding, { after }: ProbeDifference): boolean {
+  const { changes = [], renames = [] } = facts.schema ?? {};
+  const gone = [
+    ...changes.filter(({ verb }) => verb === 'drop').map(({ object }) => object),
+    ...renames.map(({ from }) => from),
+  ];
+  return gone.some(
+    (object) => isNamed(message, object) && isNamed(after, bare(object.replace(/\(.*\)$/s, ''))),
+  );
+}
+
+/** Tells if a text has a name, and not as a part of a longer one. */
+export function isNamed(text: string, name: string): boolean {
+  return text.split(name).some((before, at, parts) => {
+    const after = parts[at + 1];
+    return after !== undefined && !/\w$/.test(before) && !/^\w/.test(after);
+  });
+}
