@@ -95,7 +95,7 @@ export const dataSection = z.object({
   converted: z.array(comparedColumn).optional(),
   /**
    * Columns of tables that the command updated, whose values became NULL, or of whose ten or more different values less than half are left:
-   * rows of some pages are compared with the target's by primary key.
+   * rows of some pages are compared with the target's by primary key. A caveat names the tables whose updated rows are not among them.
    */
   overwritten: z.array(comparedColumn).optional(),
   /** Dropped columns that lose nothing: another column took the name, and each row has the same value there, compared by primary key. */

@@ -69,7 +69,7 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
   const caveats: Caveat[] = [];
   const touched: string[] = [];
   const converted = await convertedAmong(options, observed, touched, caveats);
-  const overwritten = await overwrittenAmong(options, data, touched, caveats);
+  const overwritten = await overwrittenAmong(options, observed, touched, caveats);
   const replaced = new Set(converted.filter((column) => !isAsBefore(column)).map(({ object }) => object));
   const conversions = new Map(retyped.map((column) => [column, conversionOf(column, observed)]));
   const harmless = retyped.filter(
@@ -172,16 +172,16 @@ async function convertedAmong(
 /** Columns whose values an UPDATE replaced, as far as they could be compared. */
 async function overwrittenAmong(
   options: DataLossOptions,
-  data: DataSection | null,
+  { data, schema }: LossInput,
   touched: string[],
   caveats: Caveat[],
 ): Promise<ConvertedColumn[]> {
-  const tables = data === null ? [] : updatedTables(data);
+  const tables = data === null ? [] : updatedTables(data, schema);
   if (tables.length === 0) return [];
   const compare = () =>
     withReader(options, options.target.settings, (target) =>
       withReader(options, options.clone, (clone) =>
-        compareUpdated(target, clone, tables, { touched, since: options.since }),
+        compareUpdated(tables, { target, clone, since: options.since, touched, caveats }),
       ),
     );
   return (await measured(caveats, 'data.overwritten', compare)) ?? [];

@@ -1,9 +1,10 @@
-import { formatCount } from '../format.ts';
+import { formatCount, listed } from '../format.ts';
 import { isOverwritten } from '../model/converted-column.ts';
 import { isBookkeeping } from '../model/migration-tables.ts';
-import type { ConvertedColumn, DataSection } from '../model/report.ts';
+import type { Caveat, ConvertedColumn, DataSection, SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { ifAnswered } from '../postgres/session-helpers.ts';
+import { displayName } from '../postgres/sql/quote.ts';
 import { compareColumns, SAME_TEXT } from './converted-values.ts';
 import { type ComparedTable, readTables, SAMPLED_PAGES } from './row-values.ts';
 
@@ -13,51 +14,131 @@ const BUDGET_MS = 5000;
 /** Each UPDATE may set such a column to its own time, by a trigger. */
 const OF_TIME = /^(?:timestamp|date|time)/;
 
-/** Tables of which the command updated rows, most rows first, and which it did not rewrite: those are compared whole. */
-export function updatedTables({ tables, written }: DataSection): string[] {
-  const rewritten = new Set(tables.flatMap((table) => (table.rewritten ? [table.relation] : [])));
-  return written
-    .filter(({ relation, updated }) => updated > 0 && !rewritten.has(relation) && !isBookkeeping(relation))
-    .toSorted((one, other) => other.updated - one.updated)
-    .map(({ relation }) => relation);
+/** Reasons why updated rows are not among those that were compared. */
+const NO_KEY = 'which takes the same primary key before and after the command';
+const HIDDEN = 'since the role may not read all rows of the target';
+const UNANSWERED = 'since the time for it was over';
+const FEW = `since fewer than one row in ${SAMPLED_PAGES} was updated, and the rows of ${SAMPLED_PAGES} pages are compared`;
+
+/** A table of which the command updated rows. */
+interface UpdatedTable {
+  readonly relation: string;
+  /** Its name before the command. */
+  readonly former: string;
+  readonly updated: number;
 }
 
 /**
- * Compares rows of some pages of the target with those of the clone, by primary key. Tables without one, and those that the command
- * renamed, are left out.
- * @param touched gets words for the rows that were read on the target. `since`: the id of the target's next transaction before the clone was made.
+ * Tables that had rows before the command, which then updated some, most updates first. Those that it rewrote are left out, since they are
+ * compared whole.
  */
+export function updatedTables(
+  { tables, written }: DataSection,
+  schema: SchemaSection | null,
+): UpdatedTable[] {
+  const others = tables.filter(({ rewritten, bytesBefore }) => rewritten || bytesBefore === 0);
+  const leftOut = new Set(others.map(({ relation }) => relation));
+  const renamed = schema?.renames.filter(({ kind }) => kind === 'table') ?? [];
+  const former = new Map(renamed.map(({ from, to }) => [to, from]));
+  return written
+    .filter(({ relation, updated }) => updated > 0 && !leftOut.has(relation) && !isBookkeeping(relation))
+    .toSorted((one, other) => other.updated - one.updated)
+    .map(({ relation, updated }) => ({ relation, former: former.get(relation) ?? relation, updated }));
+}
+
+/** The sessions, what is compared, and what the work is noted in. */
+interface Work {
+  readonly target: Session;
+  readonly clone: Session;
+  /** The id of the target's next transaction before the clone was made. */
+  readonly since: number | undefined;
+  /** Gets words for the rows that were read on the target. */
+  readonly touched: string[];
+  /** Gets the tables whose updated rows were not compared. */
+  readonly caveats: Caveat[];
+}
+
+/** Compares rows of some pages of the target with those of the clone, by primary key. */
 export async function compareUpdated(
-  target: Session,
-  clone: Session,
-  relations: readonly string[],
-  { touched, since }: { readonly touched: string[]; readonly since: number | undefined },
+  tables: readonly UpdatedTable[],
+  { target, clone, since, touched, caveats }: Work,
 ): Promise<ConvertedColumn[]> {
   const deadline = performance.now() + BUDGET_MS;
   for (const session of [target, clone]) await session.query(SAME_TEXT);
-  const read = await readTables(target, relations);
-  const then = relations.flatMap((relation) => read.find((table) => table.relation === relation) ?? []);
-  const now = await readTables(clone, relations);
+  const then = await readTables(
+    target,
+    tables.map(({ former }) => former),
+  );
+  const now = await readTables(
+    clone,
+    tables.map(({ relation }) => relation),
+  );
   const found: ConvertedColumn[] = [];
-  const seen = new Set<string>();
-  for (const before of then) {
-    const id = JSON.stringify([before.schema, before.name]);
-    const after = now.find(({ schema, name }) => schema === before.schema && name === before.name);
-    if (!after || seen.has(id) || performance.now() > deadline) continue;
-    seen.add(id);
+  const missed = new Map<string, string[]>();
+  // Partitions are compared as one table.
+  for (const { relation, former, updated } of oneOfEach(tables, then)) {
+    const before = then.find((table) => table.relation === former);
+    const after = now.find((table) => table.relation === relation);
+    if (!before || !after) continue;
     const columns = comparable(before, after);
-    if (columns.length === 0 || !before.readable || !hasKey(before, after)) continue;
-    const compared = await ifAnswered(() =>
-      compareColumns({ target, clone, before, after, columns, since }, false),
-    );
+    if (columns.length === 0) continue;
+    const isReadable = hasKey(before, after) && before.readable && performance.now() < deadline;
+    const compared = isReadable
+      ? await ifAnswered(() => compareColumns({ target, clone, before, after, columns, since }, false))
+      : undefined;
+    const reason = missing(before, after, compared, updated);
+    if (reason !== null) missed.set(reason, [...(missed.get(reason) ?? []), rootOf(before)]);
+    if (!isReadable) continue;
     touched.push(
-      `compared ${formatCount(compared?.[0]?.compared ?? 0)} rows of ${before.relation} with the clone's`,
+      `compared ${formatCount(compared?.[0]?.compared ?? 0)} rows of ${rootOf(before)} with the clone's`,
     );
-    const exact = before.pages <= SAMPLED_PAGES;
+    const exact = isWhole(before);
     for (const [at, column] of (compared ?? []).entries())
       if (counts(column, columns[at]?.from ?? '')) found.push({ ...column, exact });
   }
+  for (const [reason, names] of missed)
+    caveats.push({
+      path: 'data.overwritten',
+      kind: 'unmeasured',
+      reason: `updated rows of ${listed(names)} are not compared with those of the target, ${reason}: values that are lost there are not reported`,
+    });
   return found;
+}
+
+/** One entry for each table or table of partitions, with all rows that were updated. */
+function oneOfEach(tables: readonly UpdatedTable[], read: readonly ComparedTable[]): UpdatedTable[] {
+  const rootsOf = new Map(read.map((table) => [table.relation, rootOf(table)]));
+  const found = new Map<string, UpdatedTable>();
+  for (const table of tables) {
+    const root = rootsOf.get(table.former) ?? table.former;
+    const known = found.get(root);
+    found.set(root, known ? { ...known, updated: known.updated + table.updated } : table);
+  }
+  return [...found.values()];
+}
+
+function rootOf({ schema, name }: ComparedTable): string {
+  return displayName(schema, name);
+}
+
+/** Returns why the updated rows are not among the compared ones; null: they are. */
+function missing(
+  before: ComparedTable,
+  after: ComparedTable,
+  compared: readonly ConvertedColumn[] | undefined,
+  updated: number,
+): string | null {
+  if (!hasKey(before, after)) return NO_KEY;
+  if (!before.readable) return HIDDEN;
+  if (!compared) return UNANSWERED;
+  const isSeen = compared.some(({ becameNull, changed }) => becameNull > 0 || (changed ?? 0) > 0);
+  const isFew = before.rows === null || updated * SAMPLED_PAGES < before.rows;
+  return isFew && !isSeen && !isWhole(before) ? FEW : null;
+}
+
+/** Its pages are no more than a sample has. */
+function isWhole({ pages }: ComparedTable): boolean {
+  return pages <= SAMPLED_PAGES;
 }
 
 function comparable(before: ComparedTable, after: ComparedTable) {

@@ -25,7 +25,7 @@ export const ROW_LOSSES: readonly HazardRecord[] = [
     code: 'VALUES_OVERWRITTEN',
     title: 'an UPDATE replaces values by NULL, or different values by the same',
     condition:
-      'Rows of a table were updated, and values of a column that existed before are NULL now, or of ten different values or more less than half are left; times count only if they became NULL. The rows of some pages are compared with those of the target by primary key.',
+      'Rows of a table were updated, and values of a column that existed before are NULL now, or of ten different values or more less than half are left; times count only if they became NULL. The rows of some pages are compared with those of the target by primary key; a caveat names the tables whose updated rows are not among them.',
     effect:
       'The values from before are lost with the commit, and no way back restores them. A join without a condition, jsonb_set() with a NULL or a CASE without ELSE does so by mistake.',
     safer:
@@ -66,7 +66,7 @@ function updating(context: HazardContext, relation: string): number | null {
         .some(
           (action) =>
             (action.does === 'update' || action.does === 'merge' || action.does === 'insert') &&
-            context.resolve(action.table, statement) === relation,
+            context.former(context.resolve(action.table, statement)) === relation,
         ),
   );
   return found?.index ?? null;

@@ -40,6 +40,7 @@ const SUBJECTS: Readonly<Record<string, string>> = {
   'schema.unmodeled': 'objects that are not compared',
   data: 'rows and sizes',
   'data.lost': 'lost data',
+  'data.overwritten': 'overwritten values',
   'data.tables': 'row counts',
   hazards: 'hazards',
   'hazards[].severity': 'severities',

@@ -19,7 +19,7 @@ import { OLDEST_AND_NEWEST, serverUrl } from '../../helpers/servers.ts';
 // A table that was never analysed has no number of rows, but some if it has a page.
 const COUNTED = `SELECT coalesce(bool_and(s.n_tup_ins >= greatest(c.reltuples, sign(pg_relation_size(c.oid)))), true) AS counted
   FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid WHERE c.relkind = 'r'`;
-const UPDATED = "SELECT n_tup_upd::float8 AS rows FROM pg_stat_user_tables WHERE relname = 't'";
+const UPDATED = "SELECT n_tup_upd::float8 AS rows FROM pg_stat_user_tables WHERE relname IN ('t', 'renamed')";
 
 /**
  * Returns the losses that `sql` makes in a clone of a target that was made by `made`: both are scratch databases here.
@@ -454,5 +454,52 @@ describe.each(OLDEST_AND_NEWEST)('values that USING replaces, on %i', (version) 
     expect(v?.compared).toBeLessThan(20_000);
     expect(v).toMatchObject({ object: 'public.t.v', becameNull: v?.values, exact: false, rows: 150_000 });
     expect(short).toMatchObject({ object: 'public.t.short', becameNull: 0, changed: 0, exact: false });
+  });
+});
+
+describe.each(OLDEST_AND_NEWEST)('values that UPDATE replaces, on %i', (version) => {
+  const overwrittenBy = async (made: string, sql: string, updated: number) => {
+    const { data, caveats } = await lossesOf(version, made, sql, updated);
+    return {
+      overwritten: data?.overwritten?.map(({ object, becameNull }) => [object, becameNull]),
+      reasons: caveats.filter(({ path }) => path === 'data.overwritten').map(({ reason }) => reason),
+    };
+  };
+  const EMPTIED = 'UPDATE t SET v = NULL';
+
+  test('are compared by primary key, also under a new name of the table', async () => {
+    expect(await overwrittenBy(values(100), EMPTIED, 100)).toEqual({
+      overwritten: [['public.t.v', 100]],
+      reasons: [],
+    });
+    expect(await overwrittenBy(values(100), `${EMPTIED}; ALTER TABLE t RENAME TO renamed`, 100)).toEqual({
+      overwritten: [['public.t.v', 100]],
+      reasons: [],
+    });
+  });
+
+  test('are not compared without a primary key, which a caveat says', async () => {
+    const keyless = values(100, 'ALTER TABLE t DROP CONSTRAINT t_pkey');
+    expect(await overwrittenBy(keyless, EMPTIED, 100)).toEqual({
+      overwritten: undefined,
+      reasons: [expect.stringMatching(/^updated rows of public\.t are not compared .* the same primary key/)],
+    });
+  });
+
+  test('of few rows of a large table are seldom among those compared, which a caveat says', async () => {
+    const few = await overwrittenBy(values(150_000), `${EMPTIED} WHERE id <= 10`, 10);
+    expect(few.overwritten).toBeUndefined();
+    expect(few.reasons).toEqual([expect.stringContaining('fewer than one row in 64 was updated')]);
+    const all = await overwrittenBy(values(150_000), EMPTIED, 150_000);
+    expect(all.overwritten?.map(([object]) => object)).toEqual(['public.t.v']);
+    expect(all.reasons).toEqual([]);
+  });
+
+  test('of a table that the command made are none', async () => {
+    const made = `CREATE TABLE t (v text); INSERT INTO t VALUES ('a'); ${EMPTIED}`;
+    expect(await overwrittenBy('CREATE TABLE other (id int)', made, 1)).toEqual({
+      overwritten: undefined,
+      reasons: [],
+    });
   });
 });
