@@ -1,3 +1,4 @@
+import { listed } from '../format.ts';
 import { isBookkeeping } from '../model/migration-tables.ts';
 import type { ProbeDifference } from '../model/probe-difference.ts';
 import type { StatementSection } from '../model/report.ts';
@@ -8,14 +9,22 @@ import type { HazardContext } from './hazard-context.ts';
 const OF_READERS = new Set(['ACCESS SHARE', 'ROW SHARE']);
 
 /**
- * Returns the statements of which one caused the other result of a probe, by their indexes: the one that a replay has found; else those
- * that locked a relation which the probe reaches, and those that changed something else than a relation, such as a function.
+ * Returns the statements of which one caused the other result of a probe, by their indexes: the one that a replay has found, or else all
+ * that may have.
  */
 export function causesOf(context: HazardContext, probe: ProbeDifference): readonly number[] {
   const known = context.facts.causes?.get(probe);
   if (known !== undefined) return [known];
-  const { renamed } = context.facts.catalogue;
   const names = [probe.relation, ...probe.reads, probe.probe.replace(/^value of /, '')];
+  return statementsChanging(context, names).map(({ index }) => index);
+}
+
+/**
+ * Returns the statements that may have changed the meaning of relations: those that locked one of them, and those that changed something
+ * else than a relation, such as a function.
+ */
+export function statementsChanging(context: HazardContext, names: readonly string[]): StatementSection[] {
+  const { renamed } = context.facts.catalogue;
   const reached = new Set(names.flatMap((name) => [name, renamed.get(name) ?? name]));
   const isReached = ({ relation, indexOf = relation, mode }: Lock) =>
     !OF_READERS.has(mode) && (reached.has(relation) || reached.has(indexOf));
@@ -24,8 +33,21 @@ export function causesOf(context: HazardContext, probe: ProbeDifference): readon
     .filter(
       (statement) =>
         statement.locks === null || statement.locks.some(isReached) || changesNoRelation(context, statement),
-    )
-    .map(({ index }) => index);
+    );
+}
+
+const MOST_CAUSES = 5;
+
+/** The statement that is the only possible cause; null if there are several. */
+export function onlyOf(causes: readonly number[]): number | null {
+  const [only, ...more] = causes;
+  return more.length === 0 ? (only ?? null) : null;
+}
+
+/** The end of an evidence that names the possible causes, if they are few. */
+export function causeWords(causes: readonly number[]): string {
+  const isFew = causes.length > 1 && causes.length <= MOST_CAUSES;
+  return isFew ? `; since one of the statements ${listed(causes.map(String))}` : '';
 }
 
 type Lock = NonNullable<StatementSection['locks']>[number];

@@ -1,12 +1,14 @@
 import { formatCount, listed } from '../../format.ts';
-import type { Unanalyzed, UnappliedFile } from '../../model/effect-facts.ts';
+import type { BrokenFunction, Unanalyzed, UnappliedFile } from '../../model/effect-facts.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { StatementSection } from '../../model/report.ts';
 import type { Name } from '../../model/statement-actions.ts';
-import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { bare, displayName, lastPart, nameParts, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
+import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+import { causeWords, onlyOf, statementsChanging } from '../probe-causes.ts';
 import { WARNING } from '../thresholds.ts';
 import { statementOfFunction } from './behaviour.ts';
 
@@ -55,22 +57,20 @@ export const AFTERMATH: readonly HazardRecord[] = [
     safer:
       'Replace the function in the same transaction, or before, by one that does without the name (https://www.postgresql.org/docs/current/ddl-depend.html).',
     find: (context) =>
-      context.facts.catalogue.effects.brokenFunctions.map(
-        ({ function: name, names, error, triggersOn }): Finding => {
-          const [relation = null] = triggersOn;
-          return {
-            statement:
-              names === null
-                ? statementOfFunction(context, name)
-                : losing(context, { schema: names.within, name: names.name }),
-            relation,
-            severity: relation === null ? 'warning' : 'error',
-            message: `the function ${name} ${names === null ? 'no longer works' : `names ${names.name}, which is gone`}${relation === null ? '' : `: writes to ${listed(triggersOn)} run it and fail`}`,
-            evidence: `analyzed on the clone after the command: ${error}`,
-            advice: `Replace ${name} in the same transaction, or before.`,
-          };
-        },
-      ),
+      context.facts.catalogue.effects.brokenFunctions.map((broken): Finding => {
+        const { function: name, names, error, triggersOn } = broken;
+        const [relation = null] = triggersOn;
+        const causes = names === null ? breaking(context, broken) : [];
+        return {
+          statement:
+            names === null ? onlyOf(causes) : losing(context, { schema: names.within, name: names.name }),
+          relation,
+          severity: relation === null ? 'warning' : 'error',
+          message: `the function ${name} ${names === null ? 'no longer works' : `names ${names.name}, which is gone`}${relation === null ? '' : `: writes to ${listed(triggersOn)} run it and fail`}`,
+          evidence: `analyzed on the clone after the command: ${error}${causeWords(causes)}`,
+          advice: `Replace ${name} in the same transaction, or before.`,
+        };
+      }),
   },
   {
     code: 'NEW_OBJECT_NOT_GRANTED',
@@ -188,6 +188,17 @@ function creating(context: HazardContext, relations: readonly string[]): number 
     .actionsOf('create table')
     .find(({ action, statement }) => relations.includes(context.resolve(action.table, statement)));
   return found?.statement.index ?? null;
+}
+
+/** The statements that may have broken a function, by their indexes: its own, or those about an object that it mentions. */
+function breaking(context: HazardContext, { function: name, mentions }: BrokenFunction): number[] {
+  const own = statementOfFunction(context, name);
+  if (own !== null) return [own];
+  const relations = mentions.map((object) => displayName(...nameParts(object).slice(0, 2)));
+  const causes = statementsChanging(context, relations);
+  const words = mentions.map((object) => bare(object).toLowerCase());
+  const naming = causes.filter(({ sql }) => words.some((word) => isNamed(sql.toLowerCase(), word)));
+  return (naming.length > 0 ? naming : causes).map(({ index }) => index);
 }
 
 /** The statement that drops or renames what had a name. @param lost with its schema; a column, with its table. */

@@ -13,7 +13,7 @@ import { withTrial } from '../evidence.ts';
 import { explains, isNamed, isToldOtherwise } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
-import { causesOf } from '../probe-causes.ts';
+import { causesOf, causeWords, onlyOf } from '../probe-causes.ts';
 import { type Severity, weighBreakage, worst } from '../severity.ts';
 import { LONGEST_SQL } from '../thresholds.ts';
 import { isSeldom } from './queries.ts';
@@ -134,23 +134,15 @@ function severityBySent(probes: readonly ProbeDifference[]): Severity {
 function told(context: HazardContext, first: ProbeDifference, more: readonly ProbeDifference[]): Coded {
   const { kind, relation } = first;
   const causes = causesOf(context, first);
-  const isNarrow = causes.length > 1 && causes.length <= MOST_CAUSES;
   return {
     code: TEXTS[kind].code,
     statement: onlyOf(causes),
     relation,
     severity: severityOf(context, first, more),
     message: messageOf(first, more),
-    evidence: `${resultOf(first)}${isNarrow ? `; since one of the statements ${listed(causes.map(String))}` : ''}`,
+    evidence: `${resultOf(first)}${causeWords(causes)}`,
     advice: adviceOf(context, first),
   };
-}
-
-const MOST_CAUSES = 5;
-
-function onlyOf(causes: readonly number[]): number | null {
-  const [only, ...more] = causes;
-  return more.length === 0 ? (only ?? null) : null;
 }
 
 function adviceOf(context: HazardContext, { kind, relation, subject, sql, remedy }: ProbeDifference): string {

@@ -49,10 +49,13 @@ export async function newlyBroken(
   schema: SchemaSection,
 ): Promise<BrokenFunction[]> {
   if (before.size === 0 || schema.changes.length + schema.renames.length === 0) return [];
-  const mentions = mentionsOf(schema);
+  const changed = changedObjects(schema);
   const bodies = (await readFunctionBodies(session, null)).filter((body) => {
     const was = before.get(signatureOf(body));
-    return was !== undefined && (was.definition !== body.definition || mentions.test(body.definition));
+    return (
+      was !== undefined &&
+      (was.definition !== body.definition || changed.some((each) => mentions(body, each)))
+    );
   });
   const found = await analyzed(session, bodies, async (body, broken: Map<string, BrokenFunction>) => {
     const name = signatureOf(body);
@@ -60,19 +63,49 @@ export async function newlyBroken(
     for await (const failure of failuresOf(session, body)) {
       if (was?.failures.has(failure.message)) continue;
       if (was?.definition !== body.definition && !isOfNewText(failure, body)) continue;
-      broken.set(name, { function: name, names: null, error: failure.message, triggersOn: body.tables });
+      broken.set(name, {
+        function: name,
+        names: null,
+        mentions: mentionedBy(body, changed),
+        error: failure.message,
+        triggersOn: body.tables,
+      });
       return;
     }
   });
   return [...found.values()];
 }
 
-/** Names of the objects that changed, and of their tables: as words of a body. */
-function mentionsOf({ changes, renames }: SchemaSection): RegExp {
-  const objects = [...changes.map(({ object }) => object), ...renames.map(({ from }) => from)];
-  const names = objects.flatMap((object) => nameParts(object.replace(/\(.*\)$/s, '')).slice(1));
-  const words = [...new Set(names)].map((name) => name.replace(/[^\w\u0080-\uffff]/g, '\\$&'));
-  return words.length === 0 ? /(?!)/ : new RegExp(`(?<![\\w$])(?:${words.join('|')})(?![\\w$])`, 'i');
+/** An object that changed, and its name without its schema, as words of a body: `orders`, `note`. */
+interface ChangedObject {
+  readonly object: string;
+  readonly words: readonly RegExp[];
+}
+
+function changedObjects({ changes, renames }: SchemaSection): ChangedObject[] {
+  const names = [...changes.map(({ object }) => object), ...renames.map(({ from }) => from)].map((object) =>
+    object.replace(/\(.*\)$/s, ''),
+  );
+  return [...new Set(names)].map((object) => ({
+    object,
+    words: nameParts(object)
+      .slice(1)
+      .map((name) => name.replace(/[^\w\u0080-\uffff]/g, '\\$&'))
+      .map((name) => new RegExp(`(?<![\\w$])${name}(?![\\w$])`, 'i')),
+  }));
+}
+
+function mentions({ definition }: FunctionBody, { words }: ChangedObject): boolean {
+  return words.some((word) => word.test(definition));
+}
+
+/** Changed objects that a body mentions; of a table that it mentions all, since SELECT * names no column. */
+function mentionedBy({ definition, tables }: FunctionBody, changed: readonly ChangedObject[]): string[] {
+  const text = `${definition} ${tables.join(' ')}`;
+  const ofTables = changed.filter(({ words: [table] }) => table?.test(text));
+  const found =
+    ofTables.length > 0 ? ofTables : changed.filter(({ words }) => words.some((word) => word.test(text)));
+  return found.map(({ object }) => object);
 }
 
 /** Errors about a text that was not analyzed before: those that are sure to come when it runs. */

@@ -51,7 +51,7 @@ async function firstBroken(
   const brokenBy = (failure: BodyFailure): BrokenFunction | null => {
     const names = goneIn(failure, gone, pathOf(body) ?? path);
     if (!names) return null;
-    return { function: signatureOf(body), names, error: failure.message, triggersOn: body.tables };
+    return { function: signatureOf(body), names, mentions: [], error: failure.message, triggersOn: body.tables };
   };
   for await (const failure of failuresOf(session, body, (query) => mentions.test(query))) {
     const broken = brokenBy(failure);

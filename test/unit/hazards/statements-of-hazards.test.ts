@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { findHazards } from '../../../src/hazards/catalogue.ts';
+import { NO_EFFECTS } from '../../../src/model/effect-facts.ts';
 import type { HazardFacts, RelationFacts } from '../../../src/model/hazard-facts.ts';
 import type { SchemaSection } from '../../../src/model/report.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
@@ -138,6 +139,39 @@ test('tables that one transaction locks for seconds are a warning', async () => 
     { a: 'table', b: 'table' },
   );
   expect(found.find(({ code }) => code === 'SEVERAL_STRONG_LOCKS')?.severity).toBe('warning');
+});
+
+test('a function that breaks has the statement about an object that it mentions, or the few that may be it', async () => {
+  const breakingBy = async (...lines: readonly (readonly [sql: string, table: string])[]) => {
+    const statements = lines.map(([sql, table], at) =>
+      statement(at + 1, { sql, tag: 'ALTER TABLE', locks: [[table, 'ACCESS EXCLUSIVE', 1]] }),
+    );
+    const broken = {
+      function: 'public.theme(integer)',
+      names: null,
+      mentions: ['public.things.settings', 'public.things.note'],
+      error: 'operator does not exist: text ->> unknown',
+      triggersOn: [],
+    };
+    const effects = { ...NO_EFFECTS, brokenFunctions: [broken] };
+    const found = findHazards(
+      facts({ statements, parsed: await statementFacts(statements), catalogue: { effects } }),
+    ).find(({ code }) => code === 'FUNCTION_BREAKS');
+    return [found?.statement, /one of the statements (.*)$/.exec(found?.evidence ?? '')?.[1]];
+  };
+  const retyped = ['ALTER TABLE things ALTER settings TYPE text', 'public.things'] as const;
+  const other = ['ALTER TABLE others ALTER settings TYPE text', 'public.others'] as const;
+  const added = ['ALTER TABLE things ADD note text', 'public.things'] as const;
+  const owned = ['ALTER TABLE things OWNER TO app', 'public.things'] as const;
+  expect(await breakingBy(other, retyped, owned)).toEqual([2, undefined]);
+  expect(await breakingBy(added, retyped)).toEqual([null, '1, 2']);
+  expect(await breakingBy(owned)).toEqual([1, undefined]);
+  expect(
+    await breakingBy(retyped, [
+      'CREATE OR REPLACE FUNCTION theme(id int) RETURNS int LANGUAGE sql AS $$ SELECT nothing $$',
+      'public.things',
+    ]),
+  ).toEqual([2, undefined]);
 });
 
 describe('of a block that commits within', () => {
