@@ -252,7 +252,7 @@ export class CloneWatch {
   }
 
   #inClone<T>(use: (session: Session) => Promise<T>, more: Partial<SessionOptions> = {}): Promise<T> {
-    return inClone({ clone: this.#clone, context: this.#options }, use, more);
+    return inClone({ clone: this.#clone, context: this.#options }, use, { pipelined: true, ...more });
   }
 }
 

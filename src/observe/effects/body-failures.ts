@@ -115,7 +115,10 @@ function isOfNewText({ sqlstate, isOpen }: BodyFailure, { definition }: Function
   return ['42703', '42883', '42P13', '42704'].includes(sqlstate);
 }
 
-/** Looks at one function after the other, until the time is over. */
+/** Bodies whose queries are sent before the answers to others: an answer takes longer than the analysis. */
+const AHEAD = 8;
+
+/** Looks at the functions, until the time is over. */
 async function analyzed<T>(
   session: Session,
   bodies: readonly FunctionBody[],
@@ -124,8 +127,10 @@ async function analyzed<T>(
   const found = new Map<string, T>();
   if (bodies.length === 0) return found;
   const deadline = performance.now() + BUDGET_MS;
-  await analyzing(session, async () => {
-    for (const body of bodies) if (performance.now() < deadline) await look(body, found);
-  });
+  const waiting = bodies.values();
+  const lookOn = async () => {
+    for (const body of waiting) if (performance.now() < deadline) await look(body, found);
+  };
+  await analyzing(session, () => Promise.all(Array.from({ length: AHEAD }, lookOn)));
   return found;
 }

@@ -11,6 +11,7 @@ import {
   nameAt,
   pathOf,
   readFunctionBodies,
+  UNDO,
 } from './function-bodies.ts';
 
 const PATH = 'SELECT pg_catalog.current_schemas(false)::pg_catalog.text[] AS path';
@@ -51,7 +52,13 @@ async function firstBroken(
   const brokenBy = (failure: BodyFailure): BrokenFunction | null => {
     const names = goneIn(failure, gone, pathOf(body) ?? path);
     if (!names) return null;
-    return { function: signatureOf(body), names, mentions: [], error: failure.message, triggersOn: body.tables };
+    return {
+      function: signatureOf(body),
+      names,
+      mentions: [],
+      error: failure.message,
+      triggersOn: body.tables,
+    };
   };
   for await (const failure of failuresOf(session, body, (query) => mentions.test(query))) {
     const broken = brokenBy(failure);
@@ -72,7 +79,7 @@ async function checkedBy(
   session: Session,
   { oid, tables }: FunctionBody,
 ): Promise<BodyFailure[]> {
-  await session.query('SAVEPOINT probe');
+  await session.query(UNDO);
   try {
     const errors = await check(Number(oid), tables[0]);
     return errors.map(({ sqlstate, message, query, position }) => ({
@@ -88,8 +95,6 @@ async function checkedBy(
   } catch (error) {
     if (sqlstateOf(error) === undefined) throw error;
     return [];
-  } finally {
-    await session.query('ROLLBACK TO SAVEPOINT probe');
   }
 }
 

@@ -19,7 +19,7 @@ from pg_catalog.pg_proc p
 join pg_catalog.pg_language l on l.oid = p.prolang
 join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 where l.lanname in ('sql', 'plpgsql') and p.prokind in ('f', 'p') and ${USER_SCHEMA}
-  and pg_catalog.to_jsonb(p) ->> 'prosqlbody' is null and ($1::pg_catalog.text is null or p.prosrc ~* $1)
+  and p.prosqlbody is null and ($1::pg_catalog.text is null or p.prosrc ~* $1)
   and not ${ofExtension('pg_proc', 'p.oid')}
 order by 2, 3, 4 limit 500`;
 
@@ -53,12 +53,19 @@ export interface BodyFailure {
 }
 
 // Ours is pg_catalog; the application's is what the database and the role have.
-const BEGIN = ['BEGIN READ WRITE', 'SET LOCAL check_function_bodies = on', 'RESET search_path'];
+const BEGIN = [
+  'BEGIN READ WRITE',
+  'SET LOCAL check_function_bodies = on',
+  'RESET search_path',
+  'SAVEPOINT probe',
+];
+/** Undoes what was analyzed last, whether it failed or not. */
+export const UNDO = 'ROLLBACK TO SAVEPOINT probe';
 const ROLLBACK = 'ROLLBACK';
 
 /** Lends the session in a transaction with the search path of the application, which is rolled back. */
 export async function analyzing<T>(session: Session, use: () => Promise<T>): Promise<T> {
-  for (const sql of BEGIN) await session.query(sql);
+  await session.queryAll(BEGIN);
   try {
     return await use();
   } finally {
@@ -151,20 +158,21 @@ async function failureOf(
   sql: string,
   path: string | undefined,
 ): Promise<Omit<BodyFailure, 'isOpen'> | null> {
-  await session.query('SAVEPOINT probe');
-  if (path !== undefined) await session.query(`SET LOCAL search_path TO ${path}`);
+  // One round trip, and none that depends on another one: several may be under way.
+  const sent = [UNDO, ...(path === undefined ? [] : [`SET LOCAL search_path TO ${path}`]), sql].join(';\n');
   try {
-    await session.query(sql);
+    await session.queryAll([sent]);
     return null;
   } catch (error) {
     const sqlstate = sqlstateOf(error);
     if (sqlstate === undefined) throw error;
     const { position, internalPosition, internalQuery } = error as Record<string, string | undefined>;
-    const text = internalQuery ?? sql;
     const from = Number(internalPosition ?? position ?? 0);
-    return { sqlstate, message: messageOf(error), at: from === 0 ? [] : nameAt(text, from - 1) };
-  } finally {
-    await session.query('ROLLBACK TO SAVEPOINT probe');
+    return {
+      sqlstate,
+      message: messageOf(error),
+      at: from === 0 ? [] : nameAt(internalQuery ?? sent, from - 1),
+    };
   }
 }
 

@@ -25,7 +25,7 @@ export interface SessionOptions {
   readonly audit?: Audit;
   /** Accepts a pooler in between, for single statements: session state is not reliable then, nor is `pid`. */
   readonly throughPooler?: boolean;
-  /** Queries of its `client` are sent at once, without waiting for the answers to earlier ones. */
+  /** Queries of its `client`, and those of queryAll(), are sent at once, without waiting for the answers to earlier ones. */
   readonly pipelined?: boolean;
   /** Aborts the connecting, and later cancels the query that runs at that moment; the session stays usable. */
   readonly signal?: AbortSignal;

@@ -29,6 +29,7 @@ export class PgSession implements Session {
   readonly #link: Link;
   readonly #signal: AbortSignal | undefined;
   readonly #throughPooler: boolean;
+  readonly #pipelined: boolean;
   /** 0: statements may take any time. */
   readonly #answerWithinMs: number;
   readonly #listeners: ((reason: string) => void)[] = [];
@@ -54,6 +55,7 @@ export class PgSession implements Session {
       audit?: Audit;
       signal?: AbortSignal;
       throughPooler?: boolean;
+      pipelined?: boolean;
       statementTimeoutMs: number;
     },
   ) {
@@ -64,6 +66,7 @@ export class PgSession implements Session {
     this.#link = link;
     this.#signal = options.signal;
     this.#throughPooler = options.throughPooler ?? false;
+    this.#pipelined = options.pipelined ?? false;
     this.#answerWithinMs = options.statementTimeoutMs === 0 ? 0 : options.statementTimeoutMs + LATE_MS;
     this.#watch();
     this.#auditEverything(options.purpose, options.audit);
@@ -106,9 +109,8 @@ export class PgSession implements Session {
   ): Promise<Row[][]> {
     if (statements.length === 0) return [];
     // A comment at the end of one statement must not swallow the next.
-    const sent = this.#inTurn(() =>
-      this.#send<QueryResult<Row> | QueryResult<Row>[]>(statements.join('\n;'), []),
-    );
+    const send = () => this.#send<QueryResult<Row> | QueryResult<Row>[]>(statements.join('\n;'), []);
+    const sent = this.#pipelined ? send() : this.#inTurn(send);
     return [await sent].flat().map(({ rows }) => rows);
   }
 

@@ -22,7 +22,8 @@ export interface Session {
     values?: readonly unknown[],
   ): Promise<Row[]>;
   /**
-   * Sends statements without parameters in one round trip. If one fails, none has a result. @returns the rows of each.
+   * Sends statements without parameters in one round trip. If one fails, none has a result. A pipelined session does not wait for the
+   * answers to earlier ones. @returns the rows of each.
    */
   queryAll<Row extends object = Record<string, unknown>>(statements: readonly string[]): Promise<Row[][]>;
   /** Calls the listener once if the connection ends without close(); the reason is text for people. */
