@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { readUnknownCode } from '../../src/boundary/read-unknown-code.ts';
+import { readBodiesBefore } from '../../src/observe/effects/body-failures.ts';
 import { readProbedRelations } from '../../src/observe/probes/probed-relations.ts';
 import { readSequences } from '../../src/observe/probes/sequence-probes.ts';
 import { keepingSequences, probesOf, tryProbes } from '../../src/observe/probes/try-probes.ts';
@@ -53,6 +54,51 @@ test('cost of what is tried on the clone', async () => {
     `Reads the catalogue, finds code that must not run, and tries everything; medians of ${ROUNDS}. It is done before the command and after it.`,
     'The time on processors is that of both sides, which other work on the machine does not lengthen. An application has a role that owns nothing.',
     'There are two passes. Together they may take 5 s, or 5 % of the time of the command if that is longer; a caveat names the probes that did not fit.',
+  ]);
+}, 600_000);
+
+/** So many functions in PL/pgSQL over ten tables, each with the statements that such functions have. */
+const functionsOf = (count: number) =>
+  Array.from(
+    { length: count },
+    (_, n) => `
+CREATE FUNCTION f${n}(wanted bigint, lowest numeric DEFAULT 0) RETURNS numeric LANGUAGE plpgsql AS $$
+DECLARE total numeric := 0; found_note text; one t${n % 10}%ROWTYPE;
+BEGIN
+  SELECT note INTO found_note FROM t${n % 10} WHERE id = wanted;
+  IF found_note IS NULL THEN
+    INSERT INTO t${n % 10} (code, note) VALUES ('none ' || wanted, 'none');
+    RETURN NULL;
+  END IF;
+  FOR one IN SELECT * FROM t${n % 10} WHERE parent = wanted AND amount >= lowest LOOP
+    total := total + coalesce(one.amount, 0);
+    UPDATE t${n % 10} SET note = found_note WHERE id = one.id AND note IS DISTINCT FROM found_note;
+  END LOOP;
+  RETURN (SELECT sum(amount) FROM t${n % 10} WHERE parent = wanted) + total;
+END $$;`,
+  ).join('\n');
+
+test('cost of analyzing the bodies of functions', async () => {
+  const rows: Record<string, string | number>[] = [];
+  for (const functions of [50, 150, 500]) {
+    const at = await scratch(18, `${schemaOf(10, 10)}${functionsOf(functions)}`);
+    const rounds: { ms: number; analyzed: number }[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const from = performance.now();
+      const { size } = await readBodiesBefore(at.session);
+      rounds.push({ ms: performance.now() - from, analyzed: size });
+    }
+    rows.push({
+      functions,
+      analyzed: Math.min(...rounds.map(({ analyzed }) => analyzed)),
+      'median ms': Math.round(median(rounds.map(({ ms }) => ms))),
+      'most ms': Math.round(Math.max(...rounds.map(({ ms }) => ms))),
+    });
+    await at.drop();
+  }
+  recordFigures('cost of analyzing the bodies of functions in PL/pgSQL on the clone', rows, [
+    `Before the command, medians of ${ROUNDS}; after it only those are analyzed that mention what has changed. Each has ten queries and expressions.`,
+    'It may take 1 s; functions that no time is left for are not analyzed.',
   ]);
 }, 600_000);
 
