@@ -14,8 +14,10 @@ const EXPLAINS_REFUSAL: Readonly<Record<string, readonly string[]>> = {
   '22P02': ['ENUM_VALUE_RENAMED', 'ENUM_VALUE_REMOVED', 'FUNCTION_BREAKS'],
   '23502': ['WRITES_BREAK', 'NEW_COLUMN_REQUIRED', 'DEFAULT_CHANGED'],
   '3F000': ['TABLE_RENAMED', 'OBJECT_RENAMED', 'OBJECT_DROPPED'],
+  '428C9': ['TABLE_DROPPED'],
   '42501': ['PRIVILEGES_REVOKED', 'NEW_OBJECT_NOT_GRANTED', 'POLICY_CHANGED'],
-  '42703': ['COLUMN_RENAMED', 'COLUMN_DROPPED', 'FUNCTION_BREAKS'],
+  '42703': ['COLUMN_RENAMED', 'COLUMN_DROPPED', 'FUNCTION_BREAKS', 'TABLE_DROPPED'],
+  '42P10': ['CONSTRAINT_DROPPED'],
   '42P01': ['TABLE_RENAMED', 'TABLE_DROPPED', 'OBJECT_RENAMED', 'OBJECT_DROPPED', 'FUNCTION_BREAKS'],
   '42883': ['FUNCTION_BREAKS', 'OBJECT_DROPPED', 'OBJECT_RENAMED'],
   '42704': ['OBJECT_DROPPED', 'OBJECT_RENAMED'],
@@ -37,12 +39,14 @@ const EXPLAINS: Readonly<Record<ProbeDifference['kind'], readonly string[]>> = {
 
 /** Tells if the cause is reported for itself: another definition of a constraint, or a sequence that is behind. */
 export function isToldOtherwise(
-  { relation, subject, sqlstate }: ProbeDifference,
+  { relation, subject, constraint, sqlstate }: ProbeDifference,
   { probes, redefined }: Pick<EffectFacts, 'probes' | 'redefined'>,
 ): boolean {
   const isKey = sqlstate === '23505' || sqlstate === '2200H';
   return (
-    redefined.some(({ kind, name }) => kind === 'constraint' && name === subject) ||
+    redefined.some(
+      ({ kind, name }) => kind === 'constraint' && (name === bare(subject ?? '') || name === constraint),
+    ) ||
     (isKey && probes.some((other) => other.kind === 'sequence behind' && other.relation === relation))
   );
 }
@@ -53,7 +57,7 @@ export function explains(
   finding: Finding & Pick<Hazard, 'code'>,
   probe: ProbeDifference,
 ): boolean {
-  const { code, relation, evidence } = finding;
+  const { code, relation, message, evidence } = finding;
   if (code === 'QUERY_BREAKS')
     return probe.callsPerSecond !== undefined && WHEN_PREPARED.has(probe.sqlstate ?? '');
   const byTrigger =
@@ -65,6 +69,8 @@ export function explains(
   if (code === 'FUNCTION_BREAKS' && relation === null)
     return evidence.includes(probe.after.replace(/ \(SQLSTATE \w+\)$/, ''));
   if (relation === null && BY_NAME.includes(code)) return isAboutNamed(context, finding, probe);
+  // ON CONFLICT needs this constraint, whatever others went.
+  if (probe.sqlstate === '42P10' && !isNamed(message, bare(probe.subject ?? ''))) return false;
   // A finding about a type or a function has no relation.
   return relation === null || context.former(relation) === probe.relation || relation === probe.relation;
 }

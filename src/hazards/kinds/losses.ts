@@ -168,7 +168,7 @@ export const LOSSES: readonly HazardRecord[] = [
     condition:
       'A constraint of an existing table is gone although its table and columns are not, and no equal one replaced it at once.',
     effect:
-      'Rows that violate it can be written from then on, and it cannot be added again until they are found and fixed.',
+      'Rows that violate it can be written from then on, and it cannot be added again until they are found and fixed. INSERT … ON CONFLICT with the columns of a dropped key fails (SQLSTATE 42P10).',
     safer: 'First add the new constraint NOT VALID and validate it, then drop the old one.',
     find: (context) =>
       droppedObjects(context, 'constraint')

@@ -54,6 +54,7 @@ export async function newlyBroken(
     const was = before.get(signatureOf(body));
     return (
       was !== undefined &&
+      !isUnused(body) &&
       (was.definition !== body.definition || changed.some((each) => mentions(body, each)))
     );
   });
@@ -74,6 +75,11 @@ export async function newlyBroken(
     }
   });
   return [...found.values()];
+}
+
+/** A trigger function that no trigger runs: the types of its rows are not known either. */
+function isUnused({ result, tables }: FunctionBody): boolean {
+  return result === 'trigger' && tables.length === 0;
 }
 
 /** An object that changed, and its name without its schema, as words of a body: `orders`, `note`. */

@@ -1,7 +1,8 @@
 import type { ChangedDefinition } from '../../model/effect-facts.ts';
+import type { SchemaSection } from '../../model/report.ts';
 import { ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { displayName } from '../../postgres/sql/quote.ts';
+import { bare, displayName, lastPart } from '../../postgres/sql/quote.ts';
 
 /** Definitions of one moment by kind and name. */
 export type Definitions = ReadonlyMap<
@@ -119,9 +120,13 @@ export async function readDefinitions(session: Session): Promise<Definitions> {
   return new Map(
     rows.map(({ kind, schema, relation, name, text }) => {
       const owner = schema === '' ? relation : displayName(schema, relation);
-      return [`${kind} ${owner} ${name}`, { kind, relation: owner, name, text }];
+      return [keyOf({ kind, relation: owner, name }), { kind, relation: owner, name, text }];
     }),
   );
+}
+
+function keyOf({ kind, relation, name }: Pick<ChangedDefinition, 'kind' | 'relation' | 'name'>): string {
+  return `${kind} ${relation} ${name}`;
 }
 
 /** Kinds of which a new one is a change. */
@@ -142,14 +147,58 @@ const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
 ];
 
 /** Lists the definitions that changed under their name, and those that are new or missing if that is the change. */
-export function changedDefinitions(before: Definitions, after: Definitions): ChangedDefinition[] {
+export function changedDefinitions(
+  before: Definitions,
+  after: Definitions,
+  schema: SchemaSection,
+): ChangedDefinition[] {
+  const renames = lastingRenames(schema);
+  const then = underNewNames(before, renames);
   const changed = [...after].flatMap(([key, { text, ...rest }]): ChangedDefinition[] => {
-    const was = before.get(key)?.text ?? null;
+    const was = then.get(key)?.text ?? null;
     const isNew = was === null && COUNTS_IF_NEW.includes(rest.kind);
-    return isNew || (was !== null && was !== text) ? [{ ...rest, before: was, after: text }] : [];
+    const isOther = was !== null && was !== text && withNewNames(was, renames) !== unquoted(text);
+    return isNew || isOther ? [{ ...rest, before: was, after: text }] : [];
   });
-  const gone = [...before]
+  const gone = [...then]
     .filter(([key, { kind }]) => COUNTS_IF_GONE.includes(kind) && !after.has(key))
     .map(([, { text, ...rest }]) => ({ ...rest, before: text, after: null }));
   return [...changed, ...gone];
 }
+
+type Renames = SchemaSection['renames'];
+
+/** The renames but those whose old name another object has taken: a definition with that name may mean this one now. */
+function lastingRenames({ changes, renames }: SchemaSection): Renames {
+  const taken = new Set([
+    ...changes.filter(({ verb }) => verb === 'create').map(({ object }) => object),
+    ...renames.map(({ to }) => to),
+  ]);
+  return renames.filter(({ from }) => !taken.has(from));
+}
+
+/** Finds the definitions by the names that their tables, views and columns have now. */
+function underNewNames(definitions: Definitions, renames: Renames): Definitions {
+  const now = new Map(renames.map(({ from, to }) => [from, to]));
+  return new Map(
+    [...definitions.values()].map((each) => {
+      const relation = now.get(each.relation) ?? each.relation;
+      const own = now.get(`${each.relation}.${displayName(each.name)}`);
+      const name = own === undefined ? each.name : bare(own);
+      return [keyOf({ ...each, relation, name }), { ...each, relation, name }];
+    }),
+  );
+}
+
+/** Writes a definition with the names that tables, columns and functions have now, and without quotes. */
+function withNewNames(text: string, renames: Renames): string {
+  return renames.reduce((written, { kind, from, to }) => {
+    const [then = '', now = ''] = [from, to].map((name) =>
+      unquoted(kind === 'column' ? lastPart(name) : name.replace(/\(.*\)$/s, '')),
+    );
+    const pattern = new RegExp(`(?<![\\w$])${then.replace(/[^\w\u0080-\uffff]/g, '\\$&')}(?![\\w$])`, 'g');
+    return written.replace(pattern, () => now);
+  }, unquoted(text));
+}
+
+const unquoted = (text: string) => text.replaceAll('"', '');

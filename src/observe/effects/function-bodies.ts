@@ -74,7 +74,8 @@ export async function analyzing<T>(session: Session, use: () => Promise<T>): Pro
   }
 }
 
-const PROBE = 'pg_temp.safemigrate_probe';
+/** Its own name, by which a body may qualify its parameters. */
+const probeName = ({ name }: FunctionBody) => `pg_temp.${identifier(name)}`;
 const OWN_PATH = /^ SET search_path TO (.*)$/m;
 
 /** The search_path that the function sets for itself. */
@@ -104,7 +105,7 @@ async function probesOf(body: FunctionBody, wanted: (query: string) => boolean) 
   if (language === 'sql')
     return [
       {
-        sql: `${/^CREATE OR REPLACE \w+ /.exec(definition)?.[0] ?? ''}${PROBE}${definition.slice(definition.indexOf('('))}`,
+        sql: `${/^CREATE OR REPLACE \w+ /.exec(definition)?.[0] ?? ''}${probeName(body)}${definition.slice(definition.indexOf('('))}`,
         isOpen: false,
       },
     ];
@@ -125,7 +126,7 @@ async function probesOf(body: FunctionBody, wanted: (query: string) => boolean) 
       const result = resultOf(body, each);
       const variables = result === 'void' ? read.variables : given;
       return {
-        sql: `CREATE OR REPLACE FUNCTION ${PROBE}(${parameters(variables, tables[0])}) RETURNS ${result} LANGUAGE sql AS $safemigrate_probe$${each.sql}\n$safemigrate_probe$`,
+        sql: `CREATE OR REPLACE FUNCTION ${probeName(body)}(${parameters(variables, tables[0])}) RETURNS ${result} LANGUAGE sql AS $safemigrate_probe$${each.sql}\n$safemigrate_probe$`,
         isOpen: mentionsOpen.test(each.sql),
       };
     });

@@ -26,7 +26,7 @@ export async function readEffects(
     brokenFunctions: await allBroken(session, schema, bodies),
     missingGrants: made.length > 0 ? await missingGrants(session, made) : [],
     newRelations: made.length > 0 ? await grantsOf(session, made) : [],
-    redefined: changedDefinitions(definitions, await readDefinitions(session)),
+    redefined: changedDefinitions(definitions, await readDefinitions(session), schema),
     violated: await violatedConstraints(session, schema),
     published: sent.length > 0 ? await publishedChanges(session, sent) : [],
   };

@@ -128,6 +128,57 @@ describe('a probe with another result', () => {
     expect(codesOf('md5(uuid)')).toEqual(expect.arrayContaining(['OBJECT_DROPPED', 'ACCEPTS_LESS']));
   });
 
+  test('is explained by a dropped constraint only if ON CONFLICT needed this one', () => {
+    const codesOf = (subject: string) =>
+      findHazards(
+        facts({
+          schema: {
+            ...SCHEMA,
+            rollbackSql: null,
+            changes: [
+              {
+                verb: 'drop',
+                kind: 'constraint',
+                object: 'public.orders.orders_code',
+                sql: '',
+                dataLoss: false,
+              },
+            ],
+          },
+          catalogue: {
+            relations: new Map([['public.orders', relation(8192, 10)]]),
+            effects: { ...NO_EFFECTS, probes: [{ ...INSERT, subject, sqlstate: '42P10' }] },
+          },
+        }),
+      ).map(({ code, severity }) => `${severity} ${code}`);
+    expect(codesOf('orders_code')).toEqual(['warning CONSTRAINT_DROPPED']);
+    expect(codesOf('orders_code_2')).toEqual(['warning ACCEPTS_LESS', 'notice CONSTRAINT_DROPPED']);
+  });
+
+  test('is left to the constraint of another table that means something else', () => {
+    const probe: ProbeDifference = {
+      ...INSERT,
+      kind: 'accepts more',
+      probe: 'DELETE of a row',
+      subject: 'first_fkey',
+      sqlstate: '23503',
+      constraint: 'lines_order_fkey',
+    };
+    const redefined = {
+      kind: 'constraint' as const,
+      relation: 'public.lines',
+      name: 'lines_order_fkey',
+      before: 'FOREIGN KEY (order_id) REFERENCES orders(id)',
+      after: 'FOREIGN KEY (order_id) REFERENCES orders(id) ON DELETE CASCADE',
+    };
+    const codesWith = (...changed: (typeof redefined)[]) =>
+      findHazards(
+        facts({ catalogue: { effects: { ...NO_EFFECTS, probes: [probe], redefined: changed } } }),
+      ).map(({ code }) => code);
+    expect(codesWith(redefined)).toEqual(['CONSTRAINT_CHANGED']);
+    expect(codesWith({ ...redefined, name: 'other' })).toContain('ACCEPTS_MORE');
+  });
+
   test('is raised by the calls of running code that sends it', () => {
     const raised = (callsPerSecond: number | null) =>
       found([{ ...INSERT, callsPerSecond }]).map(({ severity }) => severity);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { SchemaChange, SchemaSection } from '../../../src/model/report.ts';
 import { goneNames } from '../../../src/observe/effects/broken-functions.ts';
+import { changedDefinitions, type Definitions } from '../../../src/observe/effects/changed-definitions.ts';
 import { mayLackStatistics } from '../../../src/observe/effects/missing-statistics.ts';
 import { expressionsOf } from '../../../src/observe/effects/plpgsql-expressions.ts';
 import { subscriberChanges } from '../../../src/observe/effects/read-effects.ts';
@@ -118,5 +119,56 @@ describe('the queries of a function in PL/pgSQL', () => {
     expect(
       await expressionsOf('CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $$ BEGIN oops $$'),
     ).toBeNull();
+  });
+});
+
+describe('definitions that changed under their name', () => {
+  const definitions = (
+    ...list: [kind: 'constraint' | 'generated' | 'open', relation: string, name: string, text: string][]
+  ) =>
+    new Map(
+      list.map(([kind, relation, name, text]) => [
+        `${kind} ${relation} ${name}`,
+        { kind, relation, name, text },
+      ]),
+    ) satisfies Definitions;
+  const key = (text: string) => definitions(['constraint', 'public.lines', 'fk', text]);
+  const named = (before: Definitions, after: Definitions, ...given: Parameters<typeof section>) =>
+    changedDefinitions(before, after, section(...given)).map(
+      ({ kind, relation, name }) => `${kind} ${relation} ${name}`,
+    );
+  const renamed = { kind: 'table', from: 'public.order', to: 'public.sales' };
+
+  test('are not those in which a table or column has its new name', () => {
+    const before = key('FOREIGN KEY (a) REFERENCES public."order"(id)');
+    expect(named(before, key('FOREIGN KEY (a) REFERENCES public.sales(id)'), [], [renamed])).toEqual([]);
+    const column = { kind: 'column', from: 'public.order.id', to: 'public.sales.number' };
+    const both = key('FOREIGN KEY (a) REFERENCES public.sales(number)');
+    expect(named(before, both, [], [renamed, column])).toEqual([]);
+    const cascading = key('FOREIGN KEY (a) REFERENCES public.sales(id) ON DELETE CASCADE');
+    expect(named(before, cascading, [], [renamed])).toEqual(['constraint public.lines fk']);
+  });
+
+  test('are those of a table whose old name another one has taken', () => {
+    const before = key('FOREIGN KEY (a) REFERENCES public."order"(id)');
+    const after = key('FOREIGN KEY (a) REFERENCES public.sales(id)');
+    const changed = ['constraint public.lines fk'];
+    expect(named(before, after, [change('create | table | public.order')], [renamed])).toEqual(changed);
+    const swapped = { kind: 'table', from: 'public.order_new', to: 'public.order' };
+    expect(named(before, after, [], [renamed, swapped])).toEqual(changed);
+  });
+
+  test('are neither gone nor new with a new name of their table or column', () => {
+    const before = definitions(
+      ['generated', 'public.order', 'total', 'a + b'],
+      ['open', 'public.order', '', 'SELECT'],
+    );
+    const after = definitions(
+      ['generated', 'public.sales', 'sum', 'a + b'],
+      ['open', 'public.sales', '', 'SELECT'],
+    );
+    const column = { kind: 'column', from: 'public.order.total', to: 'public.sales.sum' };
+    expect(named(before, after, [], [renamed, column])).toEqual([]);
+    expect(named(before, new Map(), [], [renamed])).toEqual(['generated public.sales total']);
   });
 });
