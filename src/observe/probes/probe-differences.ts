@@ -22,6 +22,8 @@ type Refused = ProbeResult & { readonly accepted: false };
 /** Refusals of values by constraints. */
 const INTEGRITY = /^23/;
 const NULL_REFUSED = '23502';
+/** Refusals of a row by what is checked when no column lacks a value: CHECKs, keys, foreign keys. */
+const LATER_THAN_NULLS = new Set(['23503', '23505', '23514', '23P01']);
 /** Names that do not exist, and rights that a role lacks. */
 const OF_NAMES = /^42/;
 /** Failures of a probe's own expression, if a column has another type. */
@@ -73,9 +75,12 @@ function differenceOf(
     return !was.accepted && was.sqlstate === kind.refusedBy && now.accepted && now.rows > 0
       ? 'accepts more'
       : null;
+  const isLacking = !now.accepted && now.sqlstate === NULL_REFUSED;
   // A column that must have a value, and that running code does not name.
-  const isLacking = callsPerSecond !== undefined && !now.accepted && now.sqlstate === NULL_REFUSED;
-  if (was.accepted && isLacking) return 'accepts less';
+  if (was.accepted && isLacking && callsPerSecond !== undefined) return 'accepts less';
+  // A row like it could not be there twice, but lacked nothing.
+  if (!was.accepted && isLacking && LATER_THAN_NULLS.has(was.sqlstate))
+    return expected.refuses(relation.relation, now) ? null : 'accepts less';
   // There was no row to try it with, or row security hid it; names are looked up all the same.
   const hadNoRow = kind.writes && was.accepted && was.rows === 0;
   if (was.accepted && !now.accepted)

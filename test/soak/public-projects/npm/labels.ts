@@ -3,6 +3,7 @@
  * that deserve a warning or an error, as in ../django/labels.ts. Not among them is what goes by measured time or by the rows
  * of one statement alone (LOCK_TABLE, DROP_INDEX_NOT_CONCURRENT, the backfills): both stay small here. An index that
  * IF NOT EXISTS finds is not built. A new column that an index uses, and that has the same value in all rows, lacks statistics. A foreign key whose columns only a partial index begins with has none for its own checks.
+ * Codes that are younger than the first run were read afterwards: NEW_COLUMN_REQUIRED, VALUES_CONVERTED, CONSTRAINT_CHANGED, TRIGGER_CHANGED.
  */
 const ADD_COLUMN_AND_INDEX = ['INDEX_NOT_CONCURRENT', 'WORK_AFTER_STRONG_LOCK'];
 const FILL_AND_SET_NOT_NULL = ['SET_NOT_NULL_SCANS_TABLE', 'WORK_AFTER_STRONG_LOCK'];
@@ -12,7 +13,8 @@ const FOREIGN_KEY_MADE_AGAIN = ['FOREIGN_KEY_SCANS_TABLE', 'WORK_AFTER_STRONG_LO
 export const LABELS: Readonly<Record<string, readonly string[]>> = {
   // A new column that is UNIQUE, with a CHECK.
   'graphile_worker.000002': ['CONSTRAINT_BUILDS_INDEX', 'CHECK_SCANS_TABLE'],
-  'graphile_worker.000003': ['NOT_NULL_DROPPED'],
+  // Triggers of the same names get a condition.
+  'graphile_worker.000003': ['NOT_NULL_DROPPED', 'TRIGGER_CHANGED'],
   'graphile_worker.000006': ['INDEX_NOT_CONCURRENT'],
   // Locks its tables, changes types, renames them, copies their rows into new ones under the old names, and drops them.
   // Three functions are gone for good.
@@ -30,25 +32,29 @@ export const LABELS: Readonly<Record<string, readonly string[]>> = {
   'medusa_order.Migration20240604100512': ADD_COLUMN_AND_INDEX,
   // Each index is dropped before it is made again.
   'medusa_order.Migration20240715174100': ADD_COLUMN_AND_INDEX,
-  'medusa_order.Migration20240716081800': ADD_COLUMN_AND_INDEX,
+  // Partial indexes take the place of those that foreign keys used.
+  'medusa_order.Migration20240716081800': [...ADD_COLUMN_AND_INDEX, 'FOREIGN_KEY_WITHOUT_INDEX'],
   // To text, and to an enum that has the old one's name: prepared queries know the old one.
   'medusa_order.Migration20240801085921': REWRITING_TYPES,
   'medusa_order.Migration20240821164505': ['INDEX_NOT_CONCURRENT'],
-  'medusa_order.Migration20240827133639': FILL_AND_SET_NOT_NULL,
-  'medusa_order.Migration20240913092514': FILL_AND_SET_NOT_NULL,
+  'medusa_order.Migration20240827133639': [...FILL_AND_SET_NOT_NULL, 'NEW_COLUMN_REQUIRED'],
+  'medusa_order.Migration20240913092514': [...FILL_AND_SET_NOT_NULL, 'NEW_COLUMN_REQUIRED'],
   'medusa_order.Migration20241106085223': ADD_COLUMN_AND_INDEX,
   'medusa_order.Migration20241129124827': ADD_COLUMN_AND_INDEX,
   'medusa_order.Migration20250522181137': ['FOREIGN_KEY_SCANS_TABLE', 'FOREIGN_KEY_WITHOUT_INDEX'],
-  'medusa_order.Migration20250704120229': FOREIGN_KEY_MADE_AGAIN,
-  'medusa_order.Migration20250910130000': ADD_COLUMN_AND_INDEX,
+  // Another action on delete under the same name.
+  'medusa_order.Migration20250704120229': [...FOREIGN_KEY_MADE_AGAIN, 'CONSTRAINT_CHANGED'],
+  'medusa_order.Migration20250910130000': [...ADD_COLUMN_AND_INDEX, 'FOREIGN_KEY_WITHOUT_INDEX'],
   'medusa_order.Migration20251016182939': ['INDEX_NOT_CONCURRENT', ...FILL_AND_SET_NOT_NULL],
   'medusa_order.Migration20251114100559': ADD_COLUMN_AND_INDEX,
-  'medusa_order.Migration20251225120947': FOREIGN_KEY_MADE_AGAIN,
+  'medusa_order.Migration20251225120947': [...FOREIGN_KEY_MADE_AGAIN, 'CONSTRAINT_CHANGED'],
   'medusa_order.Migration20260106185528': [...ADD_COLUMN_AND_INDEX, 'STATISTICS_MISSING'],
-  'medusa_product.Migration20240601111544': REWRITING_TYPES,
+  // Numbers become integers.
+  'medusa_product.Migration20240601111544': [...REWRITING_TYPES, 'VALUES_CONVERTED'],
   // CASCADE takes only the dropped table's own constraints along.
   'medusa_product.Migration20241122120331': [
     ...FILL_AND_SET_NOT_NULL,
+    'NEW_COLUMN_REQUIRED',
     'FOREIGN_KEY_SCANS_TABLE',
     'FOREIGN_KEY_WITHOUT_INDEX',
     'TABLE_DROPPED',
@@ -58,6 +64,7 @@ export const LABELS: Readonly<Record<string, readonly string[]>> = {
     'INDEX_NOT_CONCURRENT',
     'CHECK_SCANS_TABLE',
     'SET_NOT_NULL_SCANS_TABLE',
+    'VALUES_CONVERTED',
     ...REWRITING_TYPES,
   ],
   'medusa_product.Migration20250411073236': ['INDEX_NOT_CONCURRENT'],

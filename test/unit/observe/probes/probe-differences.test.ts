@@ -14,8 +14,8 @@ const SCHEMA = {
 };
 const CHANGES = { schema: { ...SCHEMA, rollbackSql: null, rollbackLoses: [] }, data: null };
 
-/** The kinds of difference for an UPDATE that is accepted before, for so many rows, and refused after. */
-function found(rows: number, sqlstate: string): string[] {
+/** The kinds of difference for an UPDATE that is refused after, and before accepted for so many rows or refused as well. */
+function found(before: number | string, sqlstate: string): string[] {
   const kind = BATTERY.find(({ name }) => name === 'value as long as a column takes');
   const probe = {
     relation: { relation: 'public.items', reads: [] },
@@ -25,15 +25,17 @@ function found(rows: number, sqlstate: string): string[] {
     sql: 'UPDATE items',
     role: null,
   } as unknown as TriedProbe['probe'];
-  const then = { accepted: true, rows, value: null } as unknown as ProbeResult;
-  const now = {
+  const refused = (code: string): ProbeResult => ({
     accepted: false,
-    sqlstate,
+    sqlstate: code,
     message: 'no',
     constraint: null,
     table: null,
     column: null,
-  } as unknown as ProbeResult;
+  });
+  const then: ProbeResult =
+    typeof before === 'string' ? refused(before) : { accepted: true, rows: before, value: null };
+  const now = refused(sqlstate);
   return differences([{ probe, result: then }], [{ probe, result: now }], CHANGES).map((each) => each.kind);
 }
 
@@ -41,4 +43,12 @@ test('an UPDATE that found no row before was not accepted, but names in it were'
   expect(found(1, '54000')).toEqual(['accepts less']);
   expect(found(0, '54000')).toEqual([]);
   expect(found(0, '42703')).toEqual(['accepts less']);
+});
+
+test('a row that only a key refused, and that lacks a value now, was one that running code may write', () => {
+  expect(found('23505', '23502')).toEqual(['accepts less']);
+  expect(found('23503', '23502')).toEqual(['accepts less']);
+  expect(found('23502', '23502')).toEqual([]);
+  expect(found('42703', '23502')).toEqual([]);
+  expect(found('23505', '23503')).toEqual([]);
 });
