@@ -1,5 +1,6 @@
 import { formatCount, formatDuration } from '../../format.ts';
 import type { StatementSection } from '../../model/report.ts';
+import type { Action } from '../../model/statement-actions.ts';
 import { conflictsOf, lockModeOf } from '../../postgres/lock-modes.ts';
 import { locksEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
@@ -10,6 +11,9 @@ import { LONG_TRANSACTION_MS } from '../thresholds.ts';
 
 /** A lock_timeout below this is over before the transactions of a busy minute are. */
 const SHORT_MS = 1_000;
+
+/** Concurrent forms of which nothing is left when a wait is given up. */
+const LEAVE_NOTHING: ReadonlySet<Action['does']> = new Set(['refresh', 'repack']);
 
 /** Waits for locks: without a limit, and with one that does not suit the transactions of the target. */
 export const LOCK_TIMEOUTS: readonly HazardRecord[] = [
@@ -115,7 +119,7 @@ function concurrently(
 ): Finding[] {
   const action = context
     .actions(statement)
-    .find((each) => 'concurrently' in each && each.concurrently && each.does !== 'refresh');
+    .find((each) => 'concurrently' in each && each.concurrently && !LEAVE_NOTHING.has(each.does));
   if (timeoutMs == null || !action) return [];
   const { oldestTransactionMs } = context.facts;
   const isMet = (oldestTransactionMs ?? 0) > timeoutMs;

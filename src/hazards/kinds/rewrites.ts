@@ -179,7 +179,7 @@ const CAUSES: readonly Cause[] = [
     condition: 'REPACK without CONCURRENTLY of a table that existed before the command.',
     effect: 'ACCESS EXCLUSIVE while the table and its indexes are copied, with twice the disk space.',
     safer:
-      'Use REPACK (CONCURRENTLY), outside of a transaction: it holds ACCESS EXCLUSIVE for a moment at its end, and needs a primary key or an identity index. If a session that has locked the table waits for a stronger lock at that moment, REPACK is cancelled with SQLSTATE 40P01, and can be repeated.',
+      'Use REPACK (CONCURRENTLY), outside of a transaction: it holds ACCESS EXCLUSIVE for a moment at its end, and needs a primary key or an identity index. If a session that has locked the table waits for a stronger lock at that moment, REPACK is cancelled with SQLSTATE 40P01. That, like a lock_timeout, leaves nothing behind, and REPACK can be repeated.',
     isCause: (action) => action.does === 'repack' && !action.concurrently,
     adviceOf: (relation, action) =>
       sqlAdvice(

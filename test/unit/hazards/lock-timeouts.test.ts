@@ -84,3 +84,8 @@ test('an index that is built CONCURRENTLY with a lock_timeout is a warning if an
     'warning CONCURRENTLY_WITH_LOCK_TIMEOUT',
   ]);
 });
+
+test('REPACK (CONCURRENTLY) leaves nothing when it is given up', () => {
+  const repack: Action = { does: 'repack', table: ORDERS, ordered: false, concurrently: true };
+  expect(found(repack, {}, timeout(500))).toEqual([]);
+});
