@@ -69,7 +69,7 @@ export function explains(
   if (code === 'FUNCTION_BREAKS' && relation === null)
     return evidence.includes(probe.after.replace(/ \(SQLSTATE \w+\)$/, ''));
   if (relation === null && BY_NAME.includes(code)) return isAboutNamed(context, finding, probe);
-  // ON CONFLICT needs this constraint, whatever others went.
+  // ON CONFLICT needs this constraint, with or without the others.
   if (probe.sqlstate === '42P10' && !isNamed(message, bare(probe.subject ?? ''))) return false;
   // A finding about a type or a function has no relation.
   return relation === null || context.former(relation) === probe.relation || relation === probe.relation;

@@ -46,7 +46,7 @@ export function updatedTables(
     .map(({ relation, updated }) => ({ relation, former: former.get(relation) ?? relation, updated }));
 }
 
-/** The sessions, what is compared, and what the work is noted in. */
+/** The sessions, the tables that are compared, and the notes of the work. */
 interface Work {
   readonly target: Session;
   readonly clone: Session;

@@ -59,7 +59,7 @@ const BEGIN = [
   'RESET search_path',
   'SAVEPOINT probe',
 ];
-/** Undoes what was analyzed last, whether it failed or not. */
+/** Undoes the last analysis, whether it failed or not. */
 export const UNDO = 'ROLLBACK TO SAVEPOINT probe';
 const ROLLBACK = 'ROLLBACK';
 
