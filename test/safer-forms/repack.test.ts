@@ -11,7 +11,6 @@ import { skipReason } from '../helpers/requirements.ts';
 
 const MB = 2 ** 20;
 
-// On a clone in the target's server REPACK (CONCURRENTLY) is refused: its slot would raise the WAL level of production.
 describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('on PostgreSQL 19', () => {
   let disk: LoopFileSystem;
   let server: PlacedServer;
@@ -72,5 +71,16 @@ describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('on PostgreSQL 
     expect(report.hazards.map(({ code, evidence }) => `${code}: ${evidence}`)).toEqual([
       expect.stringMatching(/^NO_LOCK_TIMEOUT: ACCESS EXCLUSIVE on public\.big for/),
     ]);
+  });
+
+  test("in a clone in the target's server it is refused: its slot would raise the WAL level there", async () => {
+    const report = await rehearse({
+      command: psqlCommand('-c', 'REPACK (CONCURRENTLY) big'),
+      env: { ...plainEnvironment(), DATABASE_URL: server.url },
+      clone: { method: 'template' },
+    });
+    expect(report.command.refused).toMatchObject([{ what: 'REPACK (CONCURRENTLY)' }]);
+    expect(report.verdict.pass).toBe(false);
+    expect(report.target.unchanged).toBe(true);
   });
 });
