@@ -181,4 +181,11 @@ describe('the report of an upgrade', () => {
     const text = await renderUpgrade(REPORT, 'junit', STYLE);
     expect(text).toMatch(/<testsuites tests="6" failures="3"/);
   });
+
+  test('says of a version that gets no fixes any more why to leave it', async () => {
+    const shown = (version: string) =>
+      renderUpgrade({ ...REPORT, from: { ...REPORT.from, version } }, 'text', STYLE);
+    expect(await shown('14.24')).toContain('Why      PostgreSQL 14 has had no fixes since 2026-11-12');
+    expect(await shown('15.18')).not.toContain('no fixes');
+  });
 });
