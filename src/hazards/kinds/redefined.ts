@@ -13,7 +13,7 @@ export const REDEFINED: readonly HazardRecord[] = [
       code: 'CONSTRAINT_CHANGED',
       title: 'a constraint means something else under its name',
       condition:
-        'A foreign key, unique, primary or exclusion constraint has the same name as before and another definition: other columns, another action on delete, another time of the check, or it is not enforced any more. A CHECK is tried instead: ACCEPTS_MORE.',
+        'A foreign key, unique, primary or exclusion constraint has the same name as before and another definition: other columns, another action on delete, another time of the check. Or one of these or a CHECK is enforced no longer, or again. Other changes of a CHECK are tried: ACCEPTS_MORE.',
       effect:
         'A DELETE that was refused removes other rows, or one that removed them is refused; a transaction that relied on the deferred check fails at once; ON CONFLICT finds no constraint.',
       safer:

@@ -23,6 +23,11 @@ select 'constraint' as kind, n.nspname as schema, c.relname as relation, k.conna
 from pg_catalog.pg_constraint k join pg_catalog.pg_class c on c.oid = k.conrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where k.contype in ('f', 'p', 'u', 'x') and k.conparentid = 0 and ${USER_SCHEMA}
 union all
+select 'constraint', n.nspname, c.relname, k.conname,
+  case when pg_catalog.to_jsonb(k) ->> 'conenforced' = 'false' then 'CHECK NOT ENFORCED' else 'CHECK ENFORCED' end
+from pg_catalog.pg_constraint k join pg_catalog.pg_class c on c.oid = k.conrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where k.contype = 'c' and k.conislocal and ${USER_SCHEMA}
+union all
 select 'trigger', n.nspname, c.relname, t.tgname, pg_catalog.pg_get_triggerdef(t.oid)
 from pg_catalog.pg_trigger t join pg_catalog.pg_class c on c.oid = t.tgrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where not t.tgisinternal and ${USER_SCHEMA}
