@@ -33,12 +33,15 @@ export interface Faults {
   slow?: number;
   /** So many calls that destroy fail. */
   destroy?: number;
+  /** This call, counted from 1 among those that change something, has its effect and never ends. */
+  hangsAt?: number;
   expired?: boolean;
   grown?: boolean;
 }
 
-/** The kind of a call, for the faults. */
-export type CallKind = 'create' | 'destroy' | 'list' | 'other';
+/** The kind of a call, for the faults. `change` is a step between the creation and the removal. */
+export type CallKind = 'create' | 'change' | 'destroy' | 'list' | 'other';
+const CHANGES: readonly CallKind[] = ['create', 'change', 'destroy'];
 
 /** A service that is faked in the test's own process. A shim in PATH hands it each call, or the real program each request. */
 export interface FakeProgram {
@@ -85,6 +88,8 @@ const LONGEST_WAIT = 100;
 export class FakeService {
   readonly #fake: FakeProgram;
   readonly #calls: { kind: CallKind; args: readonly string[] }[] = [];
+  #changes = 0;
+  #hangs = false;
   things: Thing[] = [];
   faults: Faults = {};
   target: TemporaryDatabase | undefined;
@@ -104,10 +109,22 @@ export class FakeService {
   /** Forgets all, as before the first call; `foreign` things of others are there. */
   reset(target: TemporaryDatabase, foreign: number): void {
     this.target = target;
-    this.faults = {};
+    this.fail({});
     this.#calls.length = 0;
     this.things = [];
     for (let count = 0; count < foreign; count++) this.others(`feature-${count}`);
+  }
+
+  /** From now on this goes wrong, and nothing else. */
+  fail(faults: Faults): void {
+    this.faults = faults;
+    this.#changes = 0;
+    this.#hangs = false;
+  }
+
+  /** The call that `hangsAt` names has had its effect. */
+  get hangs(): boolean {
+    return this.#hangs;
   }
 
   calls(kind: CallKind): (readonly string[])[] {
@@ -218,7 +235,9 @@ export class FakeService {
     }
     try {
       const answer = await this.#fake.answer(args, this, input);
-      if (kind === 'create' && faults.create === 'hangs') await delay(600_000, undefined, { ref: false });
+      if (CHANGES.includes(kind) && ++this.#changes === faults.hangsAt) this.#hangs = true;
+      if (this.#hangs || (kind === 'create' && faults.create === 'hangs'))
+        await delay(600_000, undefined, { ref: false });
       const runsOn = this.#fake.runsOn?.(args) ?? false;
       return { stdout: this.#printed(answer), stderr: '', exitCode: 0, status: 200, runsOn };
     } catch (error) {

@@ -22,6 +22,7 @@ const PRIMARY = {
   databaseFlags: { search_path: 'app,public', max_connections: '500' },
 };
 
+const KINDS = { restore: 'create', create: 'change', delete: 'destroy', list: 'list' } as const;
 /** Clusters that have an instance by now. */
 const members = new Set<string>();
 
@@ -46,8 +47,7 @@ await serviceSuite({
   fixedPort: true,
   expired:
     'ERROR: (gcloud.alloydb.clusters.describe) There was a problem refreshing your current auth tokens',
-  kindOf: ([, , verb]) =>
-    verb === 'restore' ? 'create' : verb === 'delete' ? 'destroy' : verb === 'list' ? 'list' : 'other',
+  kindOf: ([, , verb = '']) => KINDS[verb as keyof typeof KINDS] ?? 'other',
   async answer(args, fake) {
     const [, noun, verb, name = ''] = args;
     switch (`${noun} ${verb}`) {

@@ -15,7 +15,7 @@ const CREATED = {
 const WRITER = { DBInstanceIdentifier: 'shop-1', DBInstanceClass: 'db.r6g.large', Engine: CREATED.Engine };
 const KINDS = {
   RestoreDBClusterToPointInTime: 'create',
-  CreateDBInstance: 'other',
+  CreateDBInstance: 'change',
   DeleteDBCluster: 'destroy',
   DeleteDBInstance: 'destroy',
 } as const;

@@ -21,6 +21,7 @@ function instanceOf(thing: Thing, fake: FakeService) {
   };
 }
 
+const KINDS = { clone: 'create', patch: 'change', delete: 'destroy', list: 'list' } as const;
 const unprotected = new Set<string>();
 
 await serviceSuite({
@@ -29,8 +30,7 @@ await serviceSuite({
   program: 'gcloud',
   fixedPort: true,
   expired: 'ERROR: (gcloud.sql.instances.describe) There was a problem refreshing your current auth tokens',
-  kindOf: ([, , verb]) =>
-    verb === 'clone' ? 'create' : verb === 'delete' ? 'destroy' : verb === 'list' ? 'list' : 'other',
+  kindOf: ([, , verb = '']) => KINDS[verb as keyof typeof KINDS] ?? 'other',
   async answer([, , verb, first = '', second = ''], fake) {
     switch (verb) {
       case 'describe':

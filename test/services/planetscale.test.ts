@@ -37,6 +37,7 @@ await serviceSuite({
   }),
   doubt: /The clone is PlanetScale's: its data is (1 d|24)/,
   kindOf: ([noun, verb]) => {
+    if (noun === 'role') return 'change';
     if (noun !== 'branch') return 'other';
     return verb === 'create' ? 'create' : verb === 'delete' ? 'destroy' : 'list';
   },

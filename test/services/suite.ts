@@ -24,6 +24,7 @@ import { serverUrl } from '../helpers/servers.ts';
 const FOREIGN = 200;
 /** So many lists call a clone not ready that no test sees it ready. */
 const NEVER_READY = 1_000;
+const HOUR_MS = 3_600_000;
 /** A real program in Node needs a second of work for each call, and a case makes dozens. */
 export const REAL_TIMEOUT_MS = 400_000;
 
@@ -101,10 +102,13 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
   const cloning = (options: CloningOptions = {}) =>
     withCloning(target.url, { method: id, of, ...options }, ({ make }) => make());
 
+  const [listLine = '', cleanLine = ''] = documentedLines('What all have in common').map((line) =>
+    line.replace('aurora', id),
+  );
   const limit = given.real ? { timeout: REAL_TIMEOUT_MS } : {};
   describe.skipIf(skipReason(fake.missing))(`a clone by ${id}`, limit, () => {
     test('is rehearsed on in two commands, although it is slow, answers have new fields, and a removal fails', async () => {
-      fake.faults = { slow: 2, grown: true, destroy: 1 };
+      fake.fail({ slow: 2, grown: true, destroy: 1 });
       const [doctorLine = '', rehearsalLine = ''] = documentedLines(titleOf(id));
       const doctor = await runLine(doctorLine, { env: env() });
       expect(doctor.stdout).toContain(`takes ${id}`);
@@ -132,48 +136,67 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
     });
 
     test('is refused in the words of the service, without its secrets', async () => {
-      fake.faults = { expired: true };
+      fake.fail({ expired: true });
       await expect(cloning()).rejects.toThrow(serviceNamed(id)?.login);
       expect(fake.calls('create')).toEqual([]);
-      fake.faults = { create: 'fails' };
+      fake.fail({ create: 'fails' });
       await expect(cloning()).rejects.toThrow(/ended with \d+:\n {2}.*quota exceeded: token=\*\*\*/s);
       await expectOnlyOfOthers();
       expect(entries()).toEqual([]);
     });
 
-    test('is removed if the run is interrupted while it waits', async () => {
-      fake.faults = { slow: NEVER_READY };
-      const stop = new AbortController();
-      const waiting = cloning({ signal: stop.signal });
-      const failed = expect(waiting).rejects.toThrow('stopped');
+    test('is removed if Ctrl-C ends the run while it waits', async () => {
+      fake.fail({ slow: NEVER_READY });
+      const run = started('SELECT 1', process.env.XDG_STATE_HOME);
       await expect.poll(() => fake.polls(), limit).toBeGreaterThan(3);
-      stop.abort(new Error('stopped'));
-      await failed;
+      // A terminal sends it to all processes of the group.
+      process.kill(-run.pid(), 'SIGINT');
+      expect((await run.ended).exitCode).toBe(130);
       await expectOnlyOfOthers();
       expect(entries()).toEqual([]);
     });
 
-    if (given.thorough)
-      test('whose creation hangs is given up after its lifetime, and removed', async () => {
-        fake.faults = { create: 'hangs' };
-        await expect(cloning({ ttlMs: 4_000 })).rejects.toThrow('took longer than 4');
+    test('whose creation hangs is given up after its lifetime, and removed', async () => {
+      fake.fail({ create: 'hangs' });
+      await expect(cloning({ ttlMs: 4_000 })).rejects.toThrow('took longer than 4');
+      await expectOnlyOfOthers();
+    });
+
+    if (given.doubt?.source.includes('data'))
+      test('of older or of unknown data is refused above --limit clone-age, and removed', async () => {
+        const refused = /^The data of the clone from .+ is (1 d|24|of an unknown time).*clone-age is 12 h/;
+        await expect(cloning({ maxAgeMs: 12 * HOUR_MS })).rejects.toThrow(refused);
+        expect(fake.calls('create')).toHaveLength(1);
         await expectOnlyOfOthers();
+        expect(entries()).toEqual([]);
       });
 
-    test('whose run was killed at any step is removed by clean elsewhere, and nothing else is', async () => {
+    test('whose run was killed after any call that changes something is removed by clean', async () => {
+      // The first one, which creates, is that of the next test.
+      let number = 2;
+      for (; await killedAtChange(number); number++) {
+        fake.fail({});
+        const { exitCode } = await runLine(cleanLine, {
+          env: { ...env(), XDG_STATE_HOME: temporaryFolder() },
+        });
+        expect(exitCode).toBe(0);
+        await expectOnlyOfOthers();
+      }
+      expect(number).toBeGreaterThan(2);
+      await expectOnlyOfOthers();
+    });
+
+    test('whose run was killed while it creates, waits and works is removed by clean elsewhere, and nothing else is', async () => {
       const elsewhere = { ...env(), XDG_STATE_HOME: temporaryFolder() };
       await killedAt({ create: 'hangs' }, () => ours().length === 1);
       await killedAt({ slow: NEVER_READY }, () => ours().length === 2 && fake.polls() > 3);
       await killedAt({}, isSleeping);
-      fake.faults = {};
+      fake.fail({});
       const left = ours().map(({ name }) => name);
       expect(left).toHaveLength(3);
       const others = namesLikeOurs();
       for (const name of others) fake.others(name);
       await store?.fill(fake.things);
-      const [listLine = '', cleanLine = ''] = documentedLines('What all have in common').map((line) =>
-        line.replace('aurora', id),
-      );
       if (given.thorough) {
         const unnamed = await safemigrate(['clean', '--clone', id], {
           env: { SAFEMIGRATE_CLONE_OF: of, XDG_STATE_HOME: temporaryFolder() },
@@ -193,17 +216,38 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
     });
   });
 
-  /** Runs with these faults until the moment has come, and kills it. */
-  async function killedAt(faults: Faults, come: () => boolean | Promise<boolean>): Promise<void> {
-    fake.faults = faults;
+  /** Starts a run whose command is this statement. */
+  function started(sql: string, state = temporaryFolder()) {
     let pid = 0;
-    const run = safemigrate(['--clone', id, '--', ...sqlCommand('SELECT pg_sleep(30)')], {
-      env: { ...env(), XDG_STATE_HOME: temporaryFolder() },
+    const ended = safemigrate(['--clone', id, '--', ...sqlCommand(sql)], {
+      env: { ...env(), XDG_STATE_HOME: state },
       started: (child) => (pid = child),
     });
+    return { ended, pid: () => pid };
+  }
+
+  /** Runs with these faults until the moment has come, and kills it. */
+  async function killedAt(faults: Faults, come: () => boolean | Promise<boolean>): Promise<void> {
+    fake.fail(faults);
+    const run = started('SELECT pg_sleep(30)');
     await expect.poll(come, limit).toBe(true);
-    process.kill(pid, 'SIGKILL');
-    expect((await run).signal).toBe('SIGKILL');
+    process.kill(run.pid(), 'SIGKILL');
+    expect((await run.ended).signal).toBe('SIGKILL');
+  }
+
+  /** Kills a run after a call that changed something. @returns false if the run makes fewer of them, and so has ended. */
+  async function killedAtChange(number: number): Promise<boolean> {
+    fake.fail({ hangsAt: number });
+    const run = started('SELECT 1');
+    let exitCode: number | null | undefined;
+    void run.ended.then((result) => (exitCode = result.exitCode));
+    await expect.poll(() => fake.hangs || exitCode !== undefined, limit).toBe(true);
+    if (!fake.hangs) expect(exitCode).toBe(0);
+    else {
+      process.kill(run.pid(), 'SIGKILL');
+      await run.ended;
+    }
+    return fake.hangs;
   }
 
   function ours() {

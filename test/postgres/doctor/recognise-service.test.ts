@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => session.close());
 beforeEach(() => {
-  aws.faults = {};
+  aws.fail({});
 });
 
 function recognise(of: string | null = null, host?: string) {
@@ -101,7 +101,7 @@ test('by the host it is known what is cloned, and what with', async () => {
 });
 
 test('an expired login is told in the words of the service, with the command that renews it', async () => {
-  aws.faults = { expired: true };
+  aws.fail({ expired: true });
   expect(await recognise(null, HOST)).toMatchObject({
     instance: null,
     obstacle: expect.stringContaining('The SSO session associated with this profile has expired'),
