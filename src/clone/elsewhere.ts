@@ -3,7 +3,6 @@ import { inspectTarget } from '../database/inspect.ts';
 import { compareByText, comparer } from '../database/same-target.ts';
 import type { Target } from '../database/target.ts';
 import { SafemigrateError } from '../errors.ts';
-import type { Caveat } from '../model/report.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { MadeDatabases } from '../ownership/made-databases.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
@@ -119,16 +118,4 @@ export async function openElsewhere(
     notCarried: [],
     uniqueBytes: async () => ({ unmeasured: 'the space that an external clone takes is not known here' }),
   };
-}
-
-/** Lists differences from the target. @param first those that do not depend on the server. */
-export function differencesElsewhere(target: Target, there: Target, first: readonly string[]): Caveat[] {
-  const reasons = [...first];
-  if (there.server.version !== target.server.version)
-    reasons.push(
-      `its server is PostgreSQL ${there.server.version}, and the target's ${target.server.version}`,
-    );
-  if (there.settings.user !== target.settings.user)
-    reasons.push(`the command connects there as ${there.settings.user}, not as ${target.settings.user}`);
-  return reasons.map((reason) => ({ path: 'clone', kind: 'estimate', reason }));
 }

@@ -12,7 +12,8 @@ import { withoutPassword } from '../postgres/connection/connection-text.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';
-import { differencesElsewhere, openElsewhere, reachElsewhere } from './elsewhere.ts';
+import { openElsewhere, reachElsewhere } from './elsewhere.ts';
+import { differencesElsewhere } from './elsewhere-differences.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 
 /** Clones by a command of the user, elsewhere (a branch, a thin clone); another command removes the clone. */
@@ -85,7 +86,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     reason: assessment.reason,
     durationMs: performance.now() - started,
     touched: ['the command of --clone-create was run; its effects on the target, if any, are not known'],
-    caveats: differencesElsewhere(context.target, reached.there, [MADE_ELSEWHERE]),
+    caveats: await differencesElsewhere(context, reached.there, [MADE_ELSEWHERE]),
     async keep() {
       entry = { ...entry, kept: true };
       await writeExternal(entry);

@@ -7,7 +7,8 @@ import type { ConnectionSettings } from '../../postgres/connection/connection-se
 import { parseSettings } from '../../postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../postgres/connection/environment.ts';
 import type { Scope } from '../../scope.ts';
-import { differencesElsewhere, openElsewhere, reachElsewhere } from '../elsewhere.ts';
+import { openElsewhere, reachElsewhere } from '../elsewhere.ts';
+import { differencesElsewhere } from '../elsewhere-differences.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from '../method.ts';
 import type { CloneAddress, CloneOrder, CloneService, ServiceClone, SourceFacts } from './clone-service.ts';
 import { destroyClone } from './destroy-clone.ts';
@@ -111,7 +112,7 @@ async function create(
     touched: [`${title} was asked for a clone of ${order.source.join('/')}`],
     service: { name: title, instance: facts.instance, asOf, readsLazily },
     caveats: [
-      ...differencesElsewhere(context.target, reached.there, reasons),
+      ...(await differencesElsewhere(context, reached.there, reasons)),
       ...(readsLazily ? [LAZY] : []),
     ],
     async keep() {

@@ -6,7 +6,7 @@ import { cleanExternals, writeExternal } from '../../../src/ownership/external-c
 import { ourStamp } from '../../../src/ownership/process-stamp.ts';
 import { newRunId } from '../../../src/ownership/run-id.ts';
 import { type Cloning, type CloningOptions, changedUrl, withCloning } from '../../helpers/cloning.ts';
-import { temporaryDatabase } from '../../helpers/database.ts';
+import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { majorOf, VERSIONS } from '../../helpers/servers.ts';
 
 const LAST = VERSIONS.at(-1) ?? 18;
@@ -67,6 +67,23 @@ describe('a clone by commands of the user', () => {
       return context.run;
     });
     expect(told()).toEqual([`${run} ${elsewhere.url}`]);
+  });
+
+  test('is told to lack the extensions of the target, and to have other settings', async () => {
+    const target = await temporaryDatabase(LAST);
+    await withClient(target.url, (client) =>
+      client.query(`ALTER DATABASE ${target.name} SET maintenance_work_mem = '123MB'`),
+    );
+    const elsewhere = await temporaryDatabase(OTHER, { sql: 'DROP EXTENSION plpgsql' });
+    const commands = { create: `echo '${elsewhere.url}'`, destroy: 'true' };
+    const reasons = await externally(target.url, commands, async ({ make }) =>
+      (await make()).caveats.map(({ reason }) => reason),
+    );
+    expect(reasons).toContainEqual(expect.stringMatching(/^it lacks extensions .*: plpgsql/));
+    expect(reasons).toContainEqual(
+      expect.stringMatching(/^its maintenance_work_mem is \d+MB, and the target's 123MB$/),
+    );
+    expect(reasons.join()).not.toContain('max_connections');
   });
 
   test("beside the target, printed as the last line, shares the target's cluster", async () => {
