@@ -6,6 +6,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll } from 'vitest';
+import { messageOf } from '../../src/errors.ts';
 import { identifier } from '../../src/postgres/sql/quote.ts';
 import { withClient } from './client.ts';
 import { made, type TemporaryDatabase, temporaryDatabase } from './database.ts';
@@ -47,7 +48,12 @@ const CHANGES: readonly CallKind[] = ['create', 'change', 'destroy'];
 export interface FakeProgram {
   readonly program: string;
   /** The real command line. The words of a call are then the method, the path, the query and the body of a request. */
-  readonly real?: RealProgram;
+  readonly real?: RealProgram | undefined;
+  /**
+   * Without it, for a program that is not always there: sends the requests that the program would send for a call.
+   * Returns what the program then prints.
+   */
+  readonly requests?: (args: readonly string[], send: SendRequest) => Promise<unknown>;
   kindOf(args: readonly string[]): CallKind;
   /** Returns what it prints: a text, or a value that is printed as JSON. Throws what it says when it fails. */
   answer(args: readonly string[], fake: FakeService, input: string): unknown;
@@ -66,6 +72,9 @@ export interface FakeProgram {
     names(): Promise<string[]>;
   };
 }
+
+/** Sends a request to the fake, and returns the body of the answer. */
+export type SendRequest = (method: string, path: string, body?: object) => Promise<Record<string, unknown>>;
 
 export interface RealProgram {
   readonly installed: { readonly folder: string } | { readonly missing: string };
@@ -241,7 +250,24 @@ export class FakeService {
       const runsOn = this.#fake.runsOn?.(args) ?? false;
       return { stdout: this.#printed(answer), stderr: '', exitCode: 0, status: 200, runsOn };
     } catch (error) {
-      return failed(error instanceof Error ? error.message : String(error));
+      return failed(messageOf(error));
+    }
+  }
+
+  /** Answers one call of a shim. */
+  async callShim(args: readonly string[], input: string) {
+    const { requests } = this.#fake;
+    if (requests === undefined) return this.call(args, input);
+    const send: SendRequest = async (method, place, body = {}) => {
+      const { exitCode, stdout, stderr } = await this.call([method, place, '', JSON.stringify(body)], '');
+      if (exitCode !== 0) throw new Error(stderr);
+      return JSON.parse(stdout);
+    };
+    const ended = { stdout: '', stderr: '', exitCode: 0, runsOn: false };
+    try {
+      return { ...ended, stdout: JSON.stringify(await requests(args, send)) };
+    } catch (error) {
+      return { ...ended, stderr: messageOf(error), exitCode: 1 };
     }
   }
 
@@ -301,7 +327,7 @@ function wrapper(real: RealProgram, url: string, folder: string): string {
 
 async function answerShim(service: FakeService, request: IncomingMessage, response: ServerResponse) {
   const { args, input }: { args: string[]; input: string } = JSON.parse(await text(request));
-  response.end(JSON.stringify(await service.call(args, input)));
+  response.end(JSON.stringify(await service.callShim(args, input)));
 }
 
 async function answerRequest(

@@ -85,6 +85,11 @@ export async function realProgram(name: keyof typeof ROWS): Promise<RealProgram>
   return { ...row, installed: await toolchain(name, pinsOf(name), wanted) };
 }
 
+/** A program that Go builds in a minute of CPU time, for `npm run soak`; undefined elsewhere, where a shim takes its place. */
+export async function builtProgram(name: 'digitalocean' | 'tiger'): Promise<RealProgram | undefined> {
+  return process.env.SAFEMIGRATE_TEST_BUILT_PROGRAMS ? realProgram(name) : undefined;
+}
+
 function pinsOf(name: string): string {
   return fileURLToPath(new URL(path.join('../../fixtures/services', name), import.meta.url));
 }

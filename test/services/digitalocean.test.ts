@@ -1,6 +1,6 @@
 import type { FakeService, Thing } from '../helpers/fake-service.ts';
-import { realProgram } from '../helpers/service-programs.ts';
-import { serviceSuite } from './suite.ts';
+import { builtProgram } from '../helpers/service-programs.ts';
+import { optionOf, serviceSuite } from './suite.ts';
 
 const SOURCE = {
   id: '9cc10173-e9ea-4176-9dbc-a4cee4c4ff30',
@@ -34,7 +34,26 @@ await serviceSuite({
   service: 'digitalocean',
   of: SOURCE.id,
   program: 'doctl',
-  real: await realProgram('digitalocean'),
+  real: await builtProgram('digitalocean'),
+  async requests(args, send) {
+    const [, verb, first = ''] = args;
+    switch (verb) {
+      case 'list':
+        return (await send('GET', DATABASES)).databases;
+      case 'backups':
+        return (await send('GET', `${DATABASES}/${first}/backups`)).backups;
+      case 'delete':
+        return await send('DELETE', `${DATABASES}/${first}`);
+      case 'fork': {
+        const source = await send('GET', `${DATABASES}/${optionOf(args, '--restore-from-cluster-id')}`);
+        const { name, size } = source.database as typeof SOURCE;
+        const order = { name: first, size, backup_restore: { database_name: name } };
+        return [(await send('POST', DATABASES, order)).database];
+      }
+      default:
+        return [(await send('GET', `${DATABASES}/${first}`)).database];
+    }
+  },
   doubt: /The clone is DigitalOcean's: its data is (1 d|24)/,
   expired: 'Unable to authenticate you',
   kindOf: ([method, path]) => {

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import type { CallInput } from '../../src/clone/services/clone-service.ts';
 import { tiger } from '../../src/clone/services/tiger.ts';
 import type { FakeService, Thing } from '../helpers/fake-service.ts';
-import { realProgram } from '../helpers/service-programs.ts';
-import { serviceSuite } from './suite.ts';
+import { builtProgram } from '../helpers/service-programs.ts';
+import { optionOf, serviceSuite } from './suite.ts';
 
 const SOURCE = {
   service_id: 'kd9w2xp4mz',
@@ -43,7 +43,21 @@ await serviceSuite({
   service: 'tiger',
   of: SOURCE.service_id,
   program: 'tiger',
-  real: await realProgram('tiger'),
+  real: await builtProgram('tiger'),
+  async requests(args, send) {
+    const [, verb, id] = args;
+    switch (verb) {
+      case 'fork': {
+        const order = { fork_strategy: args.includes('--now') ? 'NOW' : '', name: optionOf(args, '--name') };
+        return await send('POST', `${SERVICES}/${id}/forkService`, order);
+      }
+      case 'delete':
+        if (!args.includes('--confirm')) throw new Error('TTY not detected');
+        return await send('DELETE', `${SERVICES}/${id}`);
+      default:
+        return await send('GET', SERVICES);
+    }
+  },
   expired: 'invalid or expired credentials',
   kindOf: ([method, path = '']) => {
     if (path.endsWith('/forkService')) return 'create';
