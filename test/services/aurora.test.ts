@@ -1,6 +1,8 @@
+import { expect, test } from 'vitest';
 import type { FakeService } from '../helpers/fake-service.ts';
 import { changedClones, pagesOf, startMoto, textsOf } from '../helpers/moto.ts';
-import { serviceSuite } from './suite.ts';
+import { upgradeAsDocumented } from './documented-upgrade.ts';
+import { REAL_TIMEOUT_MS, serviceSuite } from './suite.ts';
 
 const moto = await startMoto();
 const CLUSTER = { element: 'DBCluster', identifier: 'DBClusterIdentifier' };
@@ -37,7 +39,7 @@ async function clusters(): Promise<string[]> {
   return textsOf(all, 'DBClusterIdentifier').filter((name) => name !== 'shop');
 }
 
-await serviceSuite({
+const fake = await serviceSuite({
   service: 'aurora',
   thorough: true,
   of: 'eu-west-1/shop',
@@ -75,3 +77,16 @@ await serviceSuite({
     names: clusters,
   },
 });
+
+test.skipIf(fake.missing !== null)(
+  'a clone is upgraded and rehearsed on by the commands of the page',
+  { timeout: REAL_TIMEOUT_MS },
+  async () => {
+    const { checks, schema } = await upgradeAsDocumented(fake, 'aurora');
+    expect(checks).toHaveLength(1);
+    expect(schema?.changes).toHaveLength(1);
+    const upgraded = await moto.request('DescribeDBClusters', { DBClusterIdentifier: 'shop-18' });
+    expect(textsOf(upgraded, 'EngineVersion')).toContain('18.1');
+    await fake.destroy(({ name }) => name === 'shop-18');
+  },
+);

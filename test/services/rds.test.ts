@@ -1,6 +1,8 @@
+import { expect, test } from 'vitest';
 import type { FakeService, Thing } from '../helpers/fake-service.ts';
 import { changedClones, pagesOf, startMoto, textsOf } from '../helpers/moto.ts';
-import { serviceSuite } from './suite.ts';
+import { upgradeAsDocumented } from './documented-upgrade.ts';
+import { REAL_TIMEOUT_MS, serviceSuite } from './suite.ts';
 
 const moto = await startMoto();
 const INSTANCE = { element: 'DBInstance', identifier: 'DBInstanceIdentifier' };
@@ -30,7 +32,7 @@ async function instances(): Promise<string[]> {
   return all.filter((name) => name !== 'shop');
 }
 
-await serviceSuite({
+const fake = await serviceSuite({
   service: 'rds',
   of: 'eu-west-1/shop',
   program: 'aws',
@@ -73,3 +75,16 @@ await serviceSuite({
     names: instances,
   },
 });
+
+test.skipIf(fake.missing !== null)(
+  'a clone is upgraded and rehearsed on by the commands of the page',
+  { timeout: REAL_TIMEOUT_MS },
+  async () => {
+    const { checks, schema } = await upgradeAsDocumented(fake, 'rds');
+    expect(checks).toHaveLength(1);
+    expect(schema?.changes).toHaveLength(1);
+    const upgraded = await moto.request('DescribeDBInstances', { DBInstanceIdentifier: 'shop-18' });
+    expect(textsOf(upgraded, 'EngineVersion')).toContain('18.1');
+    await fake.destroy(({ name }) => name === 'shop-18');
+  },
+);
