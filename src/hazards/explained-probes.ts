@@ -72,7 +72,13 @@ export function explains(
   // ON CONFLICT needs this constraint, with or without the others.
   if (probe.sqlstate === '42P10' && !isNamed(message, bare(probe.subject ?? ''))) return false;
   // A finding about a type or a function has no relation.
-  return relation === null || context.former(relation) === probe.relation || relation === probe.relation;
+  if (relation === null || context.former(relation) === probe.relation || relation === probe.relation)
+    return true;
+  // A probe of a foreign key names the other table, too; code that the probe runs is another matter.
+  const isGone = probe.sqlstate === '42P01' || probe.sqlstate === '42703';
+  return (
+    isGone && isNamed(probe.sql, bare(context.former(relation))) && isAboutNamed(context, finding, probe)
+  );
 }
 
 /** Tells if the server's refusal names the dropped or renamed object that a finding is about. */

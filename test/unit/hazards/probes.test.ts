@@ -155,6 +155,36 @@ describe('a probe with another result', () => {
     expect(codesOf('orders_code_2')).toEqual(['warning ACCEPTS_LESS', 'notice CONSTRAINT_DROPPED']);
   });
 
+  test('is explained by another table that is renamed only if the probe itself names it', () => {
+    const codesOf = (sql: string) =>
+      findHazards(
+        facts({
+          schema: {
+            ...SCHEMA,
+            rollbackSql: null,
+            renames: [{ kind: 'table', from: 'public.customers', to: 'public.clients' }],
+          },
+          catalogue: {
+            relations: new Map([
+              ['public.orders', relation(8192, 10)],
+              ['public.clients', relation(8192, 10)],
+            ]),
+            renamed: new Map([['public.customers', 'public.clients']]),
+            effects: {
+              ...NO_EFFECTS,
+              probes: [
+                { ...INSERT, sql, after: 'relation "public.customers" does not exist', sqlstate: '42P01' },
+              ],
+            },
+          },
+        }),
+      ).map(({ code }) => code);
+    expect(codesOf('INSERT INTO "public"."orders" SELECT max(id) FROM "public"."customers"')).toEqual([
+      'TABLE_RENAMED',
+    ]);
+    expect(codesOf('INSERT INTO "public"."orders" DEFAULT VALUES')).toContain('ACCEPTS_LESS');
+  });
+
   test('is left to the constraint of another table that means something else', () => {
     const probe: ProbeDifference = {
       ...INSERT,
