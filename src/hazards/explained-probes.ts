@@ -37,7 +37,7 @@ const EXPLAINS: Readonly<Record<ProbeDifference['kind'], readonly string[]>> = {
   'sequence behind': [],
 };
 
-/** Tells if the cause is reported for itself: another definition of a constraint, or a sequence that is behind. */
+/** Tells if the cause is reported for itself: another definition of a constraint, or a sequence with values in use. */
 export function isToldOtherwise(
   { relation, subject, constraint, sqlstate }: ProbeDifference,
   { probes, redefined }: Pick<EffectFacts, 'probes' | 'redefined'>,
@@ -69,7 +69,7 @@ export function explains(
   if (code === 'FUNCTION_BREAKS' && relation === null)
     return evidence.includes(probe.after.replace(/ \(SQLSTATE \w+\)$/, ''));
   if (relation === null && BY_NAME.includes(code)) return isAboutNamed(context, finding, probe);
-  // ON CONFLICT needs this constraint, with or without the others.
+  // ON CONFLICT needs this constraint and no other.
   if (probe.sqlstate === '42P10' && !isNamed(message, bare(probe.subject ?? ''))) return false;
   // A finding about a type or a function has no relation.
   if (relation === null || context.former(relation) === probe.relation || relation === probe.relation)
@@ -81,7 +81,7 @@ export function explains(
   );
 }
 
-/** Tells if the server's refusal names the dropped or renamed object that a finding is about. */
+/** Tells if the server's refusal names the dropped or renamed object of a finding. */
 function isAboutNamed({ facts }: HazardContext, { message }: Finding, { after }: ProbeDifference): boolean {
   const { changes = [], renames = [] } = facts.schema ?? {};
   const gone = [

@@ -19,10 +19,7 @@ export function causesOf(context: HazardContext, probe: ProbeDifference): readon
   return statementsChanging(context, names).map(({ index }) => index);
 }
 
-/**
- * Returns the statements that may have changed the meaning of relations: those that locked one of them, and those that changed something
- * else than a relation, such as a function.
- */
+/** Returns the statements that may have changed relations: they locked one of them, or changed another object, such as a function. */
 export function statementsChanging(context: HazardContext, names: readonly string[]): StatementSection[] {
   const { renamed } = context.facts.catalogue;
   const reached = new Set(names.flatMap((name) => [name, renamed.get(name) ?? name]));
@@ -38,13 +35,13 @@ export function statementsChanging(context: HazardContext, names: readonly strin
 
 const MOST_CAUSES = 5;
 
-/** The statement that is the only possible cause; null if there are several. */
+/** The only possible cause; null if there are several. */
 export function onlyOf(causes: readonly number[]): number | null {
   const [only, ...more] = causes;
   return more.length === 0 ? (only ?? null) : null;
 }
 
-/** The end of an evidence that names the possible causes, if they are few. */
+/** Names the possible causes at the end of an evidence, if they are few. */
 export function causeWords(causes: readonly number[]): string {
   const isFew = causes.length > 1 && causes.length <= MOST_CAUSES;
   return isFew ? `; since one of the statements ${listed(causes.map(String))}` : '';

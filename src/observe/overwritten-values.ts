@@ -14,13 +14,13 @@ const BUDGET_MS = 5000;
 /** Each UPDATE may set such a column to its own time, by a trigger. */
 const OF_TIME = /^(?:timestamp|date|time)/;
 
-/** Reasons why updated rows are not among those that were compared. */
+/** Reasons why updated rows are not among the compared ones. */
 const NO_KEY = 'which takes the same primary key before and after the command';
 const HIDDEN = 'since the role may not read all rows of the target';
 const UNANSWERED = 'since the time for it was over';
 const FEW = `since fewer than one row in ${SAMPLED_PAGES} was updated, and the rows of ${SAMPLED_PAGES} pages are compared`;
 
-/** A table of which the command updated rows. */
+/** A table with rows that the command updated. */
 interface UpdatedTable {
   readonly relation: string;
   /** Its name before the command. */
@@ -29,8 +29,8 @@ interface UpdatedTable {
 }
 
 /**
- * Tables that had rows before the command, which then updated some, most updates first. Those that it rewrote are left out, since they are
- * compared whole.
+ * Tables with rows from before the command and updates by it, most updates first. Rewritten ones are left out, since they are compared
+ * whole.
  */
 export function updatedTables(
   { tables, written }: DataSection,
@@ -46,7 +46,7 @@ export function updatedTables(
     .map(({ relation, updated }) => ({ relation, former: former.get(relation) ?? relation, updated }));
 }
 
-/** The sessions, the tables that are compared, and the notes of the work. */
+/** The sessions, and lists for notes about the work. */
 interface Work {
   readonly target: Session;
   readonly clone: Session;

@@ -190,7 +190,7 @@ function creating(context: HazardContext, relations: readonly string[]): number 
   return found?.statement.index ?? null;
 }
 
-/** The statements that may have broken a function, by their indexes: its own, or those about an object that it mentions. */
+/** The indexes of the statements that may have broken a function: its own, or those about an object in its body. */
 function breaking(context: HazardContext, { function: name, mentions }: BrokenFunction): number[] {
   const own = statementOfFunction(context, name);
   if (own !== null) return [own];

@@ -77,7 +77,7 @@ export async function newlyBroken(
   return [...found.values()];
 }
 
-/** A trigger function that no trigger runs: the types of its rows are not known either. */
+/** Tells if no trigger runs a trigger function, so that its rows have no type. */
 function isUnused({ result, tables }: FunctionBody): boolean {
   return result === 'trigger' && tables.length === 0;
 }
@@ -105,7 +105,7 @@ function mentions({ definition }: FunctionBody, { words }: ChangedObject): boole
   return words.some((word) => word.test(definition));
 }
 
-/** Changed objects that a body mentions; of a table that it mentions all, since SELECT * names no column. */
+/** Changed objects in a body: all of a table in it, since SELECT * names no column. */
 function mentionedBy({ definition, tables }: FunctionBody, changed: readonly ChangedObject[]): string[] {
   const text = `${definition} ${tables.join(' ')}`;
   const ofTables = changed.filter(({ words: [table] }) => table?.test(text));

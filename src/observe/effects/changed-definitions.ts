@@ -173,7 +173,7 @@ export function changedDefinitions(
 
 type Renames = SchemaSection['renames'];
 
-/** The renames but those whose old name another object has taken: a definition with that name may mean this one now. */
+/** The renames after which no other object has the old name. */
 function lastingRenames({ changes, renames }: SchemaSection): Renames {
   const taken = new Set([
     ...changes.filter(({ verb }) => verb === 'create').map(({ object }) => object),
@@ -182,7 +182,7 @@ function lastingRenames({ changes, renames }: SchemaSection): Renames {
   return renames.filter(({ from }) => !taken.has(from));
 }
 
-/** Finds the definitions by the names that their tables, views and columns have now. */
+/** Puts the definitions under the new names of their tables, views and columns. */
 function underNewNames(definitions: Definitions, renames: Renames): Definitions {
   const now = new Map(renames.map(({ from, to }) => [from, to]));
   return new Map(
@@ -195,7 +195,7 @@ function underNewNames(definitions: Definitions, renames: Renames): Definitions 
   );
 }
 
-/** Writes a definition with the names that tables, columns and functions have now, and without quotes. */
+/** Writes a definition with the new names of tables, columns and functions, and without quotes. */
 function withNewNames(text: string, renames: Renames): string {
   return renames.reduce((written, { kind, from, to }) => {
     const [then = '', now = ''] = [from, to].map((name) =>

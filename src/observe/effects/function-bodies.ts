@@ -74,7 +74,7 @@ export async function analyzing<T>(session: Session, use: () => Promise<T>): Pro
   }
 }
 
-/** Its own name, by which a body may qualify its parameters. */
+/** Has the function's name, since a body may qualify parameters by it. */
 const probeName = ({ name }: FunctionBody) => `pg_temp.${identifier(name)}`;
 const OWN_PATH = /^ SET search_path TO (.*)$/m;
 
@@ -159,7 +159,7 @@ async function failureOf(
   sql: string,
   path: string | undefined,
 ): Promise<Omit<BodyFailure, 'isOpen'> | null> {
-  // One round trip, and none that depends on another one: several may be under way.
+  // One round trip, independent of all others: several may be under way.
   const sent = [UNDO, ...(path === undefined ? [] : [`SET LOCAL search_path TO ${path}`]), sql].join(';\n');
   try {
     await session.queryAll([sent]);

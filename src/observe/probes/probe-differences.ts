@@ -22,7 +22,7 @@ type Refused = ProbeResult & { readonly accepted: false };
 /** Refusals of values by constraints. */
 const INTEGRITY = /^23/;
 const NULL_REFUSED = '23502';
-/** Refusals of a row by checks that follow the one for missing values: CHECKs, keys, foreign keys. */
+/** Refusals by CHECKs, keys and foreign keys, which come after those for a lack of values. */
 const LATER_THAN_NULLS = new Set(['23503', '23505', '23514', '23P01']);
 /** Names that do not exist, and rights that a role lacks. */
 const OF_NAMES = /^42/;
