@@ -1,4 +1,5 @@
 import type * as z from 'zod/mini';
+import { SafemigrateError } from '../../errors.ts';
 import { awsDoubt, type awsInstance, awsInstances, awsPlace, awsState, awsTags, firstOfAws } from './aws.ts';
 import type { CloneService, SourceFacts } from './clone-service.ts';
 import { optionIf } from './service-cli.ts';
@@ -20,13 +21,17 @@ export const rds: CloneService<RdsSource> = {
   cost: "an instance of the source's class with all of its storage, while the run lasts",
   rights:
     'rds:DescribeDBInstances, rds:RestoreDBInstanceToPointInTime, rds:AddTagsToResource, rds:DeleteDBInstance',
-  signs: { host: /^([^.]+)\.(?!cluster-)[^.]+\.([^.]+)\.rds\.amazonaws\.com$/, role: 'rds_superuser' },
+  signs: { host: /^([^.]+)\.(?!cluster-|proxy-)[^.]+\.([^.]+)\.rds\.amazonaws\.com$/, role: 'rds_superuser' },
   sourceIn: ([, name, region]) => `${region}/${name}`,
   async inspect(cli, source) {
     const call = ['rds', 'describe-db-instances', '--db-instance-identifier', source.at(-1) ?? ''];
     const { DBInstances } = await cli.json([...call, ...awsPlace(source)], awsInstances);
     const described = firstOfAws(DBInstances, source);
-    const { DBInstanceClass: instance, LatestRestorableTime } = described;
+    const { DBInstanceClass: instance, LatestRestorableTime, DBClusterIdentifier } = described;
+    if (DBClusterIdentifier)
+      throw new SafemigrateError('CLONE', `${described.DBInstanceIdentifier} is an instance of Aurora.`, {
+        hint: `Use --clone aurora, with SAFEMIGRATE_CLONE_OF=[region/]${DBClusterIdentifier}. The target was not touched.`,
+      });
     return { described, instance, asOf: LatestRestorableTime ?? null };
   },
   async create(cli, { source, name }, { described }) {
