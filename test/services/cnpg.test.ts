@@ -106,6 +106,7 @@ await serviceSuite({
   expired: 'error: You must be logged in to the server (Unauthorized)',
   runsOn: ([verb]) => verb === 'port-forward',
   kindOf: ([verb, what = '']) => {
+    if (what === '--raw') return 'other';
     if (verb === 'create') return 'create';
     if (verb === 'delete') return 'destroy';
     return what.includes(',') ? 'list' : 'other';
@@ -120,6 +121,7 @@ await serviceSuite({
         return `Forwarding from 127.0.0.1:${thing?.port} -> 5432\nForwarding from [::1]:${thing?.port} -> 5432\n`;
       }
       case 'create':
+        if (what === '--raw') return { status: { incomplete: false, resourceRules: ROLE.rules } };
         await created(JSON.parse(input), fake);
         return 'created';
       case 'delete':

@@ -99,17 +99,15 @@ export interface CloneAddress {
 }
 
 export interface CallInput {
+  /** Its standard input, which is empty otherwise. */
   readonly input?: string;
+  /** Variables for what must not be in a list of processes. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
 /** The service's command line. Both calls throw SafemigrateError `CLONE` if it fails. */
 export interface ServiceCli {
   /** Runs it, and reads its output as JSON. Fields that the schema does not name are left out. */
-  json<T>(args: readonly string[], schema: z.ZodMiniType<T>): Promise<T>;
-  /**
-   * @param given.input its standard input, which is empty otherwise.
-   * @param given.env variables for what must not be in a list of processes.
-   */
+  json<T>(args: readonly string[], schema: z.ZodMiniType<T>, given?: CallInput): Promise<T>;
   text(args: readonly string[], given?: CallInput): Promise<string>;
 }

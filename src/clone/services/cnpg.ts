@@ -8,6 +8,7 @@ import type {
   Source,
   SourceFacts,
 } from './clone-service.ts';
+import { missingRights } from './cnpg-rights.ts';
 
 const texts = z.optional(z.record(z.string(), z.unknown()));
 const named = z.object({ name: z.string() });
@@ -118,6 +119,13 @@ export const cnpg: CloneService<ClusterSource> = {
       throw new SafemigrateError('CLONE', `The cluster ${name} cannot be cloned: ${obstacle}.`, {
         hint: 'The target was not touched.',
       });
+    const missing = await missingRights(cli, source[0] ?? '');
+    if (missing.length > 0)
+      throw new SafemigrateError(
+        'CLONE',
+        `The login of kubectl lacks rights in ${source[0]}: ${missing.join('; ')}.`,
+        { hint: 'templates/kubernetes-cnpg.yaml gives them. The target was not touched.' },
+      );
     const claims = [
       'get',
       'persistentvolumeclaims',

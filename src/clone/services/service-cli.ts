@@ -3,7 +3,7 @@ import type * as z from 'zod/mini';
 import { SafemigrateError } from '../../errors.ts';
 import { formatDuration } from '../../format.ts';
 import { withoutPasswords } from '../../ownership/shell-command.ts';
-import type { CloneService, ServiceCli } from './clone-service.ts';
+import type { CallInput, CloneService, ServiceCli } from './clone-service.ts';
 
 const SHOWN_LINES = 6;
 
@@ -87,8 +87,8 @@ export function cliOf(
 
   return {
     text,
-    async json<T>(args: readonly string[], schema: z.ZodMiniType<T>): Promise<T> {
-      const output = await text(args);
+    async json<T>(args: readonly string[], schema: z.ZodMiniType<T>, given?: CallInput): Promise<T> {
+      const output = await text(args, given);
       const { data, error } = schema.safeParse(parsed(output));
       if (data !== undefined) return data;
       const [issue] = error?.issues ?? [];

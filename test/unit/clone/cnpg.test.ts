@@ -47,7 +47,14 @@ function kubectl(objects: Record<string, object>) {
   return { cli, made };
 }
 
-const known = { clusters: { metadata, spec }, backups: nightly, persistentvolumeclaims: { items: [] } };
+const everything = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] };
+const rights = (...resourceRules: object[]) => ({ '--raw': { status: { resourceRules } } });
+const known = {
+  ...rights(everything),
+  clusters: { metadata, spec },
+  backups: nightly,
+  persistentvolumeclaims: { items: [] },
+};
 
 test('the clone of a cluster is like it, and writes nothing into its archive', async () => {
   const { cli, made } = kubectl(known);
@@ -109,6 +116,18 @@ test.each([
 ])('a cluster is refused: %s', async (reason, change, source) => {
   const { cli } = kubectl({ ...known, clusters: { metadata, spec: { ...spec, ...change } } });
   await expect(cnpg.inspect(cli, source)).rejects.toThrow(reason);
+});
+
+test('a login that could not make or remove a clone is refused, and told its missing rights', async () => {
+  const own = { apiGroups: ['postgresql.cnpg.io'], resources: ['clusters', 'backups'] };
+  const reading = { verbs: ['get', 'list'], apiGroups: ['*'], resources: ['*'] };
+  const { cli } = kubectl({ ...known, ...rights(reading, { ...own, verbs: ['create'] }) });
+  await expect(cnpg.inspect(cli, order.source)).rejects.toThrow(
+    'lacks rights in production: delete clusters; delete backups; delete volumesnapshots.',
+  );
+  const unknown = { status: { incomplete: true, resourceRules: [] } };
+  const unsure = kubectl({ ...known, '--raw': unknown });
+  expect(await cnpg.inspect(unsure.cli, order.source)).toBeDefined();
 });
 
 test('volumes that are loaded at their first use make a lazy clone', async () => {
