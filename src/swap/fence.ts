@@ -79,24 +79,31 @@ async function readRow(session: Session, oid: number) {
 }
 
 /**
- * Finds backends by their database, and by the lock that a starting backend takes on it (class 1262 is pg_database).
+ * Finds starting backends by the lock that they take on their database (class 1262 is pg_database). It is read before the sessions
+ * are: a backend gives it up only after it has become one, so it is seen by one sign or the other.
+ * Within a transaction, or a function, the statistics views keep their first snapshot.
+ */
+const STARTING = `
+SELECT pg_stat_clear_snapshot()::text AS cleared,
+       ARRAY(SELECT pid FROM pg_locks
+              WHERE locktype = 'object' AND classid = 1262 AND objid = $1::oid AND mode = 'RowExclusiveLock') AS pids`;
+/**
+ * Finds backends by their database, and those that were starting.
  * Autovacuum, which works for no user, ignores the fence and can be terminated by superusers only; it writes no user's data,
  * and the server itself ends it for CREATE DATABASE and RENAME.
  */
 const PRESENT = `
 SELECT p.pid, a.usesysid IS NOT NULL AS "loggedIn"
-  FROM (SELECT pid FROM pg_stat_activity WHERE datid = $1::oid
-         UNION
-        SELECT pid FROM pg_locks
-         WHERE locktype = 'object' AND classid = 1262 AND objid = $1::oid AND mode = 'RowExclusiveLock') p
+  FROM (SELECT pid FROM pg_stat_activity WHERE datid = $1::oid UNION SELECT unnest($4::int[])) p
   LEFT JOIN pg_stat_activity a ON a.pid = p.pid
  WHERE p.pid <> pg_backend_pid() AND NOT coalesce(a.datid = $1::oid AND a.usesysid IS NULL, false)
    AND p.pid <> ALL ($2::int[])
    AND NOT EXISTS (SELECT FROM pg_replication_slots s WHERE s.slot_name = $3 AND s.active_pid = p.pid)`;
-const TERMINATE = 'SELECT pg_terminate_backend($1)';
-/** Within a transaction, or a function, the statistics views keep their first snapshot. */
-const CLEAR_SNAPSHOT = 'SELECT pg_stat_clear_snapshot()';
+const TERMINATE = 'SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid';
 const INSUFFICIENT_PRIVILEGE = '42501';
+/** Sessions that do nothing end within a few milliseconds, for which clients wait. */
+const QUICK_POLLS = 20;
+const QUICK_POLL_MS = 2;
 const POLL_MS = 10;
 
 /** The barrier. @returns the number of sessions of others that were terminated. */
@@ -110,10 +117,10 @@ export async function terminateSessions(
   const deadline = performance.now() + timeoutMs;
   const ended = new Set<number>();
   const ours = ownBackendPids(session.address);
-  for (;;) {
+  for (let polls = 0; ; polls++) {
     signal.throwIfAborted();
-    await session.query(CLEAR_SNAPSHOT);
-    const present = await session.query<{ pid: number; loggedIn: boolean }>(PRESENT, [oid, pids, slot]);
+    const [starting] = await session.query<{ pids: number[] }>(STARTING, [oid]);
+    const present = await session.query<Backend>(PRESENT, [oid, pids, slot, starting?.pids ?? []]);
     if (present.length === 0) return ended.size;
     if (performance.now() > deadline)
       throw new SafemigrateError(
@@ -123,25 +130,35 @@ export async function terminateSessions(
           hint: `It will be reopened. Their process IDs: ${present.map(({ pid }) => pid).join(', ')}.`,
         },
       );
-    for (const { pid, loggedIn } of present)
-      if ((await terminate(session, pid, loggedIn, database)) && !ours.has(pid)) ended.add(pid);
-    await delay(POLL_MS);
+    for (const pid of await terminate(session, present, database)) if (!ours.has(pid)) ended.add(pid);
+    await delay(polls < QUICK_POLLS ? QUICK_POLL_MS : POLL_MS);
   }
 }
 
-/** A backend without a user may still be starting: the next round shows whose it is, or that it is autovacuum. */
+interface Backend {
+  readonly pid: number;
+  /** One without a user may still be starting: the next round shows whose it is, or that it is autovacuum. */
+  readonly loggedIn: boolean;
+}
+
+/** Terminates backends, all at once if the role may. @returns the process ids of those that it could terminate. */
 async function terminate(
   session: Session,
-  pid: number,
-  loggedIn: boolean,
+  backends: readonly Backend[],
   database: string,
-): Promise<boolean> {
+): Promise<number[]> {
+  const pids = backends.map(({ pid }) => pid);
   try {
-    await session.query(TERMINATE, [pid]);
-    return true;
+    await session.query(TERMINATE, [pids]);
+    return pids;
   } catch (error) {
     if (sqlstateOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
-    if (!loggedIn) return false;
+    const [only, ...others] = backends;
+    if (others.length > 0) {
+      const one = async (each: Backend) => terminate(session, [each], database);
+      return (await Promise.all(backends.map(one))).flat();
+    }
+    if (!only?.loggedIn) return [];
     throw new SafemigrateError('PRIVILEGE', `This role may not terminate a session on ${database}.`, {
       cause: error,
       hint: 'It will be reopened. Terminating sessions of others requires pg_signal_backend; those of superusers, a superuser.',
