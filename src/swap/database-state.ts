@@ -60,18 +60,17 @@ export function differingProperties(first: ClusterProperties, second: ClusterPro
  * Counts the rows written in a database by the server's statistics: rows inserted, updated and deleted, including those of the
  * catalogs, so that TRUNCATE and DDL count as well. Rows that ANALYZE writes into its own catalogs are subtracted. Rows of
  * transactions that were rolled back count; advancing a sequence does not. The statistics are reset after a crash and start at
- * zero on another server: the archiver's do so, too, and have the time of it.
+ * zero on another server: the archiver's do so, too, and have the time of it. All sessions count their writes, unless a setting of
+ * the server, of the database, or of a role in it says otherwise.
  */
-const TOTAL = `
-SELECT (tup_inserted + tup_updated + tup_deleted)::text AS rows,
-       concat_ws(' ', extract(epoch FROM stats_reset),
-                      (SELECT extract(epoch FROM a.stats_reset) FROM pg_stat_archiver a)) AS since
-  FROM pg_stat_database WHERE datid = $1`;
-/** Tells if every session counts its writes, by the settings of the server, of the database, and of roles in it. */
-const COUNTED = `
-SELECT current_setting('track_counts')::bool AND NOT EXISTS (
-  SELECT FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) AS setting
-   WHERE s.setdatabase IN (0, $1) AND setting ~* '^track_counts=' AND setting !~* '=(on|true|yes|1|t|y)$') AS counted`;
+const WRITTEN = `
+SELECT (d.tup_inserted + d.tup_updated + d.tup_deleted)::text AS rows,
+       concat_ws(' ', extract(epoch FROM d.stats_reset),
+                      (SELECT extract(epoch FROM a.stats_reset) FROM pg_stat_archiver a)) AS since,
+       current_setting('track_counts')::bool AND NOT EXISTS (
+         SELECT FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) AS setting
+          WHERE s.setdatabase IN (0, $1) AND setting ~* '^track_counts=' AND setting !~* '=(on|true|yes|1|t|y)$') AS counted
+  FROM pg_stat_database d WHERE d.datid = $1`;
 const OF_ANALYZE = `
 SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::text AS rows FROM pg_stat_sys_tables
  WHERE relid IN ('pg_catalog.pg_statistic'::regclass, 'pg_catalog.pg_statistic_ext_data'::regclass)`;
@@ -95,12 +94,11 @@ export async function waitForCounters(versionNum: number): Promise<void> {
 
 /** Reads the number of rows written. @param session in another database, once the one with this OID is closed. */
 export async function rowsWritten(session: Session, oid: number, ofAnalyze: bigint) {
-  const [row] = await session.query<{ rows: string; since: string }>(TOTAL, [oid]);
-  const [setting] = await session.query<{ counted: boolean }>(COUNTED, [oid]);
+  const [row] = await session.query<{ rows: string; since: string; counted: boolean }>(WRITTEN, [oid]);
   return {
     rows: BigInt(row?.rows ?? 0) - ofAnalyze,
     /** Rows are counted at this moment (`track_counts`); otherwise the number of writes is not known. */
-    counted: setting?.counted ?? false,
+    counted: row?.counted ?? false,
     /** Identifies the last reset of the statistics: two numbers of rows are comparable if it is the same. */
     since: row?.since ?? '',
   };

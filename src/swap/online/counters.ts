@@ -31,8 +31,8 @@ SELECT concat_ws(' ', extract(epoch FROM d.stats_reset),
 
 /** Reads the counters. @param session in the target. */
 export async function readWriteCounters(session: Session): Promise<WriteCounters> {
-  const rows = await session.query<TableCounters & { oid: string }>(TABLES);
-  const [head] = await session.query<{ since: string; largeObjects: boolean }>(SINCE);
+  type Row = TableCounters & { readonly oid: string; readonly since: string; readonly largeObjects: boolean };
+  const [rows = [], [head] = []] = await session.queryAll<Row>([TABLES, SINCE]);
   return {
     tables: new Map(rows.map((row) => [Number(row.oid), row])),
     since: head?.since ?? '',
