@@ -113,21 +113,44 @@ const SERVER = `select pg_catalog.current_setting('server_version_num')::int as 
 
 /** Folds the catalogues of the session's database, reading each catalogue once. */
 export async function catalogueDigest(session: Session): Promise<CatalogueDigest> {
+  const { sql, unread } = await digestQuery(session);
+  return digestOf(await session.query<FoldedRow>(sql), unread);
+}
+
+const PREPARED = 'safemigrate_digest';
+
+/**
+ * Prepares the digest, once in a session: to plan it takes as long as to read it.
+ * @returns a function that reads it as catalogueDigest() does.
+ */
+export async function prepareDigest(session: Session): Promise<() => Promise<CatalogueDigest>> {
+  const { sql, unread } = await digestQuery(session);
+  await session.query(`PREPARE ${PREPARED} AS ${sql}`);
+  return async () => digestOf(await session.query<FoldedRow>(`EXECUTE ${PREPARED}`), unread);
+}
+
+interface FoldedRow {
+  readonly name: string;
+  readonly rows: string;
+  readonly sum: string | null;
+}
+
+async function digestQuery(session: Session): Promise<{ sql: string; unread: CatalogueDigest['unread'] }> {
   const [server] = await session.query<{ version: number; readsMappings: boolean; hasMappings: boolean }>(
     SERVER,
   );
   const { version = 0, readsMappings = false, hasMappings = false } = server ?? {};
   const mappings = readsMappings ? fold(MAPPINGS) : MAPPINGS_SHOWN;
   const sql = `with ${TEMPORARY_OBJECTS} ${cataloguesOf(version).map(fold).join('\nunion all\n')} union all ${mappings}`;
-  const found = await session.query<{ name: string; rows: string; sum: string | null }>(
-    `select digest.* from (${sql}) digest(name, rows, sum)`,
-  );
   return {
-    catalogues: Object.fromEntries(
-      found.map(({ name, rows, sum }) => [name, { rows: Number(rows), sum: sum ?? '0' }]),
-    ),
+    sql: `select digest.* from (${sql}) digest(name, rows, sum)`,
     unread: readsMappings || !hasMappings ? [] : ['options of other roles’ user mappings may change unseen'],
   };
+}
+
+function digestOf(found: readonly FoldedRow[], unread: CatalogueDigest['unread']): CatalogueDigest {
+  const catalogues = found.map(({ name, rows, sum }) => [name, { rows: Number(rows), sum: sum ?? '0' }]);
+  return { catalogues: Object.fromEntries(catalogues), unread };
 }
 
 /** The catalogues in which the two differ, sorted; none when nothing was written. */

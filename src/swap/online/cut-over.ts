@@ -20,7 +20,7 @@ import type { OnlinePlan } from './online-plan.ts';
 export interface OnlineRun {
   readonly subject: SwapSubject;
   readonly window: MaintenanceWindow;
-  readonly fork: Pick<Fork, 'inside' | 'digest' | 'properties'> & {
+  readonly fork: Pick<Fork, 'inside' | 'digest' | 'readDigest' | 'properties'> & {
     readonly clone: Pick<Clone, 'database' | 'oid'>;
     /** Null: writes that the follower does not get are given up. */
     readonly counters: WriteCounters | null;

@@ -2,7 +2,12 @@ import type { Clone } from '../../clone/method.ts';
 import { inClone } from '../../clone/own-sessions.ts';
 import { dropOwnedPublications } from '../../ownership/owned-replication.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { type CatalogueDigest, catalogueDigest, compareDigests } from '../../proof/catalogue-digest.ts';
+import {
+  type CatalogueDigest,
+  catalogueDigest,
+  compareDigests,
+  prepareDigest,
+} from '../../proof/catalogue-digest.ts';
 import type { RehearsalContext } from '../../rehearsal/prepare.ts';
 import type { Scope } from '../../scope.ts';
 import { type ClusterProperties, readClusterProperties } from '../database-state.ts';
@@ -22,6 +27,8 @@ export interface Fork {
   /** The position in the WAL: no transaction of the target was running. */
   readonly lsn: string;
   readonly digest: CatalogueDigest;
+  /** Reads the digest of the target at this moment, over `inside`. */
+  readonly readDigest: () => Promise<CatalogueDigest>;
   readonly properties: ClusterProperties;
   /** Catalogues of both databases before the command. */
   readonly birth: CloneBirth;
@@ -71,10 +78,11 @@ export async function forkTarget(
   // The rows of the clone's catalogues are copies, transaction ids included.
   const reads = { clone, context: prepared.context };
   const digest = await inClone(reads, catalogueDigest);
-  await requireUnchanged({ digest, counters: before, inside }, plan);
+  const readDigest = await prepareDigest(inside);
+  await requireUnchanged({ digest, readDigest, counters: before, inside }, plan);
   await inClone(reads, (session) => dropOwnedPublications(session, subject.run), { readOnly: false });
   const birth = await inClone(reads, (session) => readCloneBirth(inside, session));
-  return { clone, lsn, digest, properties, birth, counters: before, inside };
+  return { clone, lsn, digest, readDigest, properties, birth, counters: before, inside };
 }
 
 /**
@@ -83,10 +91,15 @@ export async function forkTarget(
  * @throws SafemigrateError `REFUSED`
  */
 export async function requireUnchanged(
-  { digest, counters, inside }: Pick<Fork, 'digest' | 'inside'> & { readonly counters: WriteCounters | null },
+  {
+    digest,
+    readDigest,
+    counters,
+    inside,
+  }: Pick<Fork, 'digest' | 'readDigest' | 'inside'> & { readonly counters: WriteCounters | null },
   plan: OnlinePlan,
 ): Promise<void> {
-  const changed = compareDigests(digest, await catalogueDigest(inside));
+  const changed = compareDigests(digest, await readDigest());
   if (changed.length > 0)
     throw swapFailure(
       `the target's catalogues were written while production went on (rows of ${changed.join(', ')}), which is not replicated: DDL, TRUNCATE or REFRESH; try again without them`,

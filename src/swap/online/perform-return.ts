@@ -16,7 +16,7 @@ import { readEnvironment } from '../../postgres/connection/environment.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
-import { catalogueDigest } from '../../proof/catalogue-digest.ts';
+import { prepareDigest } from '../../proof/catalogue-digest.ts';
 import type { Scope } from '../../scope.ts';
 import { readClusterProperties } from '../database-state.ts';
 import { prepareWindow } from '../maintenance-window.ts';
@@ -82,13 +82,15 @@ export async function returnWithWrites(
   for (const each of limits.filter(({ stops }) => !stops))
     emit({ type: 'notice', message: `not taken back, and kept in the newer database only: ${each.what}` });
   if (!(await confirm())) return refusedSwap(['it was not confirmed']);
-  const digest = await catalogueDigest(newer);
+  const readDigest = await prepareDigest(newer);
+  const digest = await readDigest();
   const properties = await readClusterProperties(control, target.database.oid);
   const online: Omit<OnlineRun, 'window'> = {
     subject,
     fork: {
       inside: newer,
       digest,
+      readDigest,
       properties,
       counters,
       clone: { database: original.name, oid: original.oid },
