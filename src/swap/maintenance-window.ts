@@ -7,13 +7,14 @@ import { openingStatements } from '../ownership/reopen.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
 import { failureBehind } from '../stop.ts';
 import { type DatabaseWrites, propertyDigests, readClusterProperties } from './database-state.ts';
 import { closeDatabase, type Fence, type Spared } from './fence.ts';
 import { type MeasuringClient, measuringClient } from './measuring-client.ts';
 import { nameConsole, pausePooler } from './pgbouncer.ts';
-import { commitRename, type SwapSubject } from './rename.ts';
+import { commitRename, openWitness, type SwapSubject } from './rename.ts';
 import { startReopenAgent } from './reopen-agent.ts';
 import { type ClosedTarget, reopenTarget } from './reopen-target.ts';
 import type { WindowPlan } from './swap-plan.ts';
@@ -103,6 +104,7 @@ export class MaintenanceWindow {
   #probe: MeasuringClient | undefined;
   /** Longest time for which our client had no answer when the target was closed last; null: not measured. */
   gapMs: number | null = null;
+  #witness: Promise<Session> | undefined;
   #sessionsEnded = 0;
   /** Advice for a person after a failover. */
   #failover: string | undefined;
@@ -194,11 +196,31 @@ export class MaintenanceWindow {
     return original;
   }
 
+  /** Logs the second session of the rename in, while other work goes on. The target has to be closed. */
+  callWitness(): Promise<Session> {
+    const called = this.#scope.own(
+      'witness',
+      () => openWitness(this.#subject),
+      async (session) => session?.close(),
+    );
+    // A failure counts in rename().
+    called.catch(() => {});
+    this.#witness = called;
+    return called;
+  }
+
+  async #dismissWitness(): Promise<void> {
+    const called = this.#witness;
+    this.#witness = undefined;
+    await called?.then((session) => session.close()).catch(() => {});
+  }
+
   /** Opens the target again, as it was. */
   async reopen(): Promise<void> {
     clearTimeout(this.#timeLimit);
     await this.#reopen();
     await this.#resumePoolers();
+    await this.#dismissWitness();
     this.gapMs = (await this.#probe?.opened()) ?? null;
   }
 
@@ -226,16 +248,18 @@ export class MaintenanceWindow {
       ...(keepUntil === null ? {} : { keepUntil }),
       ...(wayBack === undefined ? {} : { wayBack }),
     });
-    await this.step('rename', () =>
-      commitRename(this.#subject, closed, {
-        server: closed.server,
-        original,
-        successor: successor.fence,
-        keptAs,
-        originalMark,
-        comment: successor.comment,
-      }),
-    );
+    const rename = {
+      server: closed.server,
+      original,
+      successor: successor.fence,
+      keptAs,
+      originalMark,
+      comment: successor.comment,
+    };
+    await this.step('rename', async () => {
+      const witness = await (this.#witness ?? this.callWitness());
+      await commitRename(this.#subject, closed, rename, witness);
+    });
     this.#state = 'swapped';
     this.closedMs.push(performance.now() - this.#closedAt);
     await this.#resumePoolers();

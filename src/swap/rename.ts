@@ -38,14 +38,14 @@ export interface DatabaseRename {
  * are intact. Checking only before the transaction would lose a write: somebody reopens the target, a client writes and
  * leaves, and the rename does not notice. The same session checks that the target's address still belongs to the server of the
  * rename: after a failover, a former primary that does not know of it yet would rename unused databases.
- * @param witness a session of its own, just opened, which does not see the uncommitted changes of the first one.
+ * @param witness a session of its own, opened since the target is closed, which does not see the uncommitted changes of the first one.
  * @throws SafemigrateError `REFUSED` if one of these checks fails; nothing is renamed then.
  */
 export async function renameInto(session: Session, witness: Session, rename: DatabaseRename): Promise<void> {
   const { server, original, successor } = rename;
   await inTransaction(session, renamingStatements(rename), async () => {
-    for (const each of [session, witness]) {
-      const changed = changedBetween(server, await readServerIdentity(each));
+    for (const now of await Promise.all([session, witness].map(readServerIdentity))) {
+      const changed = changedBetween(server, now);
       if (changed !== undefined) throw new SafemigrateError('REFUSED', `Nothing was renamed: ${changed}.`);
     }
     for (const fence of [original, successor])
@@ -91,17 +91,23 @@ export async function wasRenamed(
 const BACKEND_EXIT_MS = 60_000;
 const POLL_MS = 50;
 
+/** Opens the second session of a rename. To be called once the target is closed: the address may lead to another server by then. */
+export function openWitness({ target, run, audit }: SwapSubject): Promise<Session> {
+  return openMaintenanceSession(target, { run, audit, purpose: 'witness' });
+}
+
 /**
  * Renames, and finds out what a COMMIT has done whose answer was lost, with the connection or to a cancel that came too late.
+ * @param witness from openWitness(). It is closed afterwards.
  * @throws what kept the COMMIT from being done: nothing is renamed then.
  */
 export async function commitRename(
   subject: SwapSubject,
   closed: ClosedTarget,
   rename: DatabaseRename,
+  witness: Session,
 ): Promise<void> {
-  const { control, target, run, audit } = subject;
-  const witness = await openMaintenanceSession(target, { run, audit, purpose: 'witness' });
+  const { control } = subject;
   try {
     await renameInto(control, witness, rename);
   } catch (error) {
