@@ -128,6 +128,13 @@ export function insertsName(publication: string): string {
 }
 
 const INSERTS = '_inserts';
+
+/** Returns the statement that drops the publications by which a run's clone follows the target. */
+export function droppingPublications(run: RunId): string {
+  const name = replicationName(run);
+  return `DROP PUBLICATION IF EXISTS ${identifier(name)}, ${identifier(insertsName(name))}`;
+}
+
 const PUBLICATIONS = `
 SELECT pubname::text AS name FROM pg_publication WHERE pubname ~ '${PATTERN}(${INSERTS})?$' ORDER BY 1`;
 

@@ -120,18 +120,38 @@ async function tryToClose(run: OnlineRun): Promise<Omit<BothClosed, 'attempts'>>
       `the cut-over would have taken longer than ${formatDuration(maxCutOverMs)} (--limit cut-over)${checksOf(plan)}`,
     );
   const original = await window.close({ pids: [fork.inside.pid], slot: follower.name });
+  // No session can write in the target any more, so it is read while the follower gets the last writes.
+  const reading = readClosed(run);
+  // A failure counts where it is awaited. If the time is over before, the next attempt reads it all again.
+  reading.catch(() => {});
   const drained = await window.step('drain', () =>
     drain(control, follower, { timeoutMs: leftMs(), signal, closed: true }),
   );
   if (drained === undefined) throw late();
-  const drainedAt = performance.now();
-  if (fork.counters) await waitForUnfollowed(fork.counters, plan, target.server.versionNum);
-  countedMs = performance.now() - drainedAt;
-  await requireUnchanged(fork, plan);
-  await requireSameTarget(control, target.database.oid, fork.properties);
-  await window.step('hand over', () => handOver(run, leftMs, late));
+  await window.step('hand over', async () => {
+    const same = requireSameTarget(control, target.database.oid, fork.properties);
+    const [{ sequences, countedMs: waitedMs }] = await Promise.all([reading, same]);
+    countedMs = waitedMs;
+    await handOver(run, sequences, leftMs, late);
+  });
+  void window.callWitness();
   const successor = await window.step('close both', () => seal(run));
   return { original, successor, closedAt, lsn: await readInsertLsn(control) };
+}
+
+/**
+ * Reads the closed target.
+ * @returns statements that give the follower its sequences' values, and the time for which the counters were waited for.
+ * @throws SafemigrateError `REFUSED` if something happened in it that is not replicated.
+ */
+async function readClosed(run: OnlineRun): Promise<{ sequences: string[]; countedMs: number }> {
+  const { fork, plan, subject } = run;
+  const startedAt = performance.now();
+  if (fork.counters) await waitForUnfollowed(fork.counters, plan, subject.target.server.versionNum);
+  const countedMs = performance.now() - startedAt;
+  const sequences = await sequenceStatements(run);
+  await requireUnchanged(fork, plan);
+  return { sequences, countedMs };
 }
 
 /** Checks of the cut-over that read whole tables. */
@@ -141,9 +161,13 @@ function checksOf({ newForeignKeys }: OnlinePlan): string {
 }
 
 /** Copies the values of sequences to the follower, checks new foreign keys, and ends its following, in one transaction. */
-async function handOver(run: OnlineRun, leftMs: () => number, late: () => Postponed): Promise<void> {
+async function handOver(
+  run: OnlineRun,
+  sequences: readonly string[],
+  leftMs: () => number,
+  late: () => Postponed,
+): Promise<void> {
   const { follower, plan, subject, script } = run;
-  const sequences = await sequenceStatements(run);
   const timeoutMs = Math.floor(leftMs());
   if (timeoutMs <= 0) throw late();
   const limited = [`SET LOCAL statement_timeout = ${timeoutMs}`, ...sequences, ...plan.raise];
@@ -157,6 +181,7 @@ async function handOver(run: OnlineRun, leftMs: () => number, late: () => Postpo
         for (const statement of plan.after) await follower.inside.query(statement);
         await follower.inside.query('SET LOCAL statement_timeout = 0');
         if (leftMs() <= 0) throw late();
+        await endWorker(run);
         for (const statement of follower.ending) await follower.inside.query(statement);
       },
       timeoutMs,
@@ -166,6 +191,18 @@ async function handOver(run: OnlineRun, leftMs: () => number, late: () => Postpo
       sqlstateOf(error) === QUERY_CANCELED || (error instanceof SafemigrateError && error.code === 'STALL');
     subject.signal.throwIfAborted();
     throw outOfTime ? late() : error;
+  }
+}
+
+const WORKERS = `SELECT pg_terminate_backend(pid) FROM pg_stat_subscription WHERE subname = $1 AND pid IS NOT NULL`;
+
+/** Ends the worker of the subscription. DROP SUBSCRIPTION does so as well, but looks every 10 ms only if it has ended. */
+async function endWorker({ subject: { control }, follower: { name } }: OnlineRun): Promise<void> {
+  try {
+    await control.query(WORKERS, [name]);
+  } catch (error) {
+    // The role may not, or it has ended by itself.
+    if (sqlstateOf(error) === undefined) throw error;
   }
 }
 
@@ -209,10 +246,13 @@ async function seal({ subject, fork, follower, beforeSealing }: OnlineRun): Prom
   const { control, target, signal } = subject;
   const { database, oid } = fork.clone;
   const counts = target.server.versionNum >= COUNTS_AT_ONCE_SINCE;
-  const ofAnalyze = await rowsOfAnalyze(follower.inside);
-  await beforeSealing();
-  await Promise.all([fork.inside.close(), follower.inside.close()]);
-  const fence = await closeDatabase(control, { database, oid }, null, signal);
+  const [ofAnalyze] = await Promise.all([rowsOfAnalyze(follower.inside), beforeSealing()]);
+  // They end while the clone is closed, which waits for them.
+  const [fence] = await Promise.all([
+    closeDatabase(control, { database, oid }, null, signal),
+    fork.inside.close(),
+    follower.inside.close(),
+  ]);
   await terminateSessions(control, { database: target.database.name, oid: target.database.oid }, signal);
   const written = await rowsWritten(control, oid, ofAnalyze);
   return { fence, written: { ...written, counted: written.counted && counts } };

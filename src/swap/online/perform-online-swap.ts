@@ -4,7 +4,7 @@ import { inClone } from '../../clone/own-sessions.ts';
 import { inPhase } from '../../events.ts';
 import type { OnlineSection, Report, SwapSection } from '../../model/report.ts';
 import type { ChangeLock } from '../../ownership/change-lock.ts';
-import { dropOwnedPublications } from '../../ownership/owned-replication.ts';
+import { droppingPublications } from '../../ownership/owned-replication.ts';
 import { readEnvironment } from '../../postgres/connection/environment.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import type { TargetState } from '../../proof/target-state.ts';
@@ -157,7 +157,7 @@ async function exchangeOnline(
     const { plan: now, wayBack } = await planAgain(prepared, fork, rehearsed);
     const follower = await startFollowing(subject, scope, fork, now, ready.way, lag);
     const { maxCutOverMs, wayBackMs: lastsMs, minFreeBytes: leastFreeBytes } = plan.online;
-    const beforeSealing = () => dropOwnedPublications(fork.inside, subject.run);
+    const beforeSealing = () => fork.inside.query(droppingPublications(subject.run));
     const run = { subject, window, fork, plan: now, follower, beforeSealing, script, maxCutOverMs };
     const caughtUp = await window.step('catch up', () => catchUp(run));
     online = { ...online, ...caughtUp, notCompared: [...now.notCompared] };
