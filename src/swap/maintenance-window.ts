@@ -257,7 +257,9 @@ export class MaintenanceWindow {
       comment: successor.comment,
     };
     await this.step('rename', async () => {
-      const witness = await (this.#witness ?? this.callWitness());
+      // A login that failed beside our other sessions may succeed now that they have ended.
+      const called = await this.#witness?.catch(() => undefined);
+      const witness = called ?? (await this.callWitness());
       await commitRename(this.#subject, closed, rename, witness);
     });
     this.#state = 'swapped';
