@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { bytes, milliseconds } from './measures.ts';
 
-/** Costs and proof of an online swap. A value is null if the swap did not get that far. */
+/**
+ * Costs and proof of an online swap, or of a rollback that keeps all writes: there it is the original that follows, and no clone is
+ * made. A value is null if it did not get that far.
+ */
 const onlineSection = z.object({
   /** Time for which the target was closed while it was cloned. */
   cloneClosedMs: milliseconds.nullable(),
@@ -12,11 +15,12 @@ const onlineSection = z.object({
   cloneGapMs: milliseconds.nullable(),
   /**
    * WAL that the clone does not have yet, from its making to the cut-over: at most 60 points, each the largest of its part of the time.
+   * In a rollback: WAL that the original does not have yet.
    * All WAL of the server counts, with that of the command on the clone.
    */
   lag: z.array(
     z.object({
-      /** Time since the clone was made, right before the target was opened again. */
+      /** Time since the clone was made, right before the target was opened again, or since the rollback began. */
       atMs: milliseconds,
       /** Size of that WAL. */
       behindBytes: bytes,

@@ -1,6 +1,6 @@
 import { steadyDate } from '../clock.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
-import type { Report, SwapSection } from '../model/report.ts';
+import type { OnlineSection, Report, SwapSection } from '../model/report.ts';
 import type { Cleanup } from '../scope.ts';
 
 const NOT_STARTED = { original: null, keepUntil: null, stallMs: null, sessionsEnded: 0, steps: [] };
@@ -8,6 +8,29 @@ const NOT_STARTED = { original: null, keepUntil: null, stallMs: null, sessionsEn
 /** The section of a swap or rollback that was refused before anything was touched. */
 export function refusedSwap(reasons: string[]): SwapSection {
   return { ...NOT_STARTED, outcome: 'refused', reasons };
+}
+
+/** Costs of an online swap, or of a rollback that keeps all writes, that has not begun. */
+export const NOTHING_YET: OnlineSection = {
+  cloneClosedMs: null,
+  cloneGapMs: null,
+  lag: [],
+  catchUpMs: null,
+  rowsCompared: null,
+  rowsUnsettled: null,
+  compareMs: null,
+  notCompared: [],
+  postponedMs: null,
+  attempts: null,
+  cutOverAtMs: null,
+  cutOverClosedMs: null,
+  cutOverGapMs: null,
+  wayBack: null,
+};
+
+/** Like refusedSwap(), for one whose target stays open. */
+export function refusedOnline(reasons: string[]): SwapSection {
+  return { ...refusedSwap(reasons), online: NOTHING_YET };
 }
 
 /** The error with which a step says why the swap has to be undone. */

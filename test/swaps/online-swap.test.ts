@@ -431,7 +431,12 @@ describe('swap --online', () => {
     });
     await withClient(own, (client) => client.query("INSERT INTO markers VALUES ('since')"));
     const back = await safemigrate(['rollback', '--yes', '--url', own, '--limit', 'cut-over=10s']);
-    expect(back, back.stderr).toMatchObject({ exitCode: 0 });
+    expect(back, back.stderr).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(
+        / {2}Closed: .* for the cut-over.*\n {2}Client: no answer for .* around the cut-over\n {2}Catch-up: .*\n {2}Compared: \d+ rows? in .*, equal\n$/,
+      ),
+    });
     const { rows } = await withClient(own, (client) => client.query('SELECT * FROM markers'));
     expect(rows).toEqual([{ marker: 'since' }]);
     await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', own]);

@@ -7,6 +7,7 @@ import { until } from '../helpers/cutting.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { SHADOWED_TABLES, startShadowedWriters } from '../helpers/shadowed-writers.ts';
 import { databasesBeside, inDatabase } from '../helpers/swapping.ts';
+import type { OnlineSwap } from '../helpers/swaps-under-load.ts';
 
 const WIDER = 'ALTER TABLE lines ALTER COLUMN order_id TYPE bigint';
 
@@ -53,6 +54,28 @@ async function listed(url: string) {
   const rows: { role: string; wayBack: { broken: { kind: string; reason: string } | null } | null }[] =
     JSON.parse(stdout);
   return rows.find(({ role, wayBack }) => role === 'original' && wayBack !== null)?.wayBack;
+}
+
+/** Checks what a rollback with all writes says of its costs, under the names of an online swap's. */
+function expectCosts({ target, swap }: { target: { database: string }; swap: OnlineSwap }): void {
+  expect(target).toEqual({ database: 'app' });
+  const { outcome, steps, stallMs, online } = swap;
+  expect({ outcome, online }).toMatchObject({
+    outcome: 'swapped',
+    online: { cloneClosedMs: null, cloneGapMs: null, catchUpMs: expect.any(Number), wayBack: null },
+  });
+  expect(online.rowsCompared).toBeGreaterThan(30);
+  expect(online.attempts).toBeGreaterThanOrEqual(1);
+  expect(stallMs).toBeGreaterThanOrEqual(online.cutOverClosedMs ?? Number.POSITIVE_INFINITY);
+  // Our client may get answers until the step that closes the target has ended its session.
+  const closing = steps.findLast(({ name }) => name === 'close')?.durationMs ?? 0;
+  expect(online.cutOverGapMs).toBeGreaterThan((online.cutOverClosedMs ?? 0) - closing);
+  const times = online.lag.map(({ atMs }) => atMs);
+  expect(times.length).toBeGreaterThan(2);
+  expect(times.length).toBeLessThanOrEqual(60);
+  expect(times).toEqual(times.toSorted((one, other) => one - other));
+  expect(Math.max(...online.lag.map(({ behindBytes }) => behindBytes))).toBeGreaterThan(0);
+  expect(online.cutOverAtMs).toBeGreaterThan(times[1] ?? Number.POSITIVE_INFINITY);
 }
 
 /** Names everything of a way back that is on the server. */
@@ -108,8 +131,9 @@ describe.each([14, 15, 18, 19] as const)('PostgreSQL %d, a way back', (version) 
       });
       await writeOn();
       expect(await listed(url)).toMatchObject({ broken: null, keptBytes: expect.any(Number) });
-      const back = await rollback(url);
+      const back = await rollback(url, '--format', 'json');
       expect(back, back.stderr).toMatchObject({ exitCode: 0 });
+      expectCosts(JSON.parse(back.stdout));
       await writeOn();
     } finally {
       await writers.stop();

@@ -1,11 +1,12 @@
 import { formatDuration } from '../../format.ts';
+import { onlineFacts } from '../../report/sections/swap-view.ts';
 import { performRollback } from '../../swap/perform-rollback.ts';
 import { makeRollbackPlan } from '../../swap/swap-plan.ts';
 import { auditTo } from '../audit-file.ts';
 import { confirm } from '../confirm.ts';
 import { EXIT } from '../exit-codes.ts';
 import { ROLLBACK_COMMAND_SETTINGS } from '../options/subcommand-settings.ts';
-import { visibleLines } from '../print.ts';
+import { jsonText, visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { gatherOptions } from '../read-options.ts';
 
@@ -19,10 +20,10 @@ export async function rollbackCommand(
   run: string | undefined,
   signal: AbortSignal,
 ): Promise<number> {
-  const { yes = false, audit, ...options } = await gatherOptions(ROLLBACK_COMMAND_SETTINGS, flags);
+  const { yes = false, audit, format, ...options } = await gatherOptions(ROLLBACK_COMMAND_SETTINGS, flags);
   const display = progress(process.stderr);
   try {
-    const { outcome, original, reasons, stallMs, target } = await performRollback(
+    const { target, ...swap } = await performRollback(
       makeRollbackPlan({
         ...options,
         run,
@@ -41,13 +42,16 @@ export async function rollbackCommand(
       }),
     );
     display.finish();
+    if (format === 'json') process.stdout.write(jsonText({ target: { database: target }, swap }));
+    const { outcome, original, reasons, stallMs, online } = swap;
     const closed = stallMs === null ? '' : `, closed for ${formatDuration(stallMs)}`;
     if (outcome === 'swapped') {
-      process.stdout.write(
-        visibleLines(
-          `${target} is the original again${closed}. The newer database is kept as ${original}.\n`,
-        ),
-      );
+      const facts = (online ? onlineFacts(online) : []).filter(([, words]) => words !== null);
+      const lines = [
+        `${target} is the original again${closed}. The newer database is kept as ${original}.`,
+        ...facts.map(([name, words]) => `  ${name}: ${words}`),
+      ];
+      if (format !== 'json') process.stdout.write(visibleLines(`${lines.join('\n')}\n`));
       return EXIT.passed;
     }
     const state = outcome === 'undone' ? `${target} is open, and as it was${closed}` : 'Nothing was touched';

@@ -114,6 +114,7 @@ export const ROLLBACK_COMMAND_SETTINGS = {
   ...ROLLBACK_SETTINGS,
   yes: { ...yes, summary: 'swap back without asking' },
   audit,
+  format: tableFormat,
 };
 
 export const SHOW_SETTINGS = {

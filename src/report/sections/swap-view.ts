@@ -54,10 +54,7 @@ function factsOf({ outcome, original, keepUntil, sessionsEnded, steps, online }:
   const kept = keepUntil === null ? '' : `, to be kept until ${formatTime(keepUntil)}`;
   const isSwapped = outcome === 'swapped';
   return factList([
-    ['Closed', online ? closures(online) : null],
-    ['Client', online ? gaps(online) : null],
-    ['Catch-up', online ? catchUpWords(online) : null],
-    ['Compared', online ? proof(online) : null],
+    ...(online ? onlineFacts(online) : []),
     ['Unproved', isSwapped && online && online.notCompared.length > 0 ? byScript(online) : null],
     ['Original', isSwapped ? ['kept as ', named(original ?? '?'), kept] : null],
     ['Way back', online?.wayBack ? wayBackWords(online.wayBack) : null],
@@ -68,15 +65,24 @@ function factsOf({ outcome, original, keepUntil, sessionsEnded, steps, online }:
   ]);
 }
 
-/** `260 ms for the clone, 140 ms for the cut-over, at attempt 2` */
+/** Costs and proof of an online swap, or of a rollback that keeps all writes. */
+export function onlineFacts(online: OnlineSection): (readonly [name: string, words: string | null])[] {
+  return [
+    ['Closed', closures(online)],
+    ['Client', gaps(online)],
+    ['Catch-up', catchUpWords(online)],
+    ['Compared', proof(online)],
+  ];
+}
+
+/** `260 ms for the clone, 140 ms for the cut-over, at attempt 2`. A rollback makes no clone. */
 function closures(online: OnlineSection): string | null {
   const { cloneClosedMs, cutOverClosedMs, attempts, postponedMs } = online;
-  if (cloneClosedMs === null) return null;
-  const clone = `${formatDuration(cloneClosedMs)} for the clone`;
-  if (cutOverClosedMs === null) return clone;
+  const clone = cloneClosedMs === null ? [] : [`${formatDuration(cloneClosedMs)} for the clone`];
+  if (cutOverClosedMs === null) return clone[0] ?? null;
   const tries = attempts === null || attempts === 1 ? '' : `, at attempt ${attempts}`;
   const waited = postponedMs === null ? '' : `; postponed for ${formatDuration(postponedMs)}`;
-  return `${clone}, ${formatDuration(cutOverClosedMs)} for the cut-over${tries}${waited}`;
+  return `${[...clone, `${formatDuration(cutOverClosedMs)} for the cut-over`].join(', ')}${tries}${waited}`;
 }
 
 /** `public.orders.total, public.addresses: --catch-up fills them` */

@@ -21,15 +21,15 @@ SELECT ${behindSql('$1')} AS behind
   FROM pg_replication_slots r LEFT JOIN pg_stat_subscription t ON t.subname = r.slot_name AND t.relid IS NULL
  WHERE r.slot_name = $2`;
 
-/** Samples of how far a clone is behind its target. None are taken before it is born. */
+/** Samples of how far a clone is behind its target, or the original behind the newer database. None are taken before it begins. */
 export class CloneLag {
-  #born: { readonly lsn: string; readonly at: number } | undefined;
+  #born: { readonly lsn: string | null; readonly at: number } | undefined;
   #samples: LagPoint[] = [];
 
-  /** @param lsn the position in the WAL up to which the new clone has everything. */
-  begin(lsn: string): void {
+  /** @param lsn the position in the WAL up to which a new clone has everything; null: it follows already. */
+  begin(lsn: string | null): void {
     this.#born = { lsn, at: performance.now() };
-    this.add(0);
+    if (lsn !== null) this.add(0);
   }
 
   /** The position up to which the clone had everything at the beginning. */

@@ -3,6 +3,7 @@ import type { Script } from '../../clone/after-clone.ts';
 import type { Clone } from '../../clone/method.ts';
 import { SafemigrateError, sqlstateOf } from '../../errors.ts';
 import { formatDuration, plural } from '../../format.ts';
+import type { OnlineSection } from '../../model/report.ts';
 import { inTransaction } from '../../ownership/reopen.ts';
 import { rowsOfAnalyze, rowsWritten } from '../database-state.ts';
 import { closeDatabase, type Fence, terminateSessions } from '../fence.ts';
@@ -11,6 +12,7 @@ import type { SwapSubject } from '../rename.ts';
 import { requireSameTarget } from '../successor.ts';
 import { swapFailure } from '../swap-section.ts';
 import { runInTransaction, runUntilShort } from './catch-up-script.ts';
+import type { CloneLag } from './clone-lag.ts';
 import { type WriteCounters, waitForUnfollowed } from './counters.ts';
 import { drain, type Follower } from './follower.ts';
 import { type Fork, readInsertLsn, requireUnchanged } from './fork.ts';
@@ -77,6 +79,21 @@ export async function closeBoth(run: OnlineRun): Promise<BothClosed> {
       await delay(pauseMs, undefined, { signal });
     }
   }
+}
+
+/** Collects the costs of a cut-over, after the rename. */
+export function cutOverCosts(
+  { attempts, closedAt }: BothClosed,
+  { closedMs, gapMs }: MaintenanceWindow,
+  lag: CloneLag,
+): Pick<OnlineSection, 'lag' | 'attempts' | 'cutOverAtMs' | 'cutOverClosedMs' | 'cutOverGapMs'> {
+  return {
+    lag: lag.points(),
+    attempts,
+    cutOverAtMs: lag.timeOf(closedAt),
+    cutOverClosedMs: closedMs.at(-1) ?? null,
+    cutOverGapMs: gapMs,
+  };
 }
 
 /** The cut-over did not end in time; the target can be opened, and the clone follows it as before. */

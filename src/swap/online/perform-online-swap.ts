@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { Script } from '../../clone/after-clone.ts';
 import { inClone } from '../../clone/own-sessions.ts';
 import { inPhase } from '../../events.ts';
-import type { OnlineSection, Report, SwapSection } from '../../model/report.ts';
+import type { Report, SwapSection } from '../../model/report.ts';
 import type { ChangeLock } from '../../ownership/change-lock.ts';
 import { droppingPublications } from '../../ownership/owned-replication.ts';
 import { readEnvironment } from '../../postgres/connection/environment.ts';
@@ -12,16 +12,16 @@ import { redactIfAsked } from '../../rehearsal/judge-rehearsal.ts';
 import { prepare, type RehearsalContext } from '../../rehearsal/prepare.ts';
 import { rehearseAndRemember } from '../../rehearsal/rehearse.ts';
 import { type Lifetime, withScope } from '../../rehearsal/with-scope.ts';
-import { type MaintenanceWindow, prepareWindow } from '../maintenance-window.ts';
+import { prepareWindow } from '../maintenance-window.ts';
 import { FOR_SUCCESSOR, migrateClone, requireSealable, verifyClone } from '../successor.ts';
 import type { SwapPlan } from '../swap-plan.ts';
-import { refusedSwap, swapFailure, withSwap } from '../swap-section.ts';
+import { NOTHING_YET, refusedOnline, swapFailure, withSwap } from '../swap-section.ts';
 import { catchUp } from './catch-up.ts';
 import { readCatchUpScript } from './catch-up-script.ts';
 import { checkOnline, requireOnline } from './check-online.ts';
 import { CloneLag } from './clone-lag.ts';
 import { readWriteCounters } from './counters.ts';
-import { closeBoth } from './cut-over.ts';
+import { closeBoth, cutOverCosts } from './cut-over.ts';
 import { startFollowing } from './follower.ts';
 import { type Fork, forkTarget } from './fork.ts';
 import type { OnlineEligibility, OnlinePlan } from './online-plan.ts';
@@ -30,24 +30,6 @@ import { planOnlineSwap } from './plan-online-swap.ts';
 import { makePostponeFile, waitForOrder } from './postponing.ts';
 import { openInTarget, openSource, watchSlot } from './source.ts';
 import { prepareWayBack } from './start-way-back.ts';
-
-/** The section of a swap that has not begun. */
-const NOTHING_YET: OnlineSection = {
-  cloneClosedMs: null,
-  cloneGapMs: null,
-  lag: [],
-  catchUpMs: null,
-  rowsCompared: null,
-  rowsUnsettled: null,
-  compareMs: null,
-  notCompared: [],
-  postponedMs: null,
-  attempts: null,
-  cutOverAtMs: null,
-  cutOverClosedMs: null,
-  cutOverGapMs: null,
-  wayBack: null,
-};
 
 /**
  * Swaps the target for a migrated clone of it, while production writes on: the clone catches up by the server's own logical
@@ -118,10 +100,6 @@ function objectionsToReturn({ wayBack }: OnlineRehearsal, { online }: SwapPlan):
   return online.wayBackMs === null ? [] : objectionsText(wayBack).map((each) => `no way back: ${each}`);
 }
 
-function refusedOnline(reasons: string[]): SwapSection {
-  return { ...refusedSwap(reasons), online: NOTHING_YET };
-}
-
 const NOT_PLANNED = 'the rehearsal did not show how a clone could follow the target';
 
 async function exchangeOnline(
@@ -176,18 +154,14 @@ async function exchangeOnline(
             leastFreeBytes,
           });
     const closed = await inPhase(plan.emit, 'cut-over', () => closeBoth(run));
-    const { original, successor, attempts } = closed;
+    const { original, successor } = closed;
     const section = await window.rename(original, { ...successor, comment: window.comment }, back?.mark());
-    online = { ...online, attempts, cutOverAtMs: lag.timeOf(closed.closedAt), ...cutOverTimes(window) };
-    online = { ...online, lag: lag.points(), wayBack: (await back?.start(closed.lsn)) ?? null };
+    online = { ...online, ...cutOverCosts(closed, window, lag) };
+    online = { ...online, wayBack: (await back?.start(closed.lsn)) ?? null };
     return { ...section, online };
   } catch (error) {
     return { ...(await window.undo(error)), online: { ...online, lag: lag.points() } };
   }
-}
-
-function cutOverTimes({ closedMs, gapMs }: MaintenanceWindow) {
-  return { cutOverClosedMs: closedMs.at(-1) ?? null, cutOverGapMs: gapMs };
 }
 
 /** @throws SafemigrateError `REFUSED` if the migrated clone needs another plan than the rehearsal's clone. */

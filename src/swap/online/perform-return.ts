@@ -1,8 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
 import { inPhase } from '../../events.ts';
 import { formatTime, plural } from '../../format.ts';
 import type { SwapSection } from '../../model/report.ts';
-import { openMaintenanceSessionPatiently } from '../../ownership/control-session.ts';
+import { openMaintenanceSession, openMaintenanceSessionPatiently } from '../../ownership/control-session.ts';
 import { insertsName, wayBackName } from '../../ownership/owned-replication.ts';
 import {
   dropWayBackObjects,
@@ -22,10 +23,11 @@ import { readClusterProperties } from '../database-state.ts';
 import { prepareWindow } from '../maintenance-window.ts';
 import type { SwapSubject } from '../rename.ts';
 import type { RollbackPlan } from '../swap-plan.ts';
-import { refusedSwap } from '../swap-section.ts';
+import { NOTHING_YET, refusedOnline } from '../swap-section.ts';
 import { catchUp } from './catch-up.ts';
+import { CloneLag } from './clone-lag.ts';
 import { readWriteCounters, writtenUnfollowed } from './counters.ts';
-import { closeBoth, type OnlineRun } from './cut-over.ts';
+import { closeBoth, cutOverCosts, type OnlineRun } from './cut-over.ts';
 import type { WayBackLimit } from './online-plan.ts';
 import { planReturn } from './plan-return.ts';
 import { openInTarget } from './source.ts';
@@ -78,14 +80,16 @@ export async function returnWithWrites(
   const { limits, ...back } = await planReturn(newer, inside, [name, insertsName(name)]);
   const counters = givesUp ? null : countersOf(content);
   const written = counters ? writtenUnfollowed(counters, await readWriteCounters(newer), back) : [];
-  if (written.length > 0) return refusedSwap([notFollowed(written)]);
+  if (written.length > 0) return refusedOnline([notFollowed(written)]);
   for (const each of limits.filter(({ stops }) => !stops))
     emit({ type: 'notice', message: `not taken back, and kept in the newer database only: ${each.what}` });
-  if (!(await confirm())) return refusedSwap(['it was not confirmed']);
+  if (!(await confirm())) return refusedOnline(['it was not confirmed']);
   const readDigest = await prepareDigest(newer);
   const digest = await readDigest();
+  const lag = new CloneLag();
+  await sampleLag(subject, scope, lag, name);
   const properties = await readClusterProperties(control, target.database.oid);
-  const online: Omit<OnlineRun, 'window'> = {
+  const following: Omit<OnlineRun, 'window'> = {
     subject,
     fork: {
       inside: newer,
@@ -100,6 +104,7 @@ export async function returnWithWrites(
       called: 'original',
       inside,
       name,
+      lag,
       // If the rename fails, it can follow again.
       ending: [`ALTER SUBSCRIPTION ${identifier(name)} DISABLE`],
     },
@@ -110,8 +115,9 @@ export async function returnWithWrites(
     script: null,
     maxCutOverMs: plan.online.maxCutOverMs,
   };
+  let online = NOTHING_YET;
   try {
-    await catchUp(online);
+    online = { ...online, ...(await catchUp(following)) };
   } catch (error) {
     if (!(error instanceof SafemigrateError) || error.code !== 'REFUSED') throw error;
     const found = await violated(newer, limits);
@@ -120,16 +126,15 @@ export async function returnWithWrites(
   }
   const environment = readEnvironment(plan.env, plan.folder);
   const window = await prepareWindow(subject, scope, plan.window, environment, [run, original.run]);
+  await window.measureGaps();
   try {
     const { comment } = await judge(window.comment);
-    const { original: fence, successor } = await inPhase(emit, 'cut-over', () =>
-      closeBoth({ ...online, window }),
-    );
-    const section = await window.rename(fence, { ...successor, comment });
+    const closed = await inPhase(emit, 'cut-over', () => closeBoth({ ...following, window }));
+    const section = await window.rename(closed.original, { ...closed.successor, comment });
     state.isSwapped = true;
-    return section;
+    return { ...section, online: { ...online, ...cutOverCosts(closed, window, lag) } };
   } catch (error) {
-    return window.undo(error);
+    return { ...(await window.undo(error)), online: { ...online, lag: lag.points() } };
   }
 }
 
@@ -147,6 +152,36 @@ export function enter({ target, run, audit, signal }: SwapSubject, database: str
 
 function owned(scope: Scope, open: () => Promise<Session>): Promise<Session> {
   return scope.own('session of the rollback', open, async (session) => session?.close());
+}
+
+const SAMPLE_EVERY_MS = 1_000;
+
+/** Samples how far the original is behind until the rollback ends. A failure leaves samples out, and nothing else. */
+async function sampleLag(subject: SwapSubject, scope: Scope, lag: CloneLag, slot: string): Promise<void> {
+  const { target, run, audit } = subject;
+  const ended = new AbortController();
+  const { signal } = ended;
+  let sampling: Promise<void> | undefined;
+  await scope.own(
+    'watch of the original',
+    async () => {
+      const session = await openMaintenanceSession(target, { run, audit, purpose: 'lag watch' });
+      lag.begin(null);
+      const sample = async () => {
+        while (!signal.aborted) {
+          await lag.sample(session, slot);
+          await delay(SAMPLE_EVERY_MS, undefined, { signal });
+        }
+      };
+      sampling = sample()
+        .catch(() => {})
+        .finally(() => session.close());
+    },
+    async () => {
+      ended.abort();
+      await sampling;
+    },
+  );
 }
 
 /** Registers the end of the rollback: the original follows as before, or is the target and has no subscription. */
