@@ -12,8 +12,8 @@ import type { Scope } from '../scope.ts';
 import { failureBehind } from '../stop.ts';
 import { type DatabaseWrites, propertyDigests, readClusterProperties } from './database-state.ts';
 import { closeDatabase, type Fence, type Spared } from './fence.ts';
-import { type MeasuringClient, measuringClient } from './measuring-client.ts';
-import { nameConsole, pausePooler } from './pgbouncer.ts';
+import { HeldClients } from './held-clients.ts';
+import { nameConsole } from './pgbouncer.ts';
 import { commitRename, openWitness, type SwapSubject } from './rename.ts';
 import { startReopenAgent } from './reopen-agent.ts';
 import { type ClosedTarget, reopenTarget } from './reopen-target.ts';
@@ -94,16 +94,12 @@ export class MaintenanceWindow {
   readonly #plan: WindowPlan;
   readonly #closed: ClosedTarget;
   readonly #steps: SwapSection['steps'] = [];
-  /** Functions that let the clients of a paused PgBouncer go on. */
-  readonly #resuming: (() => Promise<void>)[] = [];
+  readonly clients: HeldClients;
   #state: 'open' | 'closed' | 'swapped' = 'open';
   #closedAt = 0;
   /** For how long the target was closed, each time. */
   readonly closedMs: number[] = [];
   #timeLimit: NodeJS.Timeout | undefined;
-  #probe: MeasuringClient | undefined;
-  /** Longest time for which our client had no answer when the target was closed last; null: not measured. */
-  gapMs: number | null = null;
   #witness: Promise<Session> | undefined;
   #sessionsEnded = 0;
   /** Advice for a person after a failover. */
@@ -114,6 +110,8 @@ export class MaintenanceWindow {
     this.#scope = scope;
     this.#plan = plan;
     this.#closed = closed;
+    const pooled = { database: closed.database.name, port: this.#port };
+    this.clients = new HeldClients(subject, scope, closed.consoles, pooled);
   }
 
   /** The target's own comment. */
@@ -141,17 +139,6 @@ export class MaintenanceWindow {
     );
   }
 
-  /** Has a client measure, from now on, for how long clients get no answer each time. */
-  async measureGaps(): Promise<void> {
-    const { consoles, database } = this.#closed;
-    const pooled = { database: database.name, port: this.#port };
-    this.#probe = await this.#scope.own(
-      'client that measures',
-      async () => measuringClient(this.#subject, consoles, pooled),
-      async (probe) => probe?.stop(),
-    );
-  }
-
   /** Writes a checkpoint, so that closing takes less time, and pauses the PgBouncers. */
   async holdClients(): Promise<void> {
     const { control, target } = this.#subject;
@@ -161,12 +148,7 @@ export class MaintenanceWindow {
   }
 
   async pausePoolers(): Promise<void> {
-    await this.#probe?.begin();
-    const pooled = { database: this.#closed.database.name, port: this.#port };
-    for (const console of this.#closed.consoles) {
-      const pause = () => this.step('pause', () => pausePooler(console, pooled));
-      this.#resuming.push(await this.#scope.own('pause of PgBouncer', pause, async (resume) => resume?.()));
-    }
+    await this.clients.hold((name, work) => this.step(name, work));
   }
 
   /** Closes the target and ends its sessions, but for those that are spared. */
@@ -219,9 +201,9 @@ export class MaintenanceWindow {
   async reopen(): Promise<void> {
     clearTimeout(this.#timeLimit);
     await this.#reopen();
-    await this.#resumePoolers();
+    await this.clients.release();
     await this.#dismissWitness();
-    this.gapMs = (await this.#probe?.opened()) ?? null;
+    await this.clients.measure();
   }
 
   /** Gives the successor the target's name, and lets the clients in. There is nothing to undo after its COMMIT. */
@@ -264,8 +246,8 @@ export class MaintenanceWindow {
     });
     this.#state = 'swapped';
     this.closedMs.push(performance.now() - this.#closedAt);
-    await this.#resumePoolers();
-    this.gapMs = (await this.#probe?.opened()) ?? null;
+    await this.clients.release();
+    await this.clients.measure();
     return { ...this.#facts(), outcome: 'swapped', reasons: [], original: keptAs, keepUntil };
   }
 
@@ -282,8 +264,8 @@ export class MaintenanceWindow {
     await this.#reopen().catch((cause: unknown) => {
       throw stillClosedFailure(closed.database.name, byHand(closed), error, cause);
     });
-    await this.#resumePoolers();
-    await this.#probe?.stop();
+    await this.clients.release();
+    await this.clients.stop();
     if (error instanceof SafemigrateError && error.code === 'INTERRUPTED')
       throw new SafemigrateError('INTERRUPTED', 'Interrupted. Nothing was swapped, and the target is open.');
     const endsRun = error instanceof SafemigrateError && error.code === 'TARGET_CHANGED';
@@ -302,11 +284,6 @@ export class MaintenanceWindow {
     this.#failover = await reopenTarget(this.#closed);
     this.#state = 'open';
     this.closedMs.push(performance.now() - this.#closedAt);
-  }
-
-  /** All at once. What fails here is tried again, and reported, when the scope is released. */
-  async #resumePoolers(): Promise<void> {
-    await Promise.allSettled(this.#resuming.map((resume) => resume()));
   }
 
   #facts(): Pick<SwapSection, 'stallMs' | 'sessionsEnded' | 'steps'> {

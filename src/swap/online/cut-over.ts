@@ -84,7 +84,7 @@ export async function closeBoth(run: OnlineRun): Promise<BothClosed> {
 /** Collects the costs of a cut-over, after the rename. */
 export function cutOverCosts(
   { attempts, closedAt }: BothClosed,
-  { closedMs, gapMs }: MaintenanceWindow,
+  { closedMs, clients }: MaintenanceWindow,
   lag: CloneLag,
 ): Pick<OnlineSection, 'lag' | 'attempts' | 'cutOverAtMs' | 'cutOverClosedMs' | 'cutOverGapMs'> {
   return {
@@ -92,7 +92,7 @@ export function cutOverCosts(
     attempts,
     cutOverAtMs: lag.timeOf(closedAt),
     cutOverClosedMs: closedMs.at(-1) ?? null,
-    cutOverGapMs: gapMs,
+    cutOverGapMs: clients.gapMs,
   };
 }
 

@@ -116,7 +116,7 @@ async function exchangeOnline(
   const window = await prepareWindow(subject, scope, plan.window, readEnvironment(env, folder), [
     subject.run,
   ]);
-  await window.measureGaps();
+  await window.clients.measureGaps();
   const lag = new CloneLag();
   let online = NOTHING_YET;
   try {
@@ -127,7 +127,7 @@ async function exchangeOnline(
     await watchSlot(subject, scope, plan.online, lag);
     const fork = await forkTarget(prepared, { subject, scope, window, lag }, rehearsed.plan, counters);
     const { clone } = fork;
-    online = { ...online, cloneClosedMs: window.closedMs.at(-1) ?? null, cloneGapMs: window.gapMs };
+    online = { ...online, cloneClosedMs: window.closedMs.at(-1) ?? null, cloneGapMs: window.clients.gapMs };
     await window.step('migrate', () => migrateClone(prepared, clone, { scope, stop }, plan));
     const { verify, command } = plan;
     if (verify !== null) await window.step('verify', () => verifyClone(prepared, clone, verify, command));

@@ -126,7 +126,7 @@ export async function returnWithWrites(
   }
   const environment = readEnvironment(plan.env, plan.folder);
   const window = await prepareWindow(subject, scope, plan.window, environment, [run, original.run]);
-  await window.measureGaps();
+  await window.clients.measureGaps();
   try {
     const { comment } = await judge(window.comment);
     const closed = await inPhase(emit, 'cut-over', () => closeBoth({ ...following, window }));
