@@ -4,7 +4,7 @@ import { type MeasuringClient, measuringClient } from './measuring-client.ts';
 import { type PooledTarget, pausePooler } from './pgbouncer.ts';
 import type { SwapSubject } from './rename.ts';
 
-/** The clients of a target that is closed: those of PgBouncers wait, and one of our own measures for how long there is no answer. */
+/** The clients of a target that is closed: those of PgBouncers wait, and one of the run measures for how long there is no answer. */
 export class HeldClients {
   readonly #subject: SwapSubject;
   readonly #scope: Scope;
@@ -38,7 +38,7 @@ export class HeldClients {
     );
   }
 
-  /** Pauses the PgBouncers. To be called before the target is closed. @param step runs, and records, each pause. */
+  /** Pauses the PgBouncers, before the target is closed. @param step runs, and records, each pause. */
   async hold(step: <T>(name: string, work: () => Promise<T>) => Promise<T>): Promise<void> {
     await this.#probe?.begin();
     for (const console of this.#consoles) {
@@ -47,12 +47,12 @@ export class HeldClients {
     }
   }
 
-  /** Lets all go on at once. What fails here is tried again, and reported, when the scope is released. */
+  /** Resumes all PgBouncers at once. What fails here is tried again, and reported, when the scope is released. */
   async release(): Promise<void> {
     await Promise.allSettled(this.#resuming.map((resume) => resume()));
   }
 
-  /** Waits for an answer to our client, which ends its measurement. To be called once clients can go on. */
+  /** Waits for an answer to our client, which ends its measurement. Called after the opening. */
   async measure(): Promise<void> {
     this.gapMs = (await this.#probe?.opened()) ?? null;
   }

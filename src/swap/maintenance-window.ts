@@ -178,7 +178,7 @@ export class MaintenanceWindow {
     return original;
   }
 
-  /** Logs the second session of the rename in, while other work goes on. The target has to be closed. */
+  /** Logs the second session of the rename in, beside other work. The target has to be closed. */
   callWitness(): Promise<Session> {
     const called = this.#scope.own(
       'witness',

@@ -91,7 +91,7 @@ export async function wasRenamed(
 const BACKEND_EXIT_MS = 60_000;
 const POLL_MS = 50;
 
-/** Opens the second session of a rename. To be called once the target is closed: the address may lead to another server by then. */
+/** Opens the second session of a rename, after the target was closed: its address may lead to another server by then. */
 export function openWitness({ target, run, audit }: SwapSubject): Promise<Session> {
   return openMaintenanceSession(target, { run, audit, purpose: 'witness' });
 }

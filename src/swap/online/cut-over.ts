@@ -218,7 +218,7 @@ async function endWorker({ subject: { control }, follower: { name } }: OnlineRun
   try {
     await control.query(WORKERS, [name]);
   } catch (error) {
-    // The role may not, or it has ended by itself.
+    // The role may not: DROP SUBSCRIPTION ends it.
     if (sqlstateOf(error) === undefined) throw error;
   }
 }
