@@ -39,6 +39,16 @@ const SETS: readonly Set[] = [
     recall: 0.7,
     falseWarnings: 2,
   },
+  {
+    folder: 'fresh',
+    title: 'Examples of another business, written without a look at the rules',
+    firstRun: [
+      'First run, before any rule was changed for them: 73 of 100 dangerous ones were a warning, an error or a failure, and 60 of these named the danger that the file states; 91 had any hazard. 4 of 50 safe ones were a warning or a failure. Of the failures, 4 dangerous ones and a safe one are ALTER ROLE and DROP OWNED, which the clone refuses.',
+      'Of the 27 others, 7 are locks on tables of 250,000 rows or fewer that a notice names: they take less than a second. The same code with a profile whose large tables are 100 times as large found all 7, which makes 81 of 100, 67 named, and warned of no further safe one; 30 examples that use large tables were run with it.',
+    ],
+    recall: 0.7,
+    falseWarnings: 4,
+  },
 ];
 
 beforeAll(() => useOwnServers(18));
