@@ -25,7 +25,7 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
     code: 'TRIGGER_ADDED',
     title: 'each write of a table runs a new trigger',
     condition:
-      'CREATE TRIGGER on a table that existed before the command and had no trigger of that name. Always a notice.',
+      'CREATE TRIGGER on a table that existed before the command and had no trigger of that name. A warning if a write like those of an application was accepted before and no longer is.',
     effect:
       'From the commit on, writes of running code do what the trigger does: it may change or refuse a row, takes its time for each row, and locks what it writes.',
     safer:

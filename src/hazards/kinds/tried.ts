@@ -112,6 +112,11 @@ function withTried(
   const isRaised = RAISED.has(finding.code) && isUsed(context, first);
   return {
     ...finding,
+    // What a trigger does is only known from a trial.
+    message:
+      finding.code === 'TRIGGER_ADDED'
+        ? `${finding.message}, and ${withArticle(first.probe)} is no longer accepted`
+        : finding.message,
     severity: isRaised ? worst([finding.severity, severityBySent(tried ?? [])]) : finding.severity,
     // A finding without a relation is about several.
     statement: finding.statement ?? (finding.relation === null ? null : onlyOf(causesOf(context, first))),
@@ -220,8 +225,12 @@ function messageOf(
   }[kind];
   const others = [...new Set(more.map((each) => each.probe))].filter((other) => other !== probe);
   const about = subject === null ? relation : `${relation} (${subject})`;
-  const tried = listed([`${/^[AEIOU]/.test(probe) ? 'an' : 'a'} ${probe}`, ...others]);
+  const tried = listed([withArticle(probe), ...others]);
   return `${about} ${does} ${tried}${role === null ? '' : ` as ${role}`}`;
+}
+
+function withArticle(probe: string): string {
+  return `${/^[AEIOU]/.test(probe) ? 'an' : 'a'} ${probe}`;
 }
 
 function resultOf({ probe, role, before, after, callsPerSecond }: ProbeDifference): string {

@@ -76,6 +76,29 @@ describe('a probe with another result', () => {
     expect(explained(null, 10_000)).toEqual(['warning DEFAULT_CHANGED']);
   });
 
+  test('is told by the message of a new trigger, which says nothing of what the trigger does', () => {
+    const statements = [statement(1, { tag: 'CREATE TRIGGER' })];
+    const changes = [
+      { verb: 'create', kind: 'trigger', object: 'public.orders.checks', sql: '', dataLoss: false } as const,
+    ];
+    const told = (probes: readonly ProbeDifference[]) =>
+      findHazards(
+        facts({
+          statements,
+          schema: { ...SCHEMA, changes, rollbackSql: null },
+          catalogue: {
+            relations: new Map([['public.orders', relation(8192, 10)]]),
+            effects: { ...NO_EFFECTS, probes },
+          },
+        }),
+      ).map(({ severity, message }) => [severity, message]);
+    const trigger = 'creates the trigger checks: writes to public.orders run it from now on';
+    expect(told([])).toEqual([['notice', trigger]]);
+    expect(told([{ ...INSERT, sqlstate: '2F005' }])).toEqual([
+      ['warning', `${trigger}, and an INSERT of required columns alone is no longer accepted`],
+    ]);
+  });
+
   test('names the statement that can have caused it, or the few that can', () => {
     const causeAfter = (effect: StatementEffect, second: Parameters<typeof statement>[1] = {}) => {
       const statements = [
