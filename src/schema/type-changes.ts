@@ -46,7 +46,9 @@ export function readAlike(from: string, to: string): boolean {
  */
 export function thereAndBack(from: string, to: string): string | null {
   const [old, wanted] = [parsed(from).base, parsed(to).base];
-  const plain = CAST_PLAINLY.some((types) => types.has(old) && types.has(wanted));
+  // Text loses its leading zeros in a number: a postcode, a customer's number.
+  const isNumbered = STRINGS.has(old) && WHOLE_NUMBERS.has(wanted);
+  const plain = isNumbered || CAST_PLAINLY.some((types) => types.has(old) && types.has(wanted));
   return plain ? `::${to}::${from}` : null;
 }
 

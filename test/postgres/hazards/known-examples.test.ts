@@ -141,6 +141,9 @@ const WEAKENED: readonly Example[] = [
   },
 ];
 
+const PLACES = `CREATE TABLE places (id int PRIMARY KEY, postcode text, number text);
+  INSERT INTO places SELECT n, lpad(n::text, 5, '0'), n FROM generate_series(1, 2000) n`;
+
 const EXAMPLES: readonly Example[] = [
   {
     what: 'a foreign key NOT VALID that is validated in the same transaction',
@@ -293,6 +296,21 @@ const EXAMPLES: readonly Example[] = [
     told: ['VALUES_CONVERTED'],
     statement: 'ALTER TABLE orders',
     relation: 'orders',
+  },
+  {
+    what: 'leading zeros that a number does not keep',
+    setup: PLACES,
+    sql: 'ALTER TABLE places ALTER postcode TYPE integer USING postcode::integer',
+    told: ['VALUES_CONVERTED'],
+    statement: 'ALTER TABLE places',
+    relation: 'places',
+    says: /^the new type of known_\d+\.places\.postcode cuts or rounds its values$/,
+  },
+  {
+    what: 'text that is a number as it stands',
+    setup: PLACES,
+    sql: 'ALTER TABLE places ALTER number TYPE integer USING number::integer',
+    never: ['VALUES_CONVERTED'],
   },
   {
     what: 'values that a DO block converts',
