@@ -24,13 +24,22 @@ export interface OnlineTarget {
   trials: number;
 }
 
+/** Settings of a server on which a database follows another one. */
+export function replicating(version: ServerVersion): Record<string, string> {
+  return {
+    // From 19 on the server decodes once there is a slot.
+    wal_level: version >= 19 ? 'replica' : 'logical',
+    // By default a worker that has ended is started again after 5 s, and before 16 no two workers sooner after each other.
+    wal_retrieve_retry_interval: '200ms',
+  };
+}
+
 /** A server with a target, for the tests of a file or a block. */
 export function onlineTarget(version: ServerVersion): () => OnlineTarget {
   let target: OnlineTarget | undefined;
   beforeAll(async () => {
-    // From 19 on the server decodes once there is a slot.
     const server = await ownServer(version, {
-      settings: { wal_level: version >= 19 ? 'replica' : 'logical', max_slot_wal_keep_size: '4GB' },
+      settings: { ...replicating(version), max_slot_wal_keep_size: '4GB' },
     });
     target = { server, url: inDatabase(server.url, APP), trials: 0 };
     await withClient(server.url, async (client) => {

@@ -4,6 +4,7 @@ import type { Server } from '../../src/local-server/embedded.ts';
 import { type CliResult, safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { until } from '../helpers/cutting.ts';
+import { replicating } from '../helpers/online-trials.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { SHADOWED_TABLES, startShadowedWriters } from '../helpers/shadowed-writers.ts';
 import { databasesBeside, inDatabase } from '../helpers/swapping.ts';
@@ -11,10 +12,9 @@ import type { OnlineSwap } from '../helpers/swaps-under-load.ts';
 
 const WIDER = 'ALTER TABLE lines ALTER COLUMN order_id TYPE bigint';
 
-async function shop(version: ServerVersion, more: Record<string, string> = {}): Promise<[Server, string]> {
-  const wal_level = version >= 19 ? 'replica' : 'logical';
+async function shop(version: ServerVersion): Promise<[Server, string]> {
   const server = await ownServer(version, {
-    settings: { wal_level, max_slot_wal_keep_size: '1GB', ...more },
+    settings: { ...replicating(version), max_slot_wal_keep_size: '1GB' },
   });
   const url = inDatabase(server.url, 'app');
   await withClient(server.url, (client) => client.query('CREATE DATABASE app CONNECTION LIMIT 50'));
