@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { FakeService } from '../helpers/fake-service.ts';
 import { changedClones, pagesOf, startMoto, textsOf } from '../helpers/moto.ts';
 import { upgradeAsDocumented } from './documented-upgrade.ts';
-import { REAL_TIMEOUT_MS, serviceSuite } from './suite.ts';
+import { documentedLines, REAL_TIMEOUT_MS, serviceSuite } from './suite.ts';
 
 const moto = await startMoto();
 const CLUSTER = { element: 'DBCluster', identifier: 'DBClusterIdentifier' };
@@ -76,6 +76,10 @@ const fake = await serviceSuite({
     },
     names: clusters,
   },
+});
+
+test('the page begins with the two commands of its section', () => {
+  expect(documentedLines()).toEqual(documentedLines('Amazon Aurora'));
 });
 
 test.skipIf(fake.missing !== null)(
