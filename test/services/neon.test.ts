@@ -81,7 +81,10 @@ const neon = await serviceSuite({
     if (path === PROJECT && method === 'GET')
       return pageOf(query, [...fake.things.map((thing) => branchOf(thing, fake)), BRANCH]);
     if (method === 'POST') {
-      if (JSON.parse(body).branch.parent_id !== BRANCH.id) throw new Error('another parent');
+      const { parent_id, expires_at } = JSON.parse(body).branch;
+      if (parent_id !== BRANCH.id) throw new Error('another parent');
+      // After kill -9, Neon itself deletes the branch.
+      if (!(Date.parse(expires_at) > Date.now())) throw new Error('it never expires');
       const made = branchOf(await fake.create(nameIn(body)), fake);
       return { branch: made, endpoints: [], operations: [], roles: [], databases: [] };
     }
