@@ -87,7 +87,7 @@ export async function realProgram(name: keyof typeof ROWS): Promise<RealProgram>
 
 /** A program that Go builds in a minute of CPU time, for `npm run soak`; undefined elsewhere, where a shim takes its place. */
 export async function builtProgram(name: 'digitalocean' | 'tiger'): Promise<RealProgram | undefined> {
-  return process.env.SAFEMIGRATE_TEST_BUILT_PROGRAMS ? realProgram(name) : undefined;
+  return process.env.SAFEMIGRATE_TEST_EVERYTHING ? realProgram(name) : undefined;
 }
 
 function pinsOf(name: string): string {

@@ -42,6 +42,7 @@ function instanceOf(thing: Thing, fake: FakeService) {
 
 await serviceSuite({
   service: 'alloydb',
+  thorough: true,
   of: 'my-project/europe-west1/shop',
   program: 'gcloud',
   fixedPort: true,

@@ -41,7 +41,6 @@ async function clusters(): Promise<string[]> {
 
 const fake = await serviceSuite({
   service: 'aurora',
-  thorough: true,
   of: 'eu-west-1/shop',
   program: 'aws',
   real: moto.aws,

@@ -65,7 +65,6 @@ const nameIn = (body = ''): string => JSON.parse(body).branch.name;
 
 const neon = await serviceSuite({
   service: 'neon',
-  thorough: true,
   of: 'cool-project-1',
   program: 'neon',
   real: await realProgram('neon'),

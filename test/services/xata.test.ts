@@ -15,6 +15,7 @@ const branchOf = ({ id, name, createdAt }: Thing) => ({ ...MAIN, id, name, creat
 
 await serviceSuite({
   service: 'xata',
+  thorough: true,
   of: 'org-1/project-1',
   program: 'xata',
   expired: 'Error: not logged in. Run xata auth login',
