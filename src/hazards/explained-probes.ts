@@ -45,7 +45,9 @@ export function isToldOtherwise(
   const isKey = sqlstate === '23505' || sqlstate === '2200H';
   return (
     redefined.some(
-      ({ kind, name }) => kind === 'constraint' && (name === bare(subject ?? '') || name === constraint),
+      ({ kind, name, relation: table }) =>
+        kind === 'constraint' &&
+        (name === bare(subject ?? '') || (name === constraint && table !== relation)),
     ) ||
     (isKey && probes.some((other) => other.kind === 'sequence behind' && other.relation === relation))
   );
