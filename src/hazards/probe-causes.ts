@@ -9,8 +9,8 @@ import type { HazardContext } from './hazard-context.ts';
 const OF_READERS = new Set(['ACCESS SHARE', 'ROW SHARE']);
 
 /**
- * Returns the statements of which one caused the other result of a probe, by their indexes: the one that a replay has found, or else all
- * that may have.
+ * Returns the indexes of the statements that may have changed the result of a probe: only the one that a replay has found, if there was a
+ * replay.
  */
 export function causesOf(context: HazardContext, probe: ProbeDifference): readonly number[] {
   const known = context.facts.causes?.get(probe);

@@ -160,7 +160,7 @@ export interface BrokenFunction {
   readonly function: string;
   /** A name in it that means nothing any more: its last part, and the schema that had it, or the table of a column; null: another error. */
   readonly names: { readonly name: string; readonly within: string } | null;
-  /** Changed objects that it mentions, one of which may be the cause of another error: `public.orders.note`. */
+  /** Changed objects in its body. If no name is missing, one of them may have caused the error: `public.orders.note`. */
   readonly mentions: readonly string[];
   /** Message of the server about the use. */
   readonly error: string;

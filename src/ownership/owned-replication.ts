@@ -129,7 +129,7 @@ export function insertsName(publication: string): string {
 
 const INSERTS = '_inserts';
 
-/** Returns the statement that drops the publications by which a run's clone follows the target. */
+/** Returns the statement that drops the publications of a run's clone. */
 export function droppingPublications(run: RunId): string {
   const name = replicationName(run);
   return `DROP PUBLICATION IF EXISTS ${identifier(name)}, ${identifier(insertsName(name))}`;

@@ -12,7 +12,7 @@ import { LONG_TRANSACTION_MS } from '../thresholds.ts';
 /** A lock_timeout below this is over before the transactions of a busy minute are. */
 const SHORT_MS = 1_000;
 
-/** Concurrent forms of which nothing is left when a wait is given up. */
+/** Concurrent forms that leave nothing behind when a lock_timeout ends them. */
 const LEAVE_NOTHING: ReadonlySet<Action['does']> = new Set(['refresh', 'repack']);
 
 /** Waits for locks: without a limit, and with one that does not suit the transactions of the target. */
