@@ -30,7 +30,13 @@ import { readProcedures } from './locks-in-bodies.ts';
 import { readOrphans } from './orphans.ts';
 import { keepingSequences } from './probes/try-probes.ts';
 import { allRelations, givenRelations, newAmong, type RelationTree } from './relation-names.ts';
-import { compareRelations, type RelationsData, readRelations, rowsGone } from './relations.ts';
+import {
+  compareRelations,
+  countsAreCurrent,
+  type RelationsData,
+  readRelations,
+  rowsGone,
+} from './relations.ts';
 
 interface CloneWatchOptions {
   readonly target: Target;
@@ -69,6 +75,12 @@ const COLD_FROM_BYTES = 64 * 2 ** 20;
 const HAS_USER_CODE = `
 SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
   WHERE p.oid >= ${FIRST_USER_OID} AND l.lanname NOT IN ('internal', 'c')) AS has`;
+const COUNTS_ARE_OLD: Caveat = {
+  path: 'data.written',
+  kind: 'unmeasured',
+  reason:
+    'the server had not counted all rows that were written: those that the command wrote last may be missing',
+};
 const WAL_SINCE = 'SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1)::int8 AS bytes';
 
 /** Reads what the clone holds before the command, and what the command made of it. */
@@ -216,7 +228,7 @@ export class CloneWatch {
     // One session for all of it: to open another one takes longer than what is asked over it.
     const read = await measured(caveats, 'data', () =>
       this.#inClone(async (session) => {
-        const readData = () => this.#readDataAgain(session, before, wanted);
+        const readData = () => this.#readDataAgain(session, before, wanted, caveats);
         const [{ data, actsOnServer }, schema] = await Promise.all([
           (async () => ({
             data: await measured(caveats, 'data', readData),
@@ -240,7 +252,8 @@ export class CloneWatch {
     return { data: null, schema, effects: null, actsOnServer, procedures: [] };
   }
 
-  async #readDataAgain(session: Session, before: DataBefore, wanted: Iterable<number>) {
+  async #readDataAgain(session: Session, before: DataBefore, wanted: Iterable<number>, caveats: Caveat[]) {
+    if (!(await countsAreCurrent(session))) caveats.push(COUNTS_ARE_OLD);
     const tree = await givenRelations(session, wanted);
     return {
       relations: await readRelations(session, before.relations),

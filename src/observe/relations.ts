@@ -1,6 +1,7 @@
 import type { Caveat, DataSection } from '../model/report.ts';
 import { HAS_FILES, RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { waitUntil } from '../postgres/session-helpers.ts';
 import { displayName, identifier } from '../postgres/sql/quote.ts';
 
 /** Contents of one relation. Sizes in bytes, with TOAST, without indexes, free space and visibility maps. */
@@ -58,6 +59,25 @@ interface Row {
   updated: string | null;
   deleted: string | null;
   readable: boolean | null;
+}
+
+/**
+ * Before PostgreSQL 15 the counts of written rows come from a file that may be half a second old, so that what the command wrote
+ * last would be missing without a sign. Later versions have no such file, and give no time.
+ */
+const COUNTS_ARE_OLD = `
+select coalesce(pg_catalog.pg_stat_get_snapshot_timestamp() < $1::timestamptz, false) as old,
+  pg_catalog.pg_stat_clear_snapshot()::text as cleared`;
+const COUNTS_COME = { everyMs: 20, timeoutMs: 3000 };
+
+/**
+ * Waits until the server has counted what was written before now. Only what sessions have reported is counted: they do when they end.
+ * @returns false: it has not, in time.
+ */
+export async function countsAreCurrent(session: Session): Promise<boolean> {
+  const [now] = await session.query<{ now: string }>('select pg_catalog.clock_timestamp()::text as now');
+  const isOld = async () => (await session.query<{ old: boolean }>(COUNTS_ARE_OLD, [now?.now]))[0]?.old;
+  return waitUntil(async () => !(await isOld()), COUNTS_COME);
 }
 
 /**

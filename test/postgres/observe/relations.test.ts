@@ -1,9 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import { lostData } from '../../../src/observe/lost-data.ts';
-import { compareRelations, readRelations, rowsGone } from '../../../src/observe/relations.ts';
+import {
+  compareRelations,
+  countsAreCurrent,
+  readRelations,
+  rowsGone,
+} from '../../../src/observe/relations.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
+import { waitUntil } from '../../../src/postgres/session-helpers.ts';
+import { withClient } from '../../helpers/client.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
+
+const STILL_THERE = 'SELECT FROM pg_stat_activity WHERE pid = $1';
 
 describe.each(VERSIONS)('on %d', (version) => {
   test('relations that changed are listed with exact counts, the others counted', async () => {
@@ -32,6 +41,27 @@ describe.each(VERSIONS)('on %d', (version) => {
       ]);
       expect(caveats).toEqual([]);
       expect(rowsGone(before, after)).toEqual(['2 rows deleted from public.emptied']);
+    } finally {
+      await drop();
+    }
+  });
+
+  test('rows that sessions wrote are counted as soon as they have ended', async () => {
+    const { session, url, drop } = await scratch(version);
+    try {
+      await session.query('CREATE TABLE counted (a integer)');
+      for (let round = 1; round <= 5; round++) {
+        const before = await readRelations(session);
+        const writer = await withClient(url, async (client) => {
+          await client.query('INSERT INTO counted VALUES (1)');
+          return (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid;
+        });
+        const isGone = async () => (await session.query(STILL_THERE, [writer])).length === 0;
+        await waitUntil(isGone, { everyMs: 2, timeoutMs: 10_000 });
+        expect(await countsAreCurrent(session)).toBe(true);
+        const { section } = compareRelations(before, await readRelations(session, before), 0);
+        expect(section.written).toMatchObject([{ relation: 'public.counted', inserted: 1 }]);
+      }
     } finally {
       await drop();
     }
