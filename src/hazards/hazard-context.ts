@@ -195,11 +195,14 @@ export class HazardContext {
       ?.findLast((lock) => lock.index <= index);
   }
 
-  /** Locks on existing relations that the statement itself took, and that block reads or writes. */
-  taken(statement: StatementSection, work: 'reads' | 'writes'): StatementLock[] {
+  /**
+   * Locks on existing relations that the statement itself took, and that block reads or writes.
+   * @param atEnd also those that the statement takes at its end for a moment in which nobody saw them.
+   */
+  taken(statement: StatementSection, work: 'reads' | 'writes', atEnd = false): StatementLock[] {
     return (statement.locks ?? []).flatMap(({ relation, mode, heldMs, atProductionSize, byRule }) => {
-      // For a moment, at the end of a statement that should not be given up then: it would leave an invalid index.
-      if (byRule && heldMs === null) return [];
+      // Most such statements should not be given up then: they would leave an invalid index.
+      if (byRule && heldMs === null && !atEnd) return [];
       const known = modeOf(mode);
       const found = this.reachable(relation, statement);
       // REFRESH CONCURRENTLY takes EXCLUSIVE; since no session writes to a materialized view, it only blocks others like it.

@@ -64,7 +64,10 @@ function withoutTimeout(context: HazardContext, statements: readonly StatementSe
   const limited = lockTimeouts(context, statements);
   const strong = statements
     .filter(({ index }) => !limited.has(index))
-    .map((statement) => ({ statement, locks: context.taken(statement, 'writes') }))
+    .map((statement) => ({
+      statement,
+      locks: context.taken(statement, 'writes', mayGiveUp(context, statement)),
+    }))
     .filter(({ locks }) => locks.length > 0);
   const [first] = strong;
   if (!first) return [];
@@ -89,6 +92,11 @@ function withoutTimeout(context: HazardContext, statements: readonly StatementSe
       ),
     },
   ];
+}
+
+/** Tells if the statement leaves nothing behind when its last wait for a lock is given up. */
+function mayGiveUp(context: HazardContext, statement: StatementSection): boolean {
+  return context.actions(statement).some(({ does }) => LEAVE_NOTHING.has(does));
 }
 
 function tooShort(
