@@ -65,13 +65,16 @@ function details(
   return words.length === 0 ? '' : ` (${words.join(', ')})`;
 }
 
+/** Per second; below it is what tools look at, and no application. */
+const LEAST_RATE = 0.01;
+
 function figures(context: HazardContext, relation: string): string[] {
   const facts = context.relation(relation);
   const traffic = context.traffic(relation);
   return [
     ...(facts?.sizeBytes == null ? [] : [formatBytes(facts.sizeBytes)]),
     ...(facts?.rows == null ? [] : [rowCount(facts.rows, facts.exact)]),
-    ...(traffic === null || traffic.readsPerSecond + traffic.writesPerSecond === 0
+    ...(traffic === null || traffic.readsPerSecond + traffic.writesPerSecond < LEAST_RATE
       ? []
       : [`${rate(traffic.readsPerSecond)} reads and ${rate(traffic.writesPerSecond)} writes per second`]),
   ];
@@ -95,7 +98,7 @@ export function rowCount(rows: number, exact: boolean): string {
 }
 
 function rate(perSecond: number): string {
-  if (perSecond > 0 && perSecond < 0.01) return 'less than 0.01';
+  if (perSecond > 0 && perSecond < LEAST_RATE) return `less than ${LEAST_RATE}`;
   return perSecond === 0 || perSecond >= 10 ? formatCount(Math.round(perSecond)) : perSecond.toPrecision(2);
 }
 
