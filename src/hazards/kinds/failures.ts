@@ -36,25 +36,22 @@ export const FAILURES: readonly HazardRecord[] = [
       'Add it with a constant DEFAULT, which is instant; or add it nullable, fill it, and SET NOT NULL at the end.',
     find: (context) =>
       failed(context, '23502').flatMap((statement) =>
-        context
-          .actionsIn(statement, 'add column')
-          .filter(({ action }) => action.notNull && !action.hasDefault)
-          .map(({ action }) => {
-            const relation = context.resolve(action.table, statement);
-            return {
-              ...failure(
-                context,
-                statement,
-                `${relation} has rows, in which the new column ${displayName(action.column)} would be NULL`,
-                sqlAdvice(
-                  'With a constant default it is instant:',
-                  `ALTER TABLE ${relation} ADD COLUMN ${displayName(action.column)} ${action.type} NOT NULL DEFAULT …`,
-                ),
+        unfilledColumns(context, statement).map(({ action }) => {
+          const relation = context.resolve(action.table, statement);
+          return {
+            ...failure(
+              context,
+              statement,
+              `${relation} has rows, in which the new column ${displayName(action.column)} would be NULL`,
+              sqlAdvice(
+                'With a constant default it is instant:',
+                `ALTER TABLE ${relation} ADD COLUMN ${displayName(action.column)} ${action.type} NOT NULL DEFAULT …`,
               ),
-              relation,
-              evidence: `${errorOf(statement)}; ${relationEvidence(context, relation)}`,
-            };
-          }),
+            ),
+            relation,
+            evidence: `${errorOf(statement)}; ${relationEvidence(context, relation)}`,
+          };
+        }),
       ),
   },
   {
@@ -115,8 +112,9 @@ export const FAILURES: readonly HazardRecord[] = [
     safer: 'Add it NOT VALID, so that no more such rows are written; fix the existing ones; then validate.',
     find: (context) =>
       failed(context, '23502', '23503', '23514', '23P01').flatMap((statement): Finding[] => {
-        const rule = context.actions(statement).find(isRule);
-        if (!rule) return [];
+        const isTold =
+          statement.error?.sqlstate === '23502' && unfilledColumns(context, statement).length > 0;
+        if (isTold || !context.actions(statement).some(isRule)) return [];
         const relation = subjectOf(context, statement) ?? 'a table';
         return [
           violation(
@@ -130,6 +128,13 @@ export const FAILURES: readonly HazardRecord[] = [
       }),
   },
 ];
+
+/** New columns that are NOT NULL and would be NULL in each row. */
+function unfilledColumns(context: HazardContext, statement: StatementSection) {
+  return context
+    .actionsIn(statement, 'add column')
+    .filter(({ action }) => action.notNull && !action.hasDefault);
+}
 
 function failed({ facts }: HazardContext, ...sqlstates: string[]): StatementSection[] {
   return facts.statements.filter(({ error }) => error !== null && sqlstates.includes(error.sqlstate));

@@ -346,6 +346,30 @@ test('a failed statement is an error if the exit code hides it', () => {
   expect(severity(1)).toBe('warning');
 });
 
+test('a new column without values fails once, though it is a new key too', () => {
+  const found = findHazards(
+    facts({
+      command: { exitCode: 1 },
+      statements: [statement(1, { error: { ...duplicates, sqlstate: '23502' } })],
+      parsed: new Map([
+        [
+          1,
+          {
+            actions: [
+              { ...addingColumn, notNull: true },
+              { ...addingConstraint, kind: 'primary key', columns: ['number'] },
+            ],
+            effect: 'schema',
+            toSavepoint: false,
+          },
+        ],
+      ]),
+      catalogue: { relations: new Map([['public.orders', relation(MB, 1)]]) },
+    }),
+  );
+  expect(found.map(({ code }) => code)).toEqual(['NOT_NULL_WITHOUT_DEFAULT']);
+});
+
 test('IF NOT EXISTS that accepts an INVALID index is an error', () => {
   const found = only(
     findHazards(
