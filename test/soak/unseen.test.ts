@@ -49,6 +49,13 @@ const SETS: readonly Set[] = [
     recall: 0.7,
     falseWarnings: 4,
   },
+  {
+    folder: 'hospital',
+    title: 'Examples of a hospital, written without a look at the rules',
+    firstRun: [],
+    recall: 0.5,
+    falseWarnings: 4,
+  },
 ];
 
 beforeAll(() => useOwnServers(18));
