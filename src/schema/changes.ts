@@ -98,12 +98,19 @@ export function changesOf(plan: Plan, owner: string): SchemaChange[] {
     if (delta.verb === 'set' && delta.id.kind === 'column' && delta.attr === 'type')
       lossy.set(encodeId(delta.id), mayLose(String(delta.from), String(delta.to), 'expression'));
   }
+  const changed = new Set(
+    plan.deltas.flatMap((delta) =>
+      'fact' in delta ? encodeId(delta.fact.id) : 'id' in delta ? encodeId(delta.id) : [],
+    ),
+  );
+  // A type that is made again takes the defaults of its columns off for a moment.
+  const isKeptDefault = (id: StableId) => id.kind === 'default' && !changed.has(encodeId(id));
   const owned = ownedSequences(plan);
   const gained = gainedPrivileges(plan);
   return plan.actions
     .filter((action) => !setsImpliedOwner(action, made, owner) && !dropsNoDefault(action, plan))
     .filter((action) => !action.sql.startsWith('REVOKE ') || !gained.has(encodeId(subjectOf(action))))
-    .filter((action) => !owned.has(encodeId(subjectOf(action))))
+    .filter((action) => !owned.has(encodeId(subjectOf(action))) && !isKeptDefault(subjectOf(action)))
     .map((action) => {
       const subject = subjectOf(action);
       const retyped = / TYPE /.test(action.sql) && lossy.get(encodeId(subject)) === true;

@@ -37,6 +37,27 @@ describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
     }
   });
 
+  test('a default of a type that is made again, and is the same then, is not reported', async () => {
+    const { session, drop } = await scratch(
+      version,
+      "CREATE TYPE public.mood AS ENUM ('sad', 'glad', 'odd'); CREATE TABLE public.t (m public.mood NOT NULL DEFAULT 'sad', n public.mood DEFAULT 'sad')",
+    );
+    try {
+      const before = await takeSnapshot(session);
+      // As Prisma writes it.
+      await session.query(`CREATE TYPE mood_new AS ENUM ('sad', 'glad');
+        ALTER TABLE t ALTER m DROP DEFAULT, ALTER n DROP DEFAULT;
+        ALTER TABLE t ALTER m TYPE mood_new USING m::text::mood_new, ALTER n TYPE mood_new USING n::text::mood_new;
+        ALTER TYPE mood RENAME TO mood_old; ALTER TYPE mood_new RENAME TO mood; DROP TYPE mood_old;
+        ALTER TABLE t ALTER m SET DEFAULT 'sad', ALTER n SET DEFAULT 'glad'`);
+      const { section } = await compareWith(before, session);
+      const defaults = section.changes.filter(({ kind }) => kind === 'column default');
+      expect(new Set(defaults.map(({ object }) => object))).toEqual(new Set(['public.t.n']));
+    } finally {
+      await drop();
+    }
+  });
+
   test.each([
     ['ALTER plain TYPE varchar(10)', ['alter plain']],
     ['ALTER kept TYPE bigint', ['alter kept', 'alter kept', 'alter kept']],
