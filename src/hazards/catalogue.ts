@@ -29,6 +29,7 @@ import { STATEMENT_TIMEOUTS } from './kinds/statement-timeouts.ts';
 import { TRANSACTIONS } from './kinds/transactions.ts';
 import { TRIED, withProbes } from './kinds/tried.ts';
 import { LOAD_HAZARDS } from './load-hazards.ts';
+import { WITHOUT_EFFECT } from './kinds/without-effect.ts';
 import { DISK_HAZARDS, TRAFFIC_HAZARDS } from './traffic-hazards.ts';
 
 /** All hazards that are found in the facts: blocking, rewrites, losses, failures, and changes that break running code. */
@@ -57,6 +58,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...ACCESS,
   ...BEYOND_DATABASE,
   ...QUERIES,
+  ...WITHOUT_EFFECT,
   ...REPEATABILITY,
   ...REDEFINED,
   ...TRIED,

@@ -111,6 +111,17 @@ export const statementSection = z.object({
       constraint: z.string().nullable(),
     })
     .nullable(),
+  /** The server's warnings about it, the first 5; absent if there were none. Messages of level NOTICE and below are left out. */
+  warnings: z
+    .array(
+      z.object({
+        /** SQLSTATE, five characters. */
+        sqlstate: z.string(),
+        /** Primary message. */
+        message: z.string(),
+      }),
+    )
+    .optional(),
   /** Locks on relations, strongest first; null: they are not known, see `exactness`. */
   locks: z.array(lockSection).nullable(),
   /** Relations whose files the statement replaced. */

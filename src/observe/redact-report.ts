@@ -219,7 +219,11 @@ async function wordsToHide(
     if (error && messageWithoutValues(error) !== error.message)
       words.set(error.message, messageWithoutValues(error));
   const shown = await redacted([...statements]);
-  statements.forEach(({ error }, index) => {
+  statements.forEach(({ error, warnings = [] }, index) => {
+    for (const [at, warning] of warnings.entries()) {
+      const instead = shown[index]?.warnings?.[at]?.message;
+      if (instead !== undefined && instead !== warning.message) words.set(warning.message, instead);
+    }
     const message = shown[index]?.error?.message;
     if (error && message !== undefined && message !== error.message) words.set(error.message, message);
     for (const text of [error?.detail, error?.where, error?.internalQuery]) if (text) words.set(text, HIDDEN);

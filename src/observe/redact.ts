@@ -15,6 +15,8 @@ const DATA_EXCEPTION = '22';
 /** A message that a function makes up (RAISE) may hold anything; so may what it advises. */
 const RAISED = /\bat RAISE\b/;
 const RAISE_EXCEPTION = 'P0001';
+/** RAISE WARNING has this SQLSTATE unless it says otherwise. */
+const RAISE_WARNING = '01000';
 /** A syntax error quotes the word that it stands at, or all that is left behind a quote that is not closed. */
 const NEAR_LITERAL = /(at or near )"(?:[^"]*['$\d][\s\S]*|[\s\S]{64,})"/;
 
@@ -30,7 +32,12 @@ export async function redacted(statements: readonly StatementSection[]): Promise
     // A note is ours, and holds nothing of the client's.
     const shown = note ? sql : (known.get(sql) ?? (await withoutLiterals(sql)));
     if (!note) known.set(sql, shown);
-    result.push({ ...statement, sql: shown, error: statement.error && withoutValues(statement.error) });
+    result.push({
+      ...statement,
+      sql: shown,
+      error: statement.error && withoutValues(statement.error),
+      ...(statement.warnings && { warnings: statement.warnings.map(warningWithoutValues) }),
+    });
   }
   return result;
 }
@@ -98,6 +105,12 @@ export function messageWithoutValues({ sqlstate, message }: { sqlstate: string; 
     : message.replace(NEAR_LITERAL, `$1"${PLACEHOLDER}"`);
 }
 
+function warningWithoutValues({ sqlstate, message }: StatementWarning): StatementWarning {
+  const raised = sqlstate === RAISE_WARNING;
+  return { sqlstate, message: raised ? HIDDEN : messageWithoutValues({ sqlstate, message }) };
+}
+
+type StatementWarning = NonNullable<StatementSection['warnings']>[number];
 type StatementError = NonNullable<StatementSection['error']>;
 
 /** DETAIL and CONTEXT hold the values of rows, and may come with any error. */

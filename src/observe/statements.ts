@@ -165,6 +165,12 @@ export class StatementLog {
       explicit: statement.explicit,
       exactness: isSampled ? 'sampled' : entry.exactness,
       error: outcome?.error ? errorOf(outcome.error, statement.sql) : null,
+      ...(outcome?.warnings && {
+        warnings: outcome.warnings.map((fields) => ({
+          sqlstate: fields.get('C') ?? '',
+          message: messageWithoutSecrets(fields.get('M') ?? '', statement.sql),
+        })),
+      }),
       locks: locks?.map((lock) => this.#lock(entry, lock, known)).sort(strongestFirst) ?? null,
       rewrote: [],
       walBytes: entry.walBytes,

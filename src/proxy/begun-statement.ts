@@ -41,6 +41,8 @@ export interface BegunStatement {
   durationMs: number;
   /** The ledger has it. */
   inLedger: boolean;
+  /** The fields of the server's first warnings about it, by their protocol letters. */
+  readonly warnings: ReadonlyMap<string, string>[];
 }
 
 /** Returns a statement's text as the report has it: the text itself, or a note if it is too large to be parsed. */

@@ -63,6 +63,8 @@ export interface Outcome {
   /** The fields of PostgreSQL's error by their protocol letters; null when it succeeded. */
   readonly error: ReadonlyMap<string, string> | null;
   readonly durationMs: number;
+  /** The fields of the server's first warnings; missing: there were none. */
+  readonly warnings?: readonly ReadonlyMap<string, string>[];
 }
 
 /** Events that the proxy reports while it runs, in the order in which they happen within a session. */

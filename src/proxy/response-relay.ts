@@ -212,6 +212,8 @@ export class ResponseRelay {
 
   #notice(bytes: Buffer): void {
     const moved = movePosition(bytes, this.#request?.positionOffset?.() ?? 0);
+    const fields = errorFields(bytes);
+    if (fields.get('V') === 'WARNING') this.#request?.statements?.warned(fields);
     if (this.#held) this.#forward(...this.#held.aside(moved));
     else this.#passOn(moved);
   }

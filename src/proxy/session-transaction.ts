@@ -138,6 +138,7 @@ export class SessionTransaction {
       walPosition: this.#state.walPosition,
       durationMs: 0,
       inLedger: false,
+      warnings: [],
     };
     this.#running.add(begun);
     this.#emit({ type: 'begin', statement });
@@ -247,9 +248,10 @@ export class SessionTransaction {
   #endStatement(begun: BegunStatement, outcome: Omit<Outcome, 'durationMs'>): void {
     if (!this.#running.delete(begun)) return;
     begun.durationMs = performance.now() - begun.startedMs;
-    const { durationMs } = begun;
+    const { durationMs, warnings } = begun;
     const { tag, rows, error } = outcome;
-    this.#emit({ type: 'end', statement: begun.statement, outcome: { tag, rows, error, durationMs } });
+    const ended: Outcome = { tag, rows, error, durationMs, ...(warnings.length > 0 && { warnings }) };
+    this.#emit({ type: 'end', statement: begun.statement, outcome: ended });
   }
 
   #emit(event: Observed): void {

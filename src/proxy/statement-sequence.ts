@@ -1,6 +1,9 @@
 import type { BegunStatement, StatementStart } from './begun-statement.ts';
 import type { SessionTransaction } from './session-transaction.ts';
 
+/** Code in a loop may warn of each row. */
+const MOST_WARNINGS = 5;
+
 /**
  * The statements that one request runs, in order. The first begins when the server has answered everything before the request, because until
  * then it belongs to no transaction. The server tells only ends: the next statement begins as the one before it ends.
@@ -47,6 +50,12 @@ export class StatementSequence {
 
   suspended(): void {
     if (this.#current) this.#transaction.holdsLocks(this.#current);
+  }
+
+  /** A warning came, which is about the statement that runs. */
+  warned(fields: ReadonlyMap<string, string>): void {
+    const { warnings } = this.#current ?? {};
+    if (warnings && warnings.length < MOST_WARNINGS) warnings.push(fields);
   }
 
   failed(fields: ReadonlyMap<string, string>): void {
