@@ -100,6 +100,17 @@ export const dataSection = z.object({
   overwritten: z.array(comparedColumn).optional(),
   /** Dropped columns that lose nothing: another column took the name, and each row has the same value there, compared by primary key. */
   copied: z.array(z.string()).optional(),
+  /** Dropped tables that lose nothing: another table has the same rows, compared as a whole. */
+  copiedTables: z
+    .array(
+      z.object({
+        /** The dropped table. */
+        relation: z.string(),
+        /** The table that has its rows. */
+        to: z.string(),
+      }),
+    )
+    .optional(),
   /**
    * WAL that the command wrote; null: it could not be read. If others write to the same server, theirs is
    * included.

@@ -1,8 +1,8 @@
 import { formatDuration } from '../format.ts';
-import { IS_TABLE } from '../postgres/catalogue/user-objects.ts';
+import { IS_TABLE, USER_SCHEMA } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { ifAnswered } from '../postgres/session-helpers.ts';
-import { displayName, identifier } from '../postgres/sql/quote.ts';
+import { displayName, identifier, nameParts } from '../postgres/sql/quote.ts';
 import type { ColumnContent } from './lost-data.ts';
 import { namedParts, pagesOf, readTables } from './row-values.ts';
 
@@ -167,6 +167,12 @@ interface Again {
   readonly key: readonly string[];
 }
 
+interface DigestedTable {
+  readonly schema: string;
+  readonly table: string;
+  readonly columns: readonly string[];
+}
+
 const AGAIN = `
 SELECT w.object, n.nspname AS schema, c.relname AS table, a.attname AS column, k.columns AS key
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS w(object, schema, name, "column")
@@ -193,15 +199,64 @@ export async function copiedColumns(
   const again = await clone.query<Again & object>(AGAIN, namedParts(objects));
   const copied: string[] = [];
   for (const column of again) {
-    const [then, now] = [await digestOf(target, column), await digestOf(clone, column)];
+    const digested = { ...column, columns: [...column.key, column.column] };
+    const [then, now] = [await digestOf(target, digested), await digestOf(clone, digested)];
     if (then !== null && then === now) copied.push(displayName(column.schema, column.table, column.column));
   }
   return copied;
 }
 
+const COLUMNS = `
+SELECT w.object, json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod)) ORDER BY a.attnum) AS columns,
+  sum(pg_relation_size(c.oid)) / count(*) AS bytes
+  FROM unnest($1::text[], $2::text[], $3::text[]) AS w(object, schema, name)
+  JOIN pg_namespace n ON n.nspname = w.schema
+  JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name AND c.relkind = 'r' AND c.reltuples <= $4
+  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+ GROUP BY w.object HAVING sum(pg_relation_size(c.oid)) / count(*) <= $5`;
+
+/** Tables with all of the columns, and perhaps more. */
+const ALIKE = `
+SELECT format('%I.%I', n.nspname, c.relname) AS name, n.nspname AS schema, c.relname AS table
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE c.relkind = 'r' AND ${USER_SCHEMA} AND NOT EXISTS (
+   SELECT FROM json_to_recordset($1::json) AS w(name text, type text)
+    WHERE NOT EXISTS (SELECT FROM pg_attribute a
+      WHERE a.attrelid = c.oid AND a.attname = w.name AND NOT a.attisdropped AND format_type(a.atttypid, a.atttypmod) = w.type))
+ ORDER BY c.oid DESC LIMIT 5`;
+
+/**
+ * Finds dropped tables whose rows another table has, which stays: as many, with the same values in the columns of the dropped one.
+ * @param target has the dropped tables still. @param tables dropped tables; only small ones are compared.
+ */
+export async function copiedTables(
+  target: Session,
+  clone: Session,
+  tables: readonly string[],
+): Promise<{ relation: string; to: string }[]> {
+  const known = await target.query<{ object: string; columns: { name: string; type: string }[] }>(COLUMNS, [
+    ...namedParts(tables).slice(0, 3),
+    SMALL_ROWS,
+    SMALL_BYTES,
+  ]);
+  const copied: { relation: string; to: string }[] = [];
+  for (const { object, columns } of known) {
+    const [schema = '', table = ''] = nameParts(object);
+    const names = columns.map(({ name }) => name);
+    const alike = await clone.query<{ schema: string; table: string }>(ALIKE, [JSON.stringify(columns)]);
+    const then = alike.length === 0 ? null : await digestOf(target, { schema, table, columns: names });
+    for (const other of then === null ? [] : alike) {
+      if ((await digestOf(clone, { ...other, columns: names })) !== then) continue;
+      copied.push({ relation: object, to: displayName(other.schema, other.table) });
+      break;
+    }
+  }
+  return copied;
+}
+
 /** Folds the rows in any order; null if it took too long, or the table was locked or has another key. */
-async function digestOf(session: Session, { schema, table, column, key }: Again): Promise<string | null> {
-  const row = [...key, column].map((name) => `quote_nullable(${identifier(name)}::text)`).join(', ');
+async function digestOf(session: Session, { schema, table, columns }: DigestedTable): Promise<string | null> {
+  const row = columns.map((name) => `quote_nullable(${identifier(name)}::text)`).join(', ');
   const found = await ifAnswered(() =>
     session.query<{ digest: string }>(
       `SELECT count(*) || ' ' || coalesce(sum(hashtextextended(concat_ws(',', ${row}), 0)), 0) AS digest

@@ -9,7 +9,7 @@ import type { ConnectionSettings } from '../postgres/connection/connection-setti
 import type { Session } from '../postgres/connection/session.ts';
 import { withSession } from '../postgres/session-helpers.ts';
 import { mayLose, type Retyped, thereAndBack, withoutLossOf } from '../schema/type-changes.ts';
-import { contentOf, copiedColumns } from './column-contents.ts';
+import { contentOf, copiedColumns, copiedTables } from './column-contents.ts';
 import { compareConverted, isAsBefore, uncompared } from './converted-values.ts';
 import {
   type ColumnContent,
@@ -116,10 +116,13 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
   const schema = suspected && withoutLossOf(suspected, untouched);
   const all = data && lostData({ schema, data, transactions, columns: contents });
   const copied = await copiedAmong(options, all ?? [], touched, caveats);
+  const tables = await tablesCopied(options, all ?? [], touched, caveats);
+  const isCopied = (table: string) => tables.some(({ relation }) => relation === table);
   const compared = new Set(converted.flatMap((each) => (each.compared > 0 ? [each.object] : [])));
-  const lost = all?.filter(
-    ({ kind, what, object }) =>
-      kind !== 'column' || (!copied.includes(object) && !(what === 'narrowed' && compared.has(object))),
+  const lost = all?.filter(({ kind, what, object }) =>
+    kind === 'table' && what === 'dropped'
+      ? !isCopied(object)
+      : kind !== 'column' || (!copied.includes(object) && !(what === 'narrowed' && compared.has(object))),
   );
   const listed = converted.filter(
     (column) =>
@@ -127,7 +130,7 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
       !lost?.some(({ object, what }) => what === 'narrowed' && object === column.object),
   );
   return {
-    schema: schema && withConverted(withoutEmptyLoss(schema, all ?? [], copied), converted, retyped),
+    schema: schema && withConverted(withoutEmptyLoss(schema, all ?? [], copied, tables), converted, retyped),
     data:
       data && lost
         ? {
@@ -136,6 +139,7 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
             ...optional('converted', listed),
             ...optional('overwritten', overwritten),
             ...optional('copied', copied),
+            ...optional('copiedTables', tables),
           }
         : data,
     rewrittenBytes: weighed?.rewrittenBytes ?? null,
@@ -235,17 +239,43 @@ async function copiedAmong(
   return copied;
 }
 
+/** Dropped tables with rows that another table has. Only small ones are compared. */
+async function tablesCopied(
+  options: DataLossOptions,
+  lost: DataSection['lost'],
+  touched: string[],
+  caveats: Caveat[],
+): Promise<{ relation: string; to: string }[]> {
+  const dropped = lost.filter(({ kind, what, rows }) => kind === 'table' && what === 'dropped' && rows !== 0);
+  if (dropped.length === 0) return [];
+  const compare = () =>
+    withReader(options, options.target.settings, (target) =>
+      withReader(options, options.clone, (clone) =>
+        copiedTables(
+          target,
+          clone,
+          dropped.map(({ object }) => object),
+        ),
+      ),
+    );
+  const copied = (await measured(caveats, 'data.lost', compare)) ?? [];
+  touched.push(...copied.map(({ relation }) => `compared the rows of ${relation}`));
+  return copied;
+}
+
 /** Takes the loss from what was dropped without a row or a value in it, or has a copy. */
 function withoutEmptyLoss(
   schema: SchemaSection,
   lost: DataSection['lost'],
   copied: readonly string[],
+  tables: readonly { readonly relation: string }[],
 ): SchemaSection {
   const empty = new Set([
     ...lost
       .filter(({ what, exact, rowsWithValue }) => what === 'dropped' && exact && rowsWithValue === 0)
       .map(({ kind, object }) => `${kind} ${object}`),
     ...copied.map((object) => `column ${object}`),
+    ...tables.map(({ relation }) => `table ${relation}`),
   ]);
   return {
     ...schema,

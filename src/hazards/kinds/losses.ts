@@ -14,20 +14,23 @@ export const LOSSES: readonly HazardRecord[] = [
   {
     code: 'TABLE_DROPPED',
     title: 'a table is dropped with its rows',
-    condition: 'A table that existed before is gone, or a different one has its name.',
+    condition:
+      'A table that existed before is gone, or a different one has its name. Milder if another table has the same rows, compared as a whole in tables of up to 100,000 rows and 100 MB.',
     effect: 'Its rows are lost, and code that still uses it fails.',
     safer:
       'First rename it, wait until it is certain that it is not missed, and drop it in a later migration.',
     find: (context) =>
       droppedObjects(context, 'table').map(({ object }) => {
         const rows = context.relation(object)?.rows ?? null;
+        const copy = context.facts.data?.copiedTables?.find(({ relation }) => relation === object)?.to;
+        const isEmpty = rows === 0 ? ', which is empty' : '';
         return {
           statement: indexOfDrop(context, 'table', object),
           relation: object,
-          severity: weighLoss(context, object, rows),
-          message: `drops the table ${object}${rows === 0 ? ', which is empty' : ''}`,
-          evidence: relationEvidence(context, object),
-          lostRows: rows,
+          severity: copy === undefined ? weighLoss(context, object, rows) : weighBreakage(context, object),
+          message: `drops the table ${object}${copy === undefined ? isEmpty : `, whose rows ${copy} has`}`,
+          evidence: `${relationEvidence(context, object)}${copy === undefined ? '' : `; each row is in ${copy} too, with the same values`}`,
+          lostRows: copy === undefined ? rows : 0,
           advice: sqlAdvice(
             'Keep it under another name until it is certain that it is not missed:',
             `ALTER TABLE ${object} RENAME TO ${displayName(`${lastPart(object).replaceAll('"', '')}_unused`)}`,

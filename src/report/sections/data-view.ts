@@ -22,8 +22,9 @@ type Table = DataSection['tables'][number];
 
 /** Stored values that are gone or were changed: the losses of most values come first. */
 export function lossView({ data }: Report): Section[] {
-  const { lost = [], converted = [], overwritten = [], copied = [] } = data ?? {};
-  if (lost.length + converted.length + overwritten.length + copied.length === 0) return [];
+  const { lost = [], converted = [], overwritten = [], copied = [], copiedTables = [] } = data ?? {};
+  const kept = copied.length + copiedTables.length;
+  if (lost.length + converted.length + overwritten.length + kept === 0) return [];
   const sorted = lost.toSorted((one, other) => (other.rowsWithValue ?? 0) - (one.rowsWithValue ?? 0));
   const items = [
     ...sorted.map(lostItem),
@@ -39,6 +40,12 @@ export function lossView({ data }: Report): Section[] {
       importance: 9,
       blocks: [
         { kind: 'items', items },
+        {
+          kind: 'items',
+          items: copiedTables.map(({ relation, to }) => ({
+            text: ['the table ', named(relation), ' is dropped, but ', named(to), ' has the same rows'],
+          })),
+        },
         {
           kind: 'items',
           items: copied.map((column) => ({
