@@ -204,7 +204,7 @@ function redefined(
           statement: null,
           relation: isKnown ? relation : null,
           severity: severityOf(context, definition),
-          message: `${subjectOf(definition)}: ${after}${before === null ? '' : `; before: ${before}`}`,
+          message: `${subjectOf(definition)}: ${after}${before === null ? '' : `; before: ${before}`}${losesConflicts(definition) ? '; ON CONFLICT can no longer use it, and fails' : ''}`,
           evidence: isKnown
             ? relationEvidence(context, relation)
             : 'its definition before and after the command',
@@ -212,6 +212,16 @@ function redefined(
         };
       }),
   };
+}
+
+/** Tells if a key has become DEFERRABLE, which the server refuses as an arbiter (SQLSTATE 55000). */
+function losesConflicts({ kind, before, after }: ChangedDefinition): boolean {
+  const [was, is] = [before, after].map((text) =>
+    / DEFERRABLE\b/.test(text?.replace('NOT DEFERRABLE', '') ?? ''),
+  );
+  return (
+    kind === 'constraint' && /^(?:UNIQUE|PRIMARY KEY)\b/.test(after ?? '') && is === true && was === false
+  );
 }
 
 function subjectOf({ kind, relation, name }: ChangedDefinition): string {

@@ -22,8 +22,8 @@ interface Cause extends HazardTexts {
   /** Tells if the action makes a statement rewrite the relation. */
   readonly isCause: (action: Action) => boolean;
   readonly adviceOf: (relation: string, action: Action) => string;
-  /** Tells if its effect lasts, however short the rewrite is. */
-  readonly isLasting?: (action: Action) => boolean;
+  /** The effect that lasts, however short the rewrite is; null: there is none. */
+  readonly lasting?: (action: Action) => string | null;
   /** Finds what the list of rewritten tables does not show. */
   readonly findOthers?: (context: HazardContext) => Finding[];
 }
@@ -112,7 +112,10 @@ const CAUSES: readonly Cause[] = [
       'ACCESS EXCLUSIVE while the table and its indexes are copied; SET LOGGED writes all of it to the WAL and to the replicas, and an UNLOGGED table is empty after a crash.',
     safer: 'Create a new table of that kind, fill it in batches, and swap the names.',
     isCause: ({ does }) => does === 'set logged' || does === 'set unlogged',
-    isLasting: ({ does }) => does === 'set unlogged',
+    lasting: ({ does }) =>
+      does === 'set unlogged'
+        ? 'a crash of the server empties it from then on, and standbys do not have its rows'
+        : null,
     adviceOf: (relation, { does }) =>
       sqlAdvice(
         'Fill a new table in batches, and swap the names at the end:',
@@ -196,14 +199,17 @@ const EXPECTED = new Set<Action['does']>(['truncate', 'refresh', 'drop']);
 
 export const REWRITES: readonly HazardRecord[] = [
   ...CAUSES.map(
-    ({ isCause, adviceOf, isLasting = () => false, findOthers = () => [], ...words }): HazardRecord => ({
+    ({ isCause, adviceOf, lasting = () => null, findOthers = () => [], ...words }): HazardRecord => ({
       ...words,
       find: (context) => [
         ...rewritten(context).flatMap(({ statement, relation }) => {
           const cause = onRelation(context, statement, relation).find(isCause);
           if (!cause) return [];
           const found = rewriteFinding(context, statement, relation, words.title, adviceOf(relation, cause));
-          return [isLasting(cause) ? { ...found, severity: worst([found.severity, 'warning']) } : found];
+          const effect = lasting(cause);
+          if (effect === null) return [found];
+          const severity = worst([found.severity, 'warning']);
+          return [{ ...found, severity, message: `${found.message}; ${effect}` }];
         }),
         ...findOthers(context),
       ],

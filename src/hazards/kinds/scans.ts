@@ -155,7 +155,7 @@ export const SCANS: readonly HazardRecord[] = [
               context,
               statement,
               relation,
-              `the whole table ${relation} is read under a lock, to check that its rows ${relation === partition ? 'fit the partition' : 'do not belong to the new partition'}`,
+              `reads and writes of ${relation} wait while the whole table is read, to check that its rows ${relation === partition ? 'fit the partition' : 'do not belong to the new partition'}`,
               sqlAdvice(
                 'Prove it first, with the bounds of the partition:',
                 ...notValidSteps(relation, displayName(`${bare(relation)}_bounds`), 'CHECK (…)'),
