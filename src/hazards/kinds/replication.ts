@@ -13,7 +13,7 @@ export const REPLICATION: readonly HazardRecord[] = [
     code: 'PUBLICATION_AFFECTED',
     title: 'a publication, or a table in it, is gone',
     condition:
-      'A publication that existed before is dropped, no longer sends a kind of change, or sends fewer rows of a table (WHERE); or a table leaves one: by ALTER PUBLICATION, or because it is dropped, also if it is made again under its name. A notice if the target has no logical replication slot.',
+      'A publication that existed before is dropped, no longer sends a kind of change, or sends fewer rows of a table (WHERE); or a table leaves one: by ALTER PUBLICATION, or because it is dropped, also if it is made again under its name. A notice if the target has no logical replication slot, but for a table that stays and leaves a publication that stays.',
     effect:
       'Subscribers and CDC connectors no longer get its changes, without an error; a table that is made again has to be added, and copied again.',
     safer:
@@ -32,6 +32,8 @@ export const REPLICATION: readonly HazardRecord[] = [
                 : leaving(context, publication, table),
             relation: table ?? null,
             ...readers(context, 'warning'),
+            // The publication is kept for somebody, whose slot may be on another server than the rehearsed one.
+            ...(table !== undefined && !context.changed('drop', table) && { severity: 'warning' as const }),
             message:
               table === undefined
                 ? `drops the publication ${publication}`
@@ -113,11 +115,15 @@ function readers({ facts }: HazardContext, severity: Severity): { severity: Seve
 
 /** The statement that takes a table out of a publication, or drops the table. */
 function leaving(context: HazardContext, publication: string, table: string): number | null {
-  const altered = context.facts.statements.find(
-    ({ tag, error, sql }) =>
-      tag === 'ALTER PUBLICATION' && !error && sql.includes(bare(publication)) && sql.includes(bare(table)),
+  const altering = context.facts.statements.filter(
+    ({ tag, error, sql }) => tag === 'ALTER PUBLICATION' && !error && sql.includes(bare(publication)),
   );
-  return altered?.index ?? statementOfDrop(context, 'table', table);
+  // SET TABLE names only those that stay.
+  const altered =
+    altering.find(({ sql }) => sql.includes(bare(lastPart(table)))) ??
+    altering.find(({ sql }) => /\bSET\s+TABLE\b/i.test(sql));
+  const isGone = context.changed('drop', table);
+  return altered?.index ?? (isGone ? statementOfDrop(context, 'table', table) : null);
 }
 
 function changing(context: HazardContext, { what, relation, column }: PublishedChange): number | null {
