@@ -17,6 +17,7 @@ import { LOCK_TIMEOUTS } from './kinds/lock-timeouts.ts';
 import { LOCKING, UNEXPLAINED } from './kinds/locking.ts';
 import { LONG_NAMES } from './kinds/long-names.ts';
 import { LOSSES } from './kinds/losses.ts';
+import { MAINTENANCE } from './kinds/maintenance.ts';
 import { OBJECTS } from './kinds/named-objects.ts';
 import { QUERIES } from './kinds/queries.ts';
 import { REDEFINED } from './kinds/redefined.ts';
@@ -54,6 +55,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...BEHAVIOUR,
   ...LONG_NAMES,
   ...AFTERMATH,
+  ...MAINTENANCE,
   ...REPLICATION,
   ...ACCESS,
   ...BEYOND_DATABASE,

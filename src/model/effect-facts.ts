@@ -80,7 +80,19 @@ export interface ChangedDefinition {
     /** The filter of a table's rows in a publication. */
     | 'filter'
     /** A foreign key whose action sets a NOT NULL column to NULL. */
-    | 'null action';
+    | 'null action'
+    /** A storage parameter that switches autovacuum off for a table. */
+    | 'autovacuum off'
+    /** A column whose values ANALYZE does not look at. */
+    | 'no statistics'
+    /** Two columns or expressions of which ANALYZE gathers statistics together. */
+    | 'statistics'
+    /** A role that may insert into tables, and not use the sequence of a default: named by sequence and role. */
+    | 'insert without sequence'
+    /** A policy of a table whose row security is off. */
+    | 'idle policy'
+    /** A VOLATILE function that policies or views call: their tables and views. */
+    | 'volatile';
   /** The table, view, type, function or publication; for a setting the role. */
   readonly relation: string;
   /** Its own name, without quotes; the types of a function's arguments. */

@@ -1,9 +1,10 @@
 import { formatCount, listed } from '../../format.ts';
+import type { ChangedDefinition } from '../../model/effect-facts.ts';
 import { bare, displayName, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { changeFinding, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
-import { milder, weighBreakage, weighBySize } from '../severity.ts';
+import { milder, weighBreakage, weighBySize, worst } from '../severity.ts';
 import { ofKind } from './redefined.ts';
 
 /** Changes of who may see and do what. */
@@ -55,7 +56,8 @@ export const ACCESS: readonly HazardRecord[] = [
   {
     code: 'PRIVILEGES_REVOKED',
     title: 'privileges are revoked',
-    condition: 'A role loses a privilege on an object that existed before the command.',
+    condition:
+      'A role loses a privilege on an object that existed before the command. On a sequence it is as grave as on a table if a role may still INSERT into a table whose default takes its values.',
     effect: 'Code that runs as this role fails with SQLSTATE 42501 after the commit.',
     safer: 'First move the application to a role that has the privileges it needs, then revoke.',
     find: (context) =>
@@ -68,15 +70,30 @@ export const ACCESS: readonly HazardRecord[] = [
         severity:
           relation !== null
             ? milder(weighBreakage(context, relation))
-            : callersLost(context, object).length > 0
-              ? ('warning' as const)
-              : ('notice' as const),
+            : insertsFailing(context, object) !== undefined
+              ? worst(tablesFilled(context, object).map((table) => weighBreakage(context, table)))
+              : callersLost(context, object).length > 0
+                ? ('warning' as const)
+                : ('notice' as const),
         message: `${role} loses ${lost} on ${object}`,
-        evidence: relation === null ? ofCallers(context, object) : relationEvidence(context, relation),
+        evidence:
+          relation === null
+            ? (ofInserts(context, object) ?? ofCallers(context, object))
+            : relationEvidence(context, relation),
         advice: `Make sure that nothing that needs the privilege still runs as ${role}.`,
       })),
   },
 ];
+
+/** A role that may insert into a table, and no longer use a sequence that fills it. */
+function insertsFailing(context: HazardContext, sequence: string): ChangedDefinition | undefined {
+  return ofKind(context, 'insert without sequence').find(({ relation }) => relation === sequence);
+}
+
+/** The tables into which it may insert. */
+function tablesFilled(context: HazardContext, sequence: string): string[] {
+  return (insertsFailing(context, sequence)?.after ?? '').split(', ');
+}
 
 function openedToAll(context: HazardContext): Finding[] {
   return ofKind(context, 'open').map(({ relation, name, before, after }): Finding => {
@@ -134,6 +151,14 @@ function callersLost(context: HazardContext, object: string): string[] {
 }
 
 const plain = (signature: string) => signature.replaceAll(' ', '');
+
+function ofInserts(context: HazardContext, object: string): string | undefined {
+  const failing = insertsFailing(context, object);
+  return (
+    failing &&
+    `${displayName(failing.name)} may still INSERT into ${failing.after}, whose default takes a value of it: that fails with SQLSTATE 42501`
+  );
+}
 
 function ofCallers(context: HazardContext, object: string): string {
   const lost = callersLost(context, object);

@@ -1,52 +1,17 @@
-import { formatCount, listed } from '../../format.ts';
-import type { BrokenFunction, Unanalyzed, UnappliedFile } from '../../model/effect-facts.ts';
+import { listed } from '../../format.ts';
+import type { BrokenFunction, UnappliedFile } from '../../model/effect-facts.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { StatementSection } from '../../model/report.ts';
 import type { Name } from '../../model/statement-actions.ts';
-import { bare, displayName, lastPart, nameParts, withoutLastPart } from '../../postgres/sql/quote.ts';
-import { relationEvidence } from '../evidence.ts';
+import { bare, displayName, nameParts, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { causeWords, onlyOf, statementsChanging } from '../probe-causes.ts';
-import { WARNING } from '../thresholds.ts';
 import { statementOfFunction } from './behaviour.ts';
 
 /** Effects that the catalogues of the clone show after the command: the changes succeeded, and others suffer from them. */
 export const AFTERMATH: readonly HazardRecord[] = [
-  {
-    code: 'STATISTICS_MISSING',
-    title: 'the planner has no statistics of a column or an index of a large table',
-    condition: `After the command a column that an index or a foreign key uses (of another type, or new with a stored value) or a new index on an expression has no statistics, on a table of ${formatCount(WARNING.rows)} rows or 100 MB or more, and the command did not ANALYZE it.`,
-    effect:
-      'Neither ALTER TABLE nor CREATE INDEX makes autovacuum analyze a table: until a tenth of its rows has changed, queries are planned with defaults, and a join or a sort may take a thousand times as long.',
-    safer:
-      'ANALYZE the table at the end of the migration, outside of its transaction; it blocks neither reads nor writes (https://www.postgresql.org/docs/current/sql-analyze.html, https://www.postgresql.org/docs/current/sql-altertable.html, SET DATA TYPE).',
-    find: (context) => {
-      const { unanalyzed } = context.facts.catalogue.effects;
-      return [...new Set(unanalyzed.map(({ relation }) => relation))].flatMap((relation): Finding[] => {
-        const missing = unanalyzed.filter((each) => each.relation === relation);
-        const { rows, sizeBytes } = context.relation(relation) ?? {};
-        if ((rows ?? 0) < WARNING.rows && (sizeBytes ?? 0) < WARNING.sizeBytes) return [];
-        const columns = missing.flatMap(({ column }) => column ?? []);
-        const isWhole = missing.some(({ index }) => index !== null);
-        return [
-          {
-            statement:
-              missing.map((each) => maker(context, each)).findLast((index) => index !== null) ?? null,
-            relation,
-            severity: 'warning',
-            message: `the planner has no statistics of ${listed(missing.map(({ column, index }) => index ?? `${relation}.${column}`))}`,
-            evidence: `pg_stats has no row for it after the command; ${relationEvidence(context, relation)}`,
-            advice: sqlAdvice(
-              'At the end of the migration, outside of its transaction:',
-              `ANALYZE ${relation}${isWhole ? '' : ` (${columns.join(', ')})`}`,
-            ),
-          },
-        ];
-      });
-    },
-  },
   {
     code: 'FUNCTION_BREAKS',
     title: 'the body of a function no longer works',
@@ -173,15 +138,6 @@ const UNAPPLIED: Readonly<
     advice: 'Give the file a name that the tool takes, or add it to the list of migrations in its folder.',
   },
 };
-
-function maker(context: HazardContext, { relation, column, index }: Unanalyzed): number | null {
-  const changes =
-    index === null
-      ? [...context.actionsOn('alter type'), ...context.actionsOn('add column')]
-      : context.actionsOn('create index');
-  const part = `${relation}.${index === null ? column : lastPart(index)}`;
-  return changes.find((each) => each.part === part)?.statement.index ?? null;
-}
 
 function creating(context: HazardContext, relations: readonly string[]): number | null {
   const found = context

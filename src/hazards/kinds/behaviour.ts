@@ -52,7 +52,7 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
     code: 'FUNCTION_CHANGED',
     title: 'a function returns another type, or is planned in another way',
     condition:
-      'A function that existed before has another result type after the command, or another volatility (IMMUTABLE, STABLE, VOLATILE).',
+      'A function that existed before has another result type after the command, or another volatility (IMMUTABLE, STABLE, VOLATILE): a warning if it became VOLATILE, and policies or views call it.',
     effect:
       'Callers get values of a type that they do not expect, and prepared statements fail until they are prepared again. With another volatility the planner evaluates the function once instead of for each row or the other way round, and an index on a function that is not IMMUTABLE cannot be built again.',
     safer:
@@ -63,15 +63,16 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
         const [then, now] = [signatureOf(before), signatureOf(after)];
         const isResult = then.result !== now.result;
         if (!isResult && then.volatility === now.volatility) return [];
+        const users = isResult ? undefined : usersOfVolatile(context, object);
         const [from, to] = isResult ? [then.result, now.result] : [then.volatility, now.volatility];
         return [
           {
             statement: statementOfFunction(context, object),
             relation: null,
-            severity: isResult ? 'warning' : 'notice',
+            severity: isResult || users !== undefined ? 'warning' : 'notice',
             message: isResult
               ? `the function ${object} returns ${to}, and returned ${from} before`
-              : `the function ${object} is ${to}, and was ${from} before`,
+              : `the function ${object} is ${to}, and was ${from} before${users === undefined ? '' : `: ${users} call it for each row, and use no index for it`}`,
             evidence: 'its definition before and after the command',
             advice: isResult
               ? 'Create the new function under another name until no code calls the old one.'
@@ -81,6 +82,16 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
       }),
   },
 ];
+
+/** Policies and views that call a function which was not VOLATILE before; undefined: there are none, or it is not. */
+function usersOfVolatile(context: HazardContext, object: string): string | undefined {
+  const found = ofKind(context, 'volatile').find(
+    ({ relation, name }) => plain(`${relation}(${name})`) === plain(object),
+  );
+  return found?.before === null && found.after !== null ? `policies or views (${found.after})` : undefined;
+}
+
+const plain = (signature: string) => signature.replaceAll(' ', '');
 
 function droppedTriggers(context: HazardContext): Finding[] {
   return droppedObjects(context, 'trigger')

@@ -16,6 +16,13 @@ const APPLICATION_ROLES = `
     and o.oid in (select x.grantee from pg_catalog.pg_class g cross join lateral pg_catalog.aclexplode(g.relacl) x
       where g.relacl is not null and x.grantee <> g.relowner)`;
 
+/** Columns by their number, and expressions by their text, of extended statistics `s`. */
+const STATISTICS_ITEMS = `
+  select k.num::pg_catalog.text as place, a.attname::pg_catalog.text as item, false as is_expression
+  from pg_catalog.unnest(s.stxkeys::pg_catalog.int2[]) as k (num)
+  join pg_catalog.pg_attribute a on a.attrelid = s.stxrelid and a.attnum = k.num
+  union all select e, e, true from pg_catalog.unnest(pg_catalog.pg_get_statisticsobjdef_expressions(s.oid)) as e`;
+
 /** Objects that may keep their name while their meaning changes. */
 const DEFINITIONS = `
 select 'constraint' as kind, n.nspname as schema, c.relname as relation, k.conname as name,
@@ -109,6 +116,49 @@ from pg_catalog.pg_constraint k join pg_catalog.pg_class c on c.oid = k.conrelid
 where k.contype = 'f' and k.conparentid = 0 and 'n' in (k.confdeltype, k.confupdtype) and ${USER_SCHEMA}
   and exists (select from pg_catalog.pg_attribute a where a.attrelid = k.conrelid and a.attnotnull and a.attnum = any (k.conkey)
     and (k.confdeltype <> 'n' or coalesce(nullif(pg_catalog.to_jsonb(k) -> 'confdelsetcols', 'null') @> pg_catalog.to_jsonb(a.attnum), true)))
+union all
+select 'autovacuum off', n.nspname, c.relname, '', o.option_name || ' = ' || o.option_value
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+cross join lateral pg_catalog.pg_options_to_table(c.reloptions) o
+where c.relkind in ('r', 'm') and ${USER_SCHEMA}
+  and case when o.option_name = 'autovacuum_enabled' then not o.option_value::pg_catalog.bool else false end
+union all
+select 'no statistics', n.nspname, c.relname, a.attname, ''
+from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where a.attstattarget = 0 and a.attnum > 0 and not a.attisdropped and c.relkind in ('r', 'p', 'm') and not c.relispartition and ${USER_SCHEMA}
+  and a.atttypid not in ('pg_catalog.bytea'::pg_catalog.regtype, 'pg_catalog.json'::pg_catalog.regtype, 'pg_catalog.jsonb'::pg_catalog.regtype)
+union all
+select 'statistics', n.nspname, c.relname, a.place || ' ' || b.place, a.item || case when a.place = b.place then '' else ', ' || b.item end
+from pg_catalog.pg_statistic_ext s join pg_catalog.pg_class c on c.oid = s.stxrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+cross join lateral (${STATISTICS_ITEMS}) a cross join lateral (${STATISTICS_ITEMS}) b
+where (a.place < b.place or a.place = b.place and a.is_expression) and ${USER_SCHEMA}
+union all
+select 'insert without sequence', n.nspname, s.relname, r.rolname,
+  pg_catalog.string_agg(distinct pg_catalog.format('%I.%I', m.nspname, t.relname), ', ')
+from pg_catalog.pg_class s join pg_catalog.pg_namespace n on n.oid = s.relnamespace
+join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass
+  and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.refobjid = s.oid
+join pg_catalog.pg_attrdef f on f.oid = d.objid
+join pg_catalog.pg_class t on t.oid = f.adrelid join pg_catalog.pg_namespace m on m.oid = t.relnamespace
+join (${APPLICATION_ROLES}) r on pg_catalog.has_table_privilege(r.oid, t.oid, 'INSERT')
+where s.relkind = 'S' and ${USER_SCHEMA}
+  and case when s.relkind = 'S' then not pg_catalog.has_sequence_privilege(r.oid, s.oid, 'USAGE, UPDATE') end
+group by 2, 3, 4
+union all
+select 'idle policy', n.nspname, c.relname, p.polname,
+  pg_catalog.concat_ws(' ', p.polcmd, p.polpermissive, p.polroles, pg_catalog.pg_get_expr(p.polqual, p.polrelid), pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid))
+from pg_catalog.pg_policy p join pg_catalog.pg_class c on c.oid = p.polrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where not c.relrowsecurity and ${USER_SCHEMA}
+union all
+select 'volatile', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
+  pg_catalog.string_agg(distinct pg_catalog.format('%I.%I', m.nspname, c.relname), ', ')
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+join pg_catalog.pg_depend d on d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass and d.refobjid = p.oid
+left join pg_catalog.pg_policy q on d.classid = 'pg_catalog.pg_policy'::pg_catalog.regclass and q.oid = d.objid
+left join pg_catalog.pg_rewrite w on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass and w.oid = d.objid
+join pg_catalog.pg_class c on c.oid = coalesce(q.polrelid, w.ev_class) join pg_catalog.pg_namespace m on m.oid = c.relnamespace
+where p.provolatile = 'v' and p.oid >= 16384 and ${USER_SCHEMA}
+group by 2, 3, 4
 order by 1, 2, 3, 4`;
 
 interface Row {
@@ -142,6 +192,11 @@ const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = [
   'null action',
   'open',
   'past policies',
+  'autovacuum off',
+  'no statistics',
+  'insert without sequence',
+  'idle policy',
+  'volatile',
 ];
 /** Kinds of which a missing one is a change. */
 const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
@@ -149,6 +204,7 @@ const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
   'sent',
   'generated',
   'refreshable',
+  'statistics',
 ];
 
 /** Lists the definitions that changed under their name, and those that are new or missing if that is the change. */

@@ -1,0 +1,137 @@
+import { formatCount, listed } from '../../format.ts';
+import type { Unanalyzed } from '../../model/effect-facts.ts';
+import { displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { relationEvidence } from '../evidence.ts';
+import { isNamed } from '../explained-probes.ts';
+import type { HazardContext } from '../hazard-context.ts';
+import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+import { weighBreakage } from '../severity.ts';
+import { MANY_ROWS, WARNING } from '../thresholds.ts';
+import { ofKind } from './redefined.ts';
+
+/** Work in the background that no longer happens, or not soon enough: statistics for the planner, VACUUM. */
+export const MAINTENANCE: readonly HazardRecord[] = [
+  {
+    code: 'STATISTICS_MISSING',
+    title: 'the planner has no statistics of a column or an index of a large table',
+    condition: `After the command a column that an index or a foreign key uses (of another type, or new with a stored value) or a new index on an expression has no statistics, on a table of ${formatCount(WARNING.rows)} rows or 100 MB or more, and the command did not ANALYZE it. Or a column of such a table has a statistics target of 0, but for binary and JSON, or extended statistics of it are dropped.`,
+    effect:
+      'Neither ALTER TABLE nor CREATE INDEX makes autovacuum analyze a table: until a tenth of its rows has changed, queries are planned with defaults, and a join or a sort may take a thousand times as long.',
+    safer:
+      'ANALYZE the table at the end of the migration, outside of its transaction; it blocks neither reads nor writes (https://www.postgresql.org/docs/current/sql-analyze.html, https://www.postgresql.org/docs/current/sql-altertable.html, SET DATA TYPE).',
+    find: (context) => [...notAnalyzed(context), ...noLongerGathered(context)],
+  },
+  {
+    code: 'AUTOVACUUM_OFF',
+    title: 'autovacuum no longer maintains a table',
+    condition: `A table that existed before has the storage parameter autovacuum_enabled = false after the command, and had not before. A warning if an application may write the table, or it has ${formatCount(MANY_ROWS)} rows.`,
+    effect:
+      'Dead rows stay in the table, which grows with each UPDATE and DELETE, and its statistics get old: queries get slower for weeks. Only the VACUUM that prevents wraparound still comes.',
+    safer:
+      'Leave it on, and let it come more often: autovacuum_vacuum_scale_factor, autovacuum_vacuum_cost_delay. If it is off for a bulk load, switch it on again at the end (https://www.postgresql.org/docs/current/routine-vacuuming.html).',
+    find: (context) =>
+      ofKind(context, 'autovacuum off')
+        .filter(({ relation, before }) => before === null && context.relation(relation))
+        .map(({ relation, after }) => ({
+          statement: saying(context, relation, /\bautovacuum_enabled\b/i),
+          relation,
+          severity: weighBreakage(context, relation),
+          message: `autovacuum no longer cleans up and analyzes ${relation}`,
+          evidence: `${after}; ${relationEvidence(context, relation)}`,
+          advice: sqlAdvice(
+            'At the end of the work that it was switched off for:',
+            `ALTER TABLE ${relation} RESET (autovacuum_enabled)`,
+          ),
+        })),
+  },
+];
+
+function isLarge(context: HazardContext, relation: string): boolean {
+  const { rows, sizeBytes } = context.relation(relation) ?? {};
+  return (rows ?? 0) >= WARNING.rows || (sizeBytes ?? 0) >= WARNING.sizeBytes;
+}
+
+/** The statement that locked a relation and has these words, if it was not hidden in a function. */
+function saying({ facts }: HazardContext, relation: string, words: RegExp): number | null {
+  const found = facts.statements.findLast(
+    ({ error, sql, locks }) =>
+      error === null && words.test(sql) && locks?.some((lock) => lock.relation === relation),
+  );
+  return found?.index ?? null;
+}
+
+function notAnalyzed(context: HazardContext): Finding[] {
+  const { unanalyzed } = context.facts.catalogue.effects;
+  return [...new Set(unanalyzed.map(({ relation }) => relation))].flatMap((relation): Finding[] => {
+    const missing = unanalyzed.filter((each) => each.relation === relation);
+    if (!isLarge(context, relation)) return [];
+    const columns = missing.flatMap(({ column }) => column ?? []);
+    const isWhole = missing.some(({ index }) => index !== null);
+    return [
+      {
+        statement: missing.map((each) => maker(context, each)).findLast((index) => index !== null) ?? null,
+        relation,
+        severity: 'warning',
+        message: `the planner has no statistics of ${listed(missing.map(({ column, index }) => index ?? `${relation}.${column}`))}`,
+        evidence: `pg_stats has no row for it after the command; ${relationEvidence(context, relation)}`,
+        advice: sqlAdvice(
+          'At the end of the migration, outside of its transaction:',
+          `ANALYZE ${relation}${isWhole ? '' : ` (${columns.join(', ')})`}`,
+        ),
+      },
+    ];
+  });
+}
+
+/** Columns whose target is 0, and pairs of columns whose statistics were dropped although both columns are there. */
+function noLongerGathered(context: HazardContext): Finding[] {
+  const columns = ofKind(context, 'no statistics').filter(({ before }) => before === null);
+  const pairs = ofKind(context, 'statistics').filter(
+    ({ relation, before, after }) => after === null && !isCollateral(context, relation, before ?? ''),
+  );
+  const relations = new Set([...columns, ...pairs].map(({ relation }) => relation));
+  return [...relations].flatMap((relation): Finding[] => {
+    if (!isLarge(context, relation)) return [];
+    const own = columns.filter((each) => each.relation === relation);
+    const together = pairs.filter((each) => each.relation === relation);
+    const subjects = [
+      ...own.map(({ name }) => `${relation}.${displayName(name)}`),
+      ...together.map(({ before }) => `(${before}) of ${relation}`),
+    ];
+    return [
+      {
+        statement: saying(context, relation, /\b(?:SET|DROP)\s+STATISTICS\b/i),
+        relation,
+        severity: 'warning',
+        message: `ANALYZE gathers no statistics of ${listed(subjects)} any more`,
+        evidence: `${own.length > 0 ? 'the statistics target is 0 after the command' : 'pg_statistic_ext has no such object after the command'}; ${relationEvidence(context, relation)}`,
+        advice: sqlAdvice(
+          'Then ANALYZE the table, outside of the transaction:',
+          ...own.map(
+            ({ name }) => `ALTER TABLE ${relation} ALTER COLUMN ${displayName(name)} SET STATISTICS -1`,
+          ),
+          ...together.map(({ before }) => `CREATE STATISTICS … ON ${before} FROM ${relation}`),
+        ),
+      },
+    ];
+  });
+}
+
+/** Statistics go with their table, and with each of their columns. */
+function isCollateral(context: HazardContext, relation: string, items: string): boolean {
+  return (
+    context.changed('drop', relation) ||
+    context
+      .changes('drop', 'column')
+      .some(({ object }) => withoutLastPart(object) === relation && isNamed(items, lastPart(object)))
+  );
+}
+
+function maker(context: HazardContext, { relation, column, index }: Unanalyzed): number | null {
+  const changes =
+    index === null
+      ? [...context.actionsOn('alter type'), ...context.actionsOn('add column')]
+      : context.actionsOn('create index');
+  const part = `${relation}.${index === null ? column : lastPart(index)}`;
+  return changes.find((each) => each.part === part)?.statement.index ?? null;
+}
