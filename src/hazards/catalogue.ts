@@ -29,8 +29,8 @@ import { SCANS } from './kinds/scans.ts';
 import { STATEMENT_TIMEOUTS } from './kinds/statement-timeouts.ts';
 import { TRANSACTIONS } from './kinds/transactions.ts';
 import { TRIED, withProbes } from './kinds/tried.ts';
-import { LOAD_HAZARDS } from './load-hazards.ts';
 import { WITHOUT_EFFECT } from './kinds/without-effect.ts';
+import { LOAD_HAZARDS } from './load-hazards.ts';
 import { DISK_HAZARDS, TRAFFIC_HAZARDS } from './traffic-hazards.ts';
 
 /** All hazards that are found in the facts: blocking, rewrites, losses, failures, and changes that break running code. */
@@ -58,9 +58,9 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...MAINTENANCE,
   ...REPLICATION,
   ...ACCESS,
+  ...WITHOUT_EFFECT,
   ...BEYOND_DATABASE,
   ...QUERIES,
-  ...WITHOUT_EFFECT,
   ...REPEATABILITY,
   ...REDEFINED,
   ...TRIED,

@@ -13,6 +13,45 @@ export interface EffectFacts {
   readonly alreadyThere: readonly AlreadyThere[];
   readonly filteredWrites: readonly FilteredWrite[];
   readonly unapplied: readonly UnappliedFile[];
+  readonly ambiguous: readonly AmbiguousCall[];
+  readonly setBack: readonly SequenceSetBack[];
+  readonly idleRevokes: readonly IdleRevoke[];
+}
+
+/** A call of a function from before the command that fits a new one of its name as well. */
+export interface AmbiguousCall {
+  /** `public.f(integer)` */
+  readonly function: string;
+  /** The new ones. */
+  readonly others: readonly string[];
+  /** The call, with NULLs for its arguments. */
+  readonly call: string;
+  /** It is refused although its arguments have types; false: only with literals and parameters without a type. */
+  readonly typed: boolean;
+  /** Message of the server. */
+  readonly error: string;
+}
+
+/** A sequence without an owner whose next value is one that it has passed. */
+export interface SequenceSetBack {
+  readonly sequence: string;
+  /** Next values. */
+  readonly before: string;
+  readonly after: string;
+  /** Columns whose default takes it, if one of them may have the next values. */
+  readonly fills: readonly { readonly relation: string; readonly column: string }[];
+}
+
+/** A REVOKE after which the role has the privilege all the same. */
+export interface IdleRevoke {
+  /** Index of the statement. */
+  readonly statement: number;
+  /** A table, view, sequence, schema or function. */
+  readonly object: string;
+  readonly role: string;
+  readonly privileges: readonly string[];
+  /** `PUBLIC`, another role, or `the whole table`. */
+  readonly through: readonly string[];
 }
 
 /** A file of the migrations folder that the tool's history table does not have after the command. */
@@ -122,6 +161,9 @@ export const NO_EFFECTS: EffectFacts = {
   alreadyThere: [],
   filteredWrites: [],
   unapplied: [],
+  ambiguous: [],
+  setBack: [],
+  idleRevokes: [],
 };
 
 /** Least number of other relations in a schema, and share of them that a role may use, for it to be expected to use a new one. */

@@ -269,6 +269,19 @@ export type Action =
       readonly to: string;
     }
   | { readonly does: 'rename value'; readonly type: Name; readonly from: string; readonly to: string }
+  /** REVOKE from roles that it names; `PUBLIC` is none of them. */
+  | {
+      readonly does: 'revoke';
+      readonly from: 'relation' | 'function' | 'schema';
+      readonly objects: readonly {
+        readonly name: Name;
+        /** Types of a function's parameters; null: it is named without them, or is none. */
+        readonly arguments: readonly string[] | null;
+      }[];
+      readonly roles: readonly string[];
+      /** In capitals; `ALL` is one of them. */
+      readonly privileges: readonly { readonly name: string; readonly columns: readonly string[] }[];
+    }
   /** A CALL or DO outside a transaction block that may commit or roll back within. */
   | { readonly does: 'end transactions' }
   | { readonly does: 'insert' | 'update' | 'delete' | 'merge'; readonly table: Name };

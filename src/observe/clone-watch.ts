@@ -3,7 +3,7 @@ import { forOwnSessions, inClone } from '../clone/own-sessions.ts';
 import type { Target } from '../database/target.ts';
 import { formatBytes } from '../format.ts';
 import { measured } from '../measured.ts';
-import { type AlreadyThere, type FilteredWrite, NO_EFFECTS } from '../model/effect-facts.ts';
+import { type AlreadyThere, type FilteredWrite, type IdleRevoke, NO_EFFECTS } from '../model/effect-facts.ts';
 import { type ActingObject, NO_DEFINITIONS, type OrphanFacts } from '../model/hazard-facts.ts';
 import type { Caveat, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
@@ -21,11 +21,10 @@ import {
 } from './catalogue-facts.ts';
 import { type CloneObservations, NOT_OBSERVED } from './clone-observations.ts';
 import { type ParsedStatements, readAlreadyThere } from './effects/already-there.ts';
-import { type BodiesBefore, readBodiesBefore } from './effects/body-failures.ts';
-import { type Definitions, readDefinitions } from './effects/changed-definitions.ts';
 import { type MayRun, readFilteredWrites, type SentStatements } from './effects/filtered-writes.ts';
+import { readIdleRevokes } from './effects/idle-revokes.ts';
 import { endPrepared, rolledBackCaveats } from './effects/left-prepared.ts';
-import { readEffects } from './effects/read-effects.ts';
+import { type EffectsBefore, readEffects, readEffectsBefore } from './effects/read-effects.ts';
 import { readProcedures } from './locks-in-bodies.ts';
 import { readOrphans } from './orphans.ts';
 import { keepingSequences } from './probes/try-probes.ts';
@@ -56,8 +55,7 @@ interface DataBefore {
   readonly relations: RelationsData;
   readonly tree: RelationTree;
   readonly catalogue: CatalogueBefore;
-  readonly definitions: Definitions;
-  readonly bodies: BodiesBefore;
+  readonly effects: EffectsBefore;
   readonly walPosition: string;
   readonly bytesRead: number;
   readonly hasUserCode: boolean;
@@ -107,8 +105,7 @@ export class CloneWatch {
         relations: await readRelations(session),
         tree: await allRelations(session),
         catalogue: await readCatalogueBefore(session),
-        definitions: await readDefinitions(session),
-        bodies: await readBodiesBefore(session),
+        effects: await readEffectsBefore(session),
         hasUserCode: (await session.query<{ has: boolean }>(HAS_USER_CODE))[0]?.has ?? true,
         more: await also(session),
       })),
@@ -151,6 +148,11 @@ export class CloneWatch {
   /** Compares what IF NOT EXISTS asked for with what there is. */
   alreadyThere(asked: ParsedStatements, searchPath: readonly string[]): Promise<AlreadyThere[]> {
     return this.#inClone((session) => readAlreadyThere(session, asked, searchPath));
+  }
+
+  /** Finds what was revoked from roles that have it all the same. */
+  idleRevokes(asked: ParsedStatements, searchPath: readonly string[]): Promise<IdleRevoke[]> {
+    return this.#inClone((session) => readIdleRevokes(session, asked, searchPath));
   }
 
   /** Counts the rows that row security kept from the writes of the command. */
@@ -237,7 +239,8 @@ export class CloneWatch {
           measured(caveats, 'schema', () => this.#options.schema.after()),
         ]);
         const effects =
-          schema && (await measured(caveats, 'hazards', () => readEffects(session, schema.section, before)));
+          schema &&
+          (await measured(caveats, 'hazards', () => readEffects(session, schema.section, before.effects)));
         const procedures =
           asked.procedures &&
           before.hasUserCode &&

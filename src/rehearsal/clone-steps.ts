@@ -70,7 +70,8 @@ export function readAfter(
     const options = { ...context, ...questions };
     const checked = await runChecksAfter(clone, options, before.checks, observed.schema, interrupt);
     const there = await withAlreadyThere(observed, before.watch, seen, interrupt);
-    const written = await withFilteredWrites(setup, there, before.watch, seen);
+    const revoked = await withIdleRevokes(there, before.watch, seen, interrupt);
+    const written = await withFilteredWrites(setup, revoked, before.watch, seen);
     const known = await withUnapplied(setup, written, seen, result.exitCode);
     const counted = await withOrphans(known, before.watch, seen, interrupt);
     const probed = interrupt.aborted ? counted : await withTrials(setup, counted, before, result.durationMs);
@@ -93,6 +94,23 @@ async function withAlreadyThere(
   const caveats: Caveat[] = [];
   const alreadyThere = (await measured(caveats, 'hazards', () => watch.alreadyThere(seen, searchPath))) ?? [];
   return withEffects(observed, { alreadyThere }, caveats);
+}
+
+/** Adds what was revoked from roles that have it all the same. */
+async function withIdleRevokes(
+  observed: CloneObservations,
+  watch: CloneWatch,
+  seen: SeenStatements,
+  interrupt: AbortSignal,
+): Promise<CloneObservations> {
+  const revokes = [...seen.parsed.values()].some(({ actions }) =>
+    actions.some(({ does }) => does === 'revoke'),
+  );
+  if (!revokes || interrupt.aborted) return observed;
+  const { searchPath } = observed.catalogue;
+  const caveats: Caveat[] = [];
+  const idleRevokes = (await measured(caveats, 'hazards', () => watch.idleRevokes(seen, searchPath))) ?? [];
+  return withEffects(observed, { idleRevokes }, caveats);
 }
 
 /** Adds the writes that row security kept from rows. */

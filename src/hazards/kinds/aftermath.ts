@@ -38,6 +38,31 @@ export const AFTERMATH: readonly HazardRecord[] = [
       }),
   },
   {
+    code: 'CALL_AMBIGUOUS',
+    title: 'calls of a function fit a new one of its name as well',
+    condition:
+      'The command made a function beside one of the same name, and a call that fits only the old one before fits both afterwards: a new parameter with a DEFAULT makes a second function. Calls with NULLs of the old parameter types are prepared on the clone, before the command and after it. A notice if only calls whose arguments have no type are refused, as those of some drivers.',
+    effect: 'Running code that calls the function fails with SQLSTATE 42725: the function is not unique.',
+    safer: 'DROP the old function in the same transaction, or give the new one another name.',
+    find: (context) =>
+      context.facts.catalogue.effects.ambiguous.map((each): Finding => {
+        const { function: name, others, call, typed, error } = each;
+        return {
+          statement:
+            others.map((other) => statementOfFunction(context, other)).find((index) => index !== null) ??
+            null,
+          relation: null,
+          severity: typed ? 'warning' : 'notice',
+          message: `calls of ${name} fit ${listed(others)} as well, and ${typed ? 'fail' : 'fail if their arguments have no types'}`,
+          evidence: `prepared on the clone, SELECT ${call}: ${error} (SQLSTATE 42725)`,
+          advice: sqlAdvice(
+            'In the same transaction, if the new one is to take its place:',
+            `DROP FUNCTION ${name}`,
+          ),
+        };
+      }),
+  },
+  {
     code: 'NEW_OBJECT_NOT_GRANTED',
     title: 'a role may use all other tables of the schema, and not a new one',
     condition:

@@ -6,6 +6,7 @@ import {
   displayName,
   identifier,
   lastPart,
+  literal,
   nameParts,
   withoutLastPart,
 } from '../../postgres/sql/quote.ts';
@@ -48,11 +49,11 @@ const TEXTS: Readonly<Record<ProbeDifference['kind'], HazardTexts>> = {
   },
   'sequence behind': {
     code: 'SEQUENCE_BEHIND',
-    title: 'a sequence returns values that rows already have, or none',
+    title: 'a sequence returns values that are in use already, or none',
     condition:
-      'After the command the next value of a sequence is not greater than the greatest value of the unique column that it fills, or is beyond its limits, and was not before.',
+      'After the command the next value of a sequence is not greater than the greatest value of the unique column that it fills, or is beyond its limits, and was not before. Or a sequence that no column owns is set back to a value that it has passed; not if all columns that it fills have lower values.',
     effect:
-      'INSERTs fail with SQLSTATE 23505, at once or when the sequence reaches the first value in use; or with 2200H.',
+      'INSERTs fail with SQLSTATE 23505, at once or when the sequence reaches the first value in use; or with 2200H. If nothing is unique, numbers are given twice.',
     safer: 'End the migration with setval(…, (SELECT max(…) FROM …)).',
   },
 };
@@ -60,8 +61,33 @@ const TEXTS: Readonly<Record<ProbeDifference['kind'], HazardTexts>> = {
 /** Hazards that were tried. Their findings depend on all others: nothing that one of them explains is reported twice. */
 export const TRIED: readonly HazardRecord[] = Object.values(TEXTS).map((texts) => ({
   ...texts,
-  find: () => [],
+  find: (context) => (texts === TEXTS['sequence behind'] ? setBack(context) : []),
 }));
+
+/** Sequences without an owner, of which no unique column shows which values are in use. */
+function setBack({ facts }: HazardContext): Finding[] {
+  const { effects } = facts.catalogue;
+  const isTold = (sequence: string) => effects.probes.some(({ probe }) => probe === `value of ${sequence}`);
+  return effects.setBack
+    .filter(({ sequence }) => !isTold(sequence))
+    .map(({ sequence, before, after, fills }): Finding => {
+      const [first] = fills;
+      const statement = facts.statements.findLast(
+        ({ error, sql }) => error === null && isNamed(sql, bare(lastPart(sequence))),
+      );
+      return {
+        statement: statement?.index ?? null,
+        relation: first?.relation ?? null,
+        severity: first ? 'error' : 'warning',
+        message: `${sequence} is set back, and gives values again that it has given`,
+        evidence: `next value before ${before}, after ${after}${first ? `; it fills ${listed(fills.map(({ relation, column }) => `${relation}.${column}`))}` : '; no column shows which values are in use'}`,
+        advice: sqlAdvice(
+          'At the end of the migration, unless the values are to be given again:',
+          `SELECT setval(${literal(sequence)}, ${before}, false)`,
+        ),
+      };
+    });
+}
 
 /** Tells if a code is one of a probe that no other hazard explains. */
 export function isTried(code: string): boolean {

@@ -1,7 +1,10 @@
 import { listed } from '../../format.ts';
 import type { StatementSection } from '../../model/report.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
+import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import type { Severity } from '../severity.ts';
+import { ofKind } from './redefined.ts';
 
 /** Statements that succeed, and do not do what they say. */
 export const WITHOUT_EFFECT: readonly HazardRecord[] = [
@@ -15,6 +18,16 @@ export const WITHOUT_EFFECT: readonly HazardRecord[] = [
     safer:
       'Put SET LOCAL and what it is for into one transaction block; run GRANT and REVOKE as the owner of the object or the role that granted.',
     find: (context) => context.facts.statements.flatMap(warned),
+  },
+  {
+    code: 'WITHOUT_EFFECT',
+    title: 'a policy or a REVOKE has no effect',
+    condition:
+      'A policy is created or changed for a table whose row-level security is off after the command; or a role that a REVOKE names has the privilege all the same: through PUBLIC, through another role, or, for a column, through the whole table.',
+    effect: 'Rows are shown and functions are called by roles that were to be kept out, and nothing fails.',
+    safer:
+      'ENABLE ROW LEVEL SECURITY in the same transaction. REVOKE from PUBLIC or from the other role, and GRANT to the roles that need the privilege.',
+    find: (context) => [...idlePolicies(context), ...idleRevokes(context)],
   },
 ];
 
@@ -43,4 +56,47 @@ function warned(statement: StatementSection): Finding[] {
           : 'Make sure that the statement has done what it is for.',
     },
   ];
+}
+
+function idlePolicies(context: HazardContext): Finding[] {
+  const { changes = [] } = context.facts.schema ?? {};
+  return ofKind(context, 'idle policy').flatMap(({ relation, name }): Finding[] => {
+    const object = `${relation}.${displayName(name)}`;
+    const isOwn = changes.some(
+      (each) =>
+        each.kind === 'policy' && each.object === object && (each.verb === 'create' || each.verb === 'alter'),
+    );
+    if (!isOwn) return [];
+    const statement = context.facts.statements.findLast(
+      ({ tag, error, sql }) => !error && / POLICY$/.test(tag ?? '') && sql.includes(name),
+    );
+    return [
+      {
+        statement: statement?.index ?? null,
+        relation,
+        severity: 'warning',
+        message: `the policy ${object} does nothing: row-level security of ${relation} is off`,
+        evidence: 'pg_class.relrowsecurity is false after the command',
+        advice: sqlAdvice(
+          'In the same transaction, after all policies of the table:',
+          `ALTER TABLE ${relation} ENABLE ROW LEVEL SECURITY`,
+        ),
+      },
+    ];
+  });
+}
+
+function idleRevokes(context: HazardContext): Finding[] {
+  return context.facts.catalogue.effects.idleRevokes.map(
+    ({ statement, object, role, privileges, through }): Finding => ({
+      statement,
+      relation: context.relation(object) ? object : null,
+      severity: 'warning',
+      message: `${displayName(role)} keeps ${listed(privileges)} on ${object} after the REVOKE: through ${listed(through)}`,
+      evidence: 'asked of the server after the command (has_table_privilege() and the like)',
+      advice: through.includes('PUBLIC')
+        ? 'REVOKE it from PUBLIC as well, and GRANT it to the roles that need it.'
+        : 'REVOKE it from where it comes, and GRANT it to those that need it.',
+    }),
+  );
 }

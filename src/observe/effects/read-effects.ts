@@ -2,12 +2,32 @@ import type { BrokenFunction, EffectFacts, PublishedChange } from '../../model/e
 import type { SchemaSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, lastPart, nameParts, withoutLastPart } from '../../postgres/sql/quote.ts';
-import { type BodiesBefore, newlyBroken } from './body-failures.ts';
+import { ambiguousCalls, type Overloads, readOverloads } from './ambiguous-calls.ts';
+import { type BodiesBefore, newlyBroken, readBodiesBefore } from './body-failures.ts';
 import { brokenFunctions, goneNames, hasGone } from './broken-functions.ts';
 import { changedDefinitions, type Definitions, readDefinitions } from './changed-definitions.ts';
 import { grantsOf, missingGrants, newRelations } from './missing-grants.ts';
 import { mayLackStatistics, unanalyzed } from './missing-statistics.ts';
+import { type NextValues, readNextValues, sequencesSetBack } from './sequences-set-back.ts';
 import { violatedConstraints } from './violated-constraints.ts';
+
+/** What the effects are compared with. */
+export interface EffectsBefore {
+  readonly definitions: Definitions;
+  readonly bodies: BodiesBefore;
+  readonly overloads: Overloads;
+  readonly nextValues: NextValues;
+}
+
+/** Reads from the clone, before the command. */
+export async function readEffectsBefore(session: Session): Promise<EffectsBefore> {
+  return {
+    definitions: await readDefinitions(session),
+    bodies: await readBodiesBefore(session),
+    overloads: await readOverloads(session),
+    nextValues: await readNextValues(session),
+  };
+}
 
 /**
  * Reads from the clone what the command's changes mean for others, and asks only for what the changes suggest. What it writes, it
@@ -16,8 +36,8 @@ import { violatedConstraints } from './violated-constraints.ts';
 export async function readEffects(
   session: Session,
   schema: SchemaSection,
-  { definitions, bodies }: { readonly definitions: Definitions; readonly bodies: BodiesBefore },
-): Promise<Omit<EffectFacts, 'probes' | 'alreadyThere' | 'filteredWrites' | 'unapplied'>> {
+  { definitions, bodies, overloads, nextValues }: EffectsBefore,
+): Promise<Omit<EffectFacts, 'probes' | 'alreadyThere' | 'filteredWrites' | 'unapplied' | 'idleRevokes'>> {
   const statistics = mayLackStatistics(schema);
   const made = newRelations(schema);
   const sent = subscriberChanges(schema);
@@ -29,6 +49,8 @@ export async function readEffects(
     redefined: changedDefinitions(definitions, await readDefinitions(session), schema),
     violated: await violatedConstraints(session, schema),
     published: sent.length > 0 ? await publishedChanges(session, sent) : [],
+    ambiguous: await ambiguousCalls(session, overloads),
+    setBack: await sequencesSetBack(session, nextValues),
   };
 }
 

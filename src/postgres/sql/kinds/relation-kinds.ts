@@ -1,5 +1,5 @@
 import type * as Tree from 'libpg-query';
-import type { Name, NamedLock } from '../../../model/statement-actions.ts';
+import type { Action, ActionOf, Name, NamedLock } from '../../../model/statement-actions.ts';
 import { lockOn, locksOfQuery, locksOn, namesOfRanges } from '../query-locks.ts';
 import type { StatementKind, StatementTable } from '../statement-properties.ts';
 import { itemsOf, nameOf, nameOfParts, nodesWithin, strings } from '../tree.ts';
@@ -206,10 +206,58 @@ export const RELATION_KINDS = {
     words: ['GRANT', 'REVOKE'],
     reach: ({ is_grant: grants, objtype, objects = [] }) =>
       reachOfObjects(grants ? 'GRANT' : 'REVOKE', objtype, strings(objects)),
+    actions: revoking,
     locks: () => [],
   },
   AlterDefaultPrivilegesStmt: { ...defining('ALTER DEFAULT PRIVILEGES'), runs: 'nothing' },
 } satisfies Partial<StatementTable<StatementKind>>;
+
+const REVOKED_FROM: Readonly<Partial<Record<Tree.ObjectType, ActionOf<'revoke'>['from']>>> = {
+  OBJECT_TABLE: 'relation',
+  OBJECT_SEQUENCE: 'relation',
+  OBJECT_FUNCTION: 'function',
+  OBJECT_PROCEDURE: 'function',
+  OBJECT_ROUTINE: 'function',
+  OBJECT_SCHEMA: 'schema',
+};
+
+function revoking(grant: Tree.GrantStmt): Action[] {
+  const {
+    is_grant: grants,
+    grant_option: keepsRight,
+    targtype,
+    objtype,
+    objects = [],
+    privileges,
+    grantees,
+  } = grant;
+  const from = REVOKED_FROM[objtype ?? 'OBJECT_TYPE'];
+  if (grants || keepsRight || targtype !== 'ACL_TARGET_OBJECT' || !from) return [];
+  const roles = itemsOf<Tree.RoleSpec>(grantees, 'RoleSpec').flatMap(({ rolename }) => rolename ?? []);
+  const named = itemsOf<Tree.AccessPriv>(privileges, 'AccessPriv').map(
+    ({ priv_name: name = 'all', cols }) => ({
+      name: name.toUpperCase(),
+      columns: strings(cols),
+    }),
+  );
+  return [
+    {
+      does: 'revoke',
+      from,
+      objects: objects.map(revokedObject),
+      roles,
+      privileges: named.length > 0 ? named : [{ name: 'ALL', columns: [] }],
+    },
+  ];
+}
+
+function revokedObject(node: Tree.Node): ActionOf<'revoke'>['objects'][number] {
+  if ('RangeVar' in node) return { name: nameOf(node.RangeVar), arguments: null };
+  const { objargs = [], args_unspecified: isUnspecified = false } =
+    'ObjectWithArgs' in node ? node.ObjectWithArgs : {};
+  const types = itemsOf<Tree.TypeName>(objargs, 'TypeName').map((type) => typeName({ typeName: type }));
+  return { name: objectName(node), arguments: isUnspecified ? null : types };
+}
 
 /** CREATE TABLE names its parents, and the tables that its foreign keys reference. */
 function locksOfCreateTable({
