@@ -8,7 +8,7 @@ import { cluster } from './cluster.ts';
 import { dump } from './dump.ts';
 import { external } from './external.ts';
 import type { Assessment, CloneContext, CloneMethod, Impossible, Possible } from './method.ts';
-import { serviceNamed } from './services/all-services.ts';
+import { serviceNamed } from './services/service-list.ts';
 import { serviceMethod } from './services/service-method.ts';
 import { template } from './template.ts';
 
@@ -19,8 +19,8 @@ import { template } from './template.ts';
 const STAGES: readonly (readonly CloneMethod[])[] = [[external], [cluster, template], [dump, basebackup]];
 
 /** Only one method clones as of another time, and services are asked only by name. */
-function stagesOf({ options }: CloneContext, wanted: 'auto' | MethodId): typeof STAGES {
-  const service = serviceNamed(wanted);
+async function stagesOf({ options }: CloneContext, wanted: 'auto' | MethodId): Promise<typeof STAGES> {
+  const service = await serviceNamed(wanted);
   if (service !== undefined) return [[serviceMethod(service)]];
   return options.at === null ? STAGES : [[archive]];
 }
@@ -43,7 +43,7 @@ export interface Considered {
  */
 export async function chooseMethod(context: CloneContext, wanted: 'auto' | MethodId): Promise<Choice> {
   const considered: Considered[] = [];
-  for (const stage of stagesOf(context, wanted)) {
+  for (const stage of await stagesOf(context, wanted)) {
     considered.push(...(await assessStage(stage, context, wanted)));
     if (considered.some(({ assessment }) => assessment.possible && !assessment.endsSessions)) break;
   }
@@ -86,7 +86,8 @@ function whyNotIsolated({ method: { id }, assessment }: Assessed): string[] {
 
 /** Assesses all of the wanted methods, one after the other, and returns them in the order of preference. */
 export async function assessMethods(context: CloneContext, wanted: 'auto' | MethodId): Promise<Considered[]> {
-  return byPreference(await assessStage(stagesOf(context, wanted).flat(), context, wanted));
+  const stages = await stagesOf(context, wanted);
+  return byPreference(await assessStage(stages.flat(), context, wanted));
 }
 
 async function assessStage(

@@ -1,27 +1,9 @@
 import { flag, grouped, type PlanOf, unflagged } from '../settings.ts';
 import { AGE, choiceOf, DURATION, listOf, MOMENT, SECONDS, SIZE, SWITCH, TEXT } from '../value-types.ts';
+import { SERVICE_IDS, type ServiceId } from './services/service-list.ts';
 
 /** The clone methods, as --clone names them. */
 export const METHOD_IDS = ['cluster', 'template', 'external', 'dump', 'basebackup'] as const;
-/** Hosted services that make clones, each a file in services/. Only --clone names them, because they cost money. */
-export const SERVICE_IDS = [
-  'neon',
-  'rds',
-  'aurora',
-  'cloudsql',
-  'alloydb',
-  'azure',
-  'supabase',
-  'planetscale',
-  'dblab',
-  'cnpg',
-  'heroku',
-  'digitalocean',
-  'aiven',
-  'tiger',
-  'xata',
-] as const;
-export type ServiceId = (typeof SERVICE_IDS)[number];
 /** `archive` is that of --clone-at. */
 export type MethodId = (typeof METHOD_IDS)[number] | ServiceId | 'archive';
 

@@ -15,6 +15,7 @@ import {
   errorTable,
 } from './reference-tables.ts';
 import { REPORT_BLOCK, REPORT_PAGE, reportPaths } from './report-page.ts';
+import { SERVICES_BLOCK, SERVICES_PAGE, serviceTable } from './service-table.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -45,6 +46,7 @@ export function generatedDocs(): ReadonlyMap<string, string> {
     [REPORT_PAGE, inPage(REPORT_PAGE, REPORT_BLOCK, reportPaths())],
     [CONFIGURATION_PAGE, inPage(CONFIGURATION_PAGE, CONFIGURATION_BLOCK, configurationTable())],
     [ERRORS_PAGE, inPage(ERRORS_PAGE, ERRORS_BLOCK, errorTable())],
+    [SERVICES_PAGE, inPage(SERVICES_PAGE, SERVICES_BLOCK, serviceTable())],
     [OBSTACLES_PAGE, inPage(OBSTACLES_PAGE, OBSTACLES_BLOCK, obstacleTable())],
     [CI_PAGE, ciPage()],
     [GITLAB_TEMPLATE, gitlabJob(MIGRATION, PROJECT)],

@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { ServiceId } from '../../src/clone/clone-settings.ts';
-import { serviceNamed } from '../../src/clone/services/all-services.ts';
+import { type ServiceId, serviceOf } from '../../src/clone/services/service-list.ts';
 import { nameOfClone } from '../../src/clone/services/service-name.ts';
 import { newRunId } from '../../src/ownership/run-id.ts';
 import { runLine, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
@@ -45,8 +44,6 @@ export function optionOf(args: readonly string[], option: string): string {
   return at === -1 ? '' : (args[at + 1] ?? '');
 }
 
-const titleOf = (id: ServiceId) => serviceNamed(id)?.title ?? id;
-
 /** A command that also tries to log in to the clone past the proxy. */
 const TRYING = `bash -c 'DATABASE_URL=$PAST_THE_PROXY ${quoted('SELECT 1')} && echo REACHED; exec ${quoted('ALTER TABLE items ADD COLUMN name text')}'`;
 
@@ -70,6 +67,7 @@ export function documentedLines(heading?: string): string[] {
 /** Everything that each service must stand. @returns its fake, for tests of one service. */
 export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
   const { service: id, of, store } = given;
+  const { title, login } = await serviceOf(id);
   const isThorough = EVERYTHING || given.thorough === true;
   // Each call of a real program takes a second: the soak makes all of them.
   const isQuick = EVERYTHING || !given.real;
@@ -113,7 +111,7 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
   describe.skipIf(skipReason(fake.missing))(`a clone by ${id}`, limit, () => {
     test('is rehearsed on in two commands, although it is slow, answers have new fields, and a removal fails', async () => {
       fake.fail({ slow: 2, grown: true, destroy: 1 });
-      const [doctorLine = '', rehearsalLine = ''] = documentedLines(titleOf(id));
+      const [doctorLine = '', rehearsalLine = ''] = documentedLines(title);
       const doctor = await runLine(doctorLine, { env: env() });
       expect(doctor.stdout).toContain(`takes ${id}`);
       expect(doctor.exitCode).toBe(0);
@@ -129,7 +127,7 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
       expect(run.stdout).not.toContain('REACHED');
       const { clone, schema, target: seen } = readReport(readFileSync(report, 'utf8'));
       expect(clone).toMatchObject({ method: id, isolation: 'own-cluster', containment: 'other-server' });
-      expect(clone.service?.name).toBe(titleOf(id));
+      expect(clone.service?.name).toBe(title);
       expect(schema?.changes).toHaveLength(1);
       expect(seen.unchanged).toBe(true);
       const [firstLines = ''] = /^. PASSED.*?\n\n/ms.exec(run.stderr) ?? [];
@@ -142,7 +140,7 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
 
     test('is refused in the words of the service, without its secrets', async () => {
       fake.fail({ expired: true });
-      await expect(cloning()).rejects.toThrow(serviceNamed(id)?.login);
+      await expect(cloning()).rejects.toThrow(login);
       expect(fake.calls('create')).toEqual([]);
       fake.fail({ create: 'fails' });
       await expect(cloning()).rejects.toThrow(/ended with \d+:\n {2}.*quota exceeded: token=\*\*\*/s);

@@ -193,6 +193,13 @@ describe('for a quick start', () => {
     const loaded = [...loadedWith(file)].filter((each) => !imports.has(each) && !each.startsWith('node:'));
     expect(loaded).toEqual(packages);
   });
+
+  test('the names of services load none of their recipes', () => {
+    const loaded = [...loadedWith('clone/clone-settings.ts')];
+    expect(loaded.filter((file) => file.startsWith('clone/services/'))).toEqual([
+      'clone/services/service-list.ts',
+    ]);
+  });
 });
 
 describe.each(PURE)('the pure folder %s, with all that it builds upon,', (folder) => {

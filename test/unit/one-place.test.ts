@@ -55,6 +55,12 @@ const RULES: readonly Rule[] = [
       ...['sessionsWithLockTimeout', 'sessionsOfPsql'],
     ],
   },
+  {
+    what: 'hosted service',
+    atMost: 2,
+    places: 'its recipe in clone/services, and its row in service-list.ts',
+    examples: ['xata', 'planetscale', 'digitalocean', 'cloudsql', 'aiven'],
+  },
 ];
 
 const src = fileURLToPath(new URL('../../src', import.meta.url));

@@ -1,11 +1,10 @@
-import { serviceNamed } from '../../clone/services/all-services.ts';
 import {
   type CloneAtService,
   cleanAtService,
   clonesAtService,
   type NamedService,
-  titleOf,
 } from '../../clone/services/own-clones.ts';
+import { serviceNamed } from '../../clone/services/service-list.ts';
 import type { RecordedService } from '../../clone/services/service-records.ts';
 import { parseSource, sourceOfHost } from '../../clone/services/service-source.ts';
 import { messageOf } from '../../errors.ts';
@@ -22,8 +21,11 @@ import { textTable } from '../style.ts';
 type Named = Pick<OptionsOf<typeof LIST_SETTINGS>, 'target' | 'clone'>;
 
 /** Returns the service that --clone names, and the source by SAFEMIGRATE_CLONE_OF or the target's host; undefined without. */
-function serviceOf({ target, clone }: Named, signal: AbortSignal): NamedService | undefined {
-  const service = serviceNamed(clone?.method ?? 'auto');
+async function namedService(
+  { target, clone }: Named,
+  signal: AbortSignal,
+): Promise<NamedService | undefined> {
+  const service = await serviceNamed(clone?.method ?? 'auto');
   const place = findNamedPlace(target);
   const of = clone?.of ?? (service && place && sourceOfHost(service, place));
   if (service === undefined || of == null) return undefined;
@@ -45,7 +47,7 @@ function serviceOf({ target, clone }: Named, signal: AbortSignal): NamedService 
 }
 
 export async function listedAtService(options: Named, signal: AbortSignal): Promise<CloneAtService[]> {
-  const named = serviceOf(options, signal);
+  const named = await namedService(options, signal);
   return named === undefined ? [] : clonesAtService(named);
 }
 
@@ -54,7 +56,7 @@ export async function cleanedAtService(
   options: Named & { readonly kept?: boolean | undefined },
   signal: AbortSignal,
 ): Promise<Cleaning> {
-  const named = serviceOf(options, signal);
+  const named = await namedService(options, signal);
   if (named === undefined) return { removed: [], left: [], failed: [] };
   try {
     return await cleanAtService(named, { kept: options.kept ?? false });
@@ -93,7 +95,7 @@ export function servicesAsText(recorded: Recorded, atService: readonly CloneAtSe
   const rows = [
     ...recorded.map((each) => {
       if ('unreadable' in each) return [each.file, `an entry that cannot be read: ${each.unreadable}`];
-      return [each.entry.name, `${STATES[each.state]} of ${each.entry.target.database} at ${titleOf(each)}`];
+      return [each.entry.name, `${STATES[each.state]} of ${each.entry.target.database} at ${each.title}`];
     }),
     ...othersAtService(recorded, atService).map(({ clone: { name }, state, reason }) => [
       name,

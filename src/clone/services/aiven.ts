@@ -31,7 +31,6 @@ function call([project = '']: Source, verb: string, ...words: string[]): string[
 
 /** Aiven: a service that is forked from the newest backup. */
 export const aiven: CloneService<AivenSource> = {
-  id: 'aiven',
   title: 'Aiven',
   program: 'avn',
   login: 'avn user login',

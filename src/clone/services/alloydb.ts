@@ -52,7 +52,6 @@ function nameOf({ name }: { readonly name: string }): { cluster: string; own: st
 
 /** AlloyDB: a cluster that is restored to the present, and an instance of the primary's class in it. */
 export const alloydb: CloneService<AlloySource> = {
-  id: 'alloydb',
   title: 'AlloyDB',
   program: 'gcloud',
   login: 'gcloud auth login',

@@ -19,7 +19,6 @@ interface AuroraSource extends SourceFacts {
 
 /** Amazon Aurora: a cluster that shares its pages with the source, and an instance in it. */
 export const aurora: CloneService<AuroraSource> = {
-  id: 'aurora',
   title: 'Amazon Aurora',
   program: 'aws',
   login: 'aws sso login',

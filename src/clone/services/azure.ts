@@ -34,7 +34,6 @@ async function serverNamed(cli: ServiceCli, source: Source, name: string): Promi
 
 /** Azure Database for PostgreSQL, Flexible Server: a server that is restored to the present. */
 export const azure: CloneService<AzureSource> = {
-  id: 'azure',
   title: 'Azure Flexible Server',
   program: 'az',
   login: 'az login',

@@ -1,13 +1,12 @@
 import type * as z from 'zod/mini';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
-import type { ServiceId } from '../clone-settings.ts';
 
 /**
  * One hosted service that makes full-size clones. service-method.ts makes a clone method of it: it waits, marks, judges
- * and removes in the same way for all. A service names the calls of its command line.
+ * and removes in the same way for all. A service names the calls of its command line. A new one is a file beside this one, a row in
+ * service-list.ts, its test, and its section in docs/services.md.
  */
 export interface CloneService<S extends SourceFacts = SourceFacts> {
-  readonly id: ServiceId;
   readonly title: string;
   /** Its command line, which acts with the user's login. */
   readonly program: string;

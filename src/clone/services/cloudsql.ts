@@ -16,7 +16,6 @@ const instance = z.object({
 
 /** Cloud SQL: an instance that is cloned from the current state. */
 export const cloudsql: CloneService = {
-  id: 'cloudsql',
   title: 'Cloud SQL',
   program: 'gcloud',
   login: 'gcloud auth login',

@@ -98,7 +98,6 @@ const COPIED = [
 
 /** CloudNativePG: a cluster on Kubernetes that begins with snapshots of the source's volumes. */
 export const cnpg: CloneService<ClusterSource> = {
-  id: 'cnpg',
   title: 'CloudNativePG',
   program: 'kubectl',
   login: 'kubectl config use-context <context>',

@@ -25,7 +25,6 @@ function passwordOf(name: string): string {
 
 /** DBLab Engine: a thin clone of its newest snapshot, on a machine of the user. */
 export const dblab: CloneService = {
-  id: 'dblab',
   title: 'DBLab Engine',
   program: 'dblab',
   login: 'dblab init',

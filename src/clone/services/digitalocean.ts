@@ -25,7 +25,6 @@ const JSON_OUTPUT = ['--output', 'json'];
 
 /** DigitalOcean: a cluster that is forked from the newest backup. */
 export const digitalocean: CloneService = {
-  id: 'digitalocean',
   title: 'DigitalOcean',
   program: 'doctl',
   login: 'doctl auth init',

@@ -22,7 +22,6 @@ function addonsOf(cli: ServiceCli, app: string) {
  * add-on.
  */
 export const heroku: CloneService<SourceFacts> = {
-  id: 'heroku',
   title: 'Heroku Postgres',
   program: 'heroku',
   login: 'heroku login',

@@ -38,7 +38,6 @@ async function branchesOf(cli: ServiceCli, [project = '']: Source) {
 
 /** Neon: a branch, which shares all pages with its parent. Neon itself deletes it when it expires. */
 export const neon: CloneService<NeonSource> = {
-  id: 'neon',
   title: 'Neon',
   program: 'neon',
   login: 'neon auth',

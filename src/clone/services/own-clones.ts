@@ -1,9 +1,9 @@
 import { type Cleaning, cleanEach } from '../../ownership/clean.ts';
 import type { RunId } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
-import { serviceNamed } from './all-services.ts';
 import type { CloneService, ServiceClone, Source } from './clone-service.ts';
 import { cleaningCli, destroyClone } from './destroy-clone.ts';
+import { serviceOf } from './service-list.ts';
 import { looksLikeOurs, parseCloneName, serverDigits } from './service-name.ts';
 import { type RecordedService, recordedServices, removeServiceEntry } from './service-records.ts';
 
@@ -80,21 +80,16 @@ export async function cleanAtService(named: NamedService, { kept }: { kept: bool
 export async function cleanRecordedServices({ kept }: { kept: boolean }): Promise<Cleaning> {
   return cleanEach(
     await recordedServices(),
-    (found) => ('entry' in found ? `${found.entry.name} at ${titleOf(found)}` : found.file),
+    (found) => ('entry' in found ? `${found.entry.name} at ${found.title}` : found.file),
     (found) => reasonToLeave(found, kept),
     async (found) => {
       if (!('entry' in found)) return false;
       const { service: id, source, name } = found.entry;
-      const service = serviceNamed(id);
-      const removed = service !== undefined && (await destroyClone(service, source, name));
+      const removed = await destroyClone(await serviceOf(id), source, name);
       await removeServiceEntry(found.entry);
       return removed;
     },
   );
-}
-
-export function titleOf({ entry }: RecordedService): string {
-  return serviceNamed(entry.service)?.title ?? entry.service;
 }
 
 function reasonToLeave(found: RecordedService | UnreadableFile, clearsKept: boolean): string | null {

@@ -27,7 +27,6 @@ function at([organization = '']: Source): string[] {
 
 /** PlanetScale: a branch that is restored from the newest backup. */
 export const planetscale: CloneService<BranchSource> = {
-  id: 'planetscale',
   title: 'PlanetScale',
   program: 'pscale',
   login: 'pscale auth login',

@@ -10,7 +10,6 @@ interface RdsSource extends SourceFacts {
 
 /** Amazon RDS: an instance that is restored to the newest point in time. It reads its pages from S3 at their first use. */
 export const rds: CloneService<RdsSource> = {
-  id: 'rds',
   title: 'Amazon RDS',
   program: 'aws',
   login: 'aws sso login',

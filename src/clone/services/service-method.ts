@@ -14,12 +14,13 @@ import type { CloneAddress, CloneOrder, CloneService, ServiceClone, SourceFacts 
 import { destroyClone } from './destroy-clone.ts';
 import { forwardTo } from './forward.ts';
 import { cliOf } from './service-cli.ts';
+import type { ListedService } from './service-list.ts';
 import { nameOfClone, parseCloneName, serverDigits } from './service-name.ts';
 import { removeServiceEntry, type ServiceEntry, writeServiceEntry } from './service-records.ts';
 import { sourceOf } from './service-source.ts';
 
 /** Makes a clone method of a service. */
-export function serviceMethod(service: CloneService): CloneMethod {
+export function serviceMethod(service: ListedService): CloneMethod {
   return {
     id: service.id,
     assess: (context) => assess(service, context),
@@ -65,7 +66,7 @@ function callsOf(service: CloneService, { signal, options }: CloneContext, grace
 }
 
 async function create(
-  service: CloneService,
+  service: ListedService,
   context: CloneContext,
   assessment: Possible,
   scope: Scope,
@@ -155,7 +156,7 @@ function addressOf({ target }: Pick<CloneContext, 'target'>): { host: string; po
 }
 
 async function entryOf(
-  { id }: CloneService,
+  { id }: ListedService,
   context: CloneContext,
   { source, name, database }: CloneOrder,
 ): Promise<ServiceEntry> {

@@ -1,7 +1,6 @@
 import type { Target } from '../../database/target.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { allServices } from './all-services.ts';
-import type { CloneService } from './clone-service.ts';
+import { allServices, type ListedService } from './service-list.ts';
 
 const PROCEDURES = 'SELECT proname AS name FROM pg_catalog.pg_proc WHERE proname = ANY ($1)';
 const ROLES = 'SELECT rolname AS name FROM pg_catalog.pg_roles WHERE rolname = ANY ($1)';
@@ -10,8 +9,8 @@ const ROLES = 'SELECT rolname AS name FROM pg_catalog.pg_roles WHERE rolname = A
 export async function serviceOfTarget(
   { settings }: Pick<Target, 'settings'>,
   session: Pick<Session, 'query'>,
-): Promise<CloneService | undefined> {
-  const services = allServices();
+): Promise<ListedService | undefined> {
+  const services = await allServices();
   const names = async (question: string, wanted: readonly (string | undefined)[]) => {
     const rows = await session.query<{ name: string }>(question, [
       wanted.filter((each) => each !== undefined),

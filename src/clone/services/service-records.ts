@@ -9,7 +9,7 @@ import {
   type UnreadableFile,
   writeStateFile,
 } from '../../ownership/state-files.ts';
-import { SERVICE_IDS } from '../clone-settings.ts';
+import { SERVICE_IDS, serviceOf } from './service-list.ts';
 
 /** A clone at a service, as this user's state folder records it: written before it is made, removed after it. No URL, no login. */
 const serviceEntry = z.object({
@@ -27,6 +27,8 @@ export type ServiceEntry = Readonly<z.infer<typeof serviceEntry>>;
 
 export interface RecordedService {
   readonly entry: ServiceEntry;
+  /** The name of the service for people. */
+  readonly title: string;
   readonly state: 'alive' | 'kept' | 'dead' | 'unknown';
 }
 
@@ -52,7 +54,8 @@ export async function recordedServices(): Promise<(RecordedService | UnreadableF
   return Promise.all(
     entries.map(async (entry) => {
       if ('unreadable' in entry) return entry;
-      return { entry, state: entry.kept ? ('kept' as const) : await livenessOf(entry.owner) };
+      const { title } = await serviceOf(entry.service);
+      return { entry, title, state: entry.kept ? ('kept' as const) : await livenessOf(entry.owner) };
     }),
   );
 }

@@ -20,7 +20,6 @@ function inProject([project = '']: Source): string[] {
 
 /** Supabase: a preview branch that is made with the project's data. */
 export const supabase: CloneService = {
-  id: 'supabase',
   title: 'Supabase',
   program: 'supabase',
   login: 'supabase login',

@@ -38,7 +38,6 @@ function servicesOf(cli: ServiceCli) {
 
 /** Tiger Cloud: a service that is forked from the current state. */
 export const tiger: CloneService = {
-  id: 'tiger',
   title: 'Tiger Cloud',
   program: 'tiger',
   login: 'tiger auth login',

@@ -21,7 +21,6 @@ function inProject([organization = '', project = '']: Source): string[] {
 
 /** Xata: a branch, which shares all pages with its parent. */
 export const xata: CloneService = {
-  id: 'xata',
   title: 'Xata',
   program: 'xata',
   login: 'xata auth login',

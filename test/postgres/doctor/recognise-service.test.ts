@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { allServices } from '../../../src/clone/services/all-services.ts';
+import { allServices } from '../../../src/clone/services/service-list.ts';
 import { inspectTarget } from '../../../src/database/inspect.ts';
 import type { Target } from '../../../src/database/target.ts';
 import { recogniseService } from '../../../src/doctor/recognise-service.ts';
@@ -68,7 +68,7 @@ test('a server of no service is not recognised', async () => {
 });
 
 test('each service is recognised by the role or the function that its servers have', async () => {
-  for (const { id, signs } of allServices()) {
+  for (const { id, signs } of await allServices()) {
     const made = [
       ...(signs.role ? [role(signs.role)] : []),
       ...(signs.procedure ? [procedure(signs.procedure)] : []),

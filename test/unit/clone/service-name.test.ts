@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { allServices, serviceNamed } from '../../../src/clone/services/all-services.ts';
+import { rds } from '../../../src/clone/services/rds.ts';
+import { allServices } from '../../../src/clone/services/service-list.ts';
 import { nameOfClone, parseCloneName, serverDigits } from '../../../src/clone/services/service-name.ts';
 import { parseSource } from '../../../src/clone/services/service-source.ts';
 import { newRunId, startOf } from '../../../src/ownership/run-id.ts';
@@ -25,13 +26,13 @@ test('a name is not ours if a single character of it is changed', () => {
 });
 
 test.each(['shop', 'eu-west-1/shop'])('the source %s of RDS is accepted', (text) => {
-  expect(parseSource(serviceNamed('rds') ?? expect.fail(), text)).toEqual(text.split('/'));
+  expect(parseSource(rds, text)).toEqual(text.split('/'));
 });
 
 test.each(['', 'a/b/c', '--profile=x', 'eu/--x', 'a b', 'a;b'])(
   'the source "%s" of RDS is refused',
   (text) => {
-    expect(() => parseSource(serviceNamed('rds') ?? expect.fail(), text)).toThrow('SAFEMIGRATE_CLONE_OF');
+    expect(() => parseSource(rds, text)).toThrow('SAFEMIGRATE_CLONE_OF');
   },
 );
 
@@ -40,10 +41,11 @@ test.each([
   ['aurora', 'shop.cluster-c9akciq32.eu-west-1.rds.amazonaws.com', ['eu-west-1', 'shop']],
   ['azure', 'shop.postgres.database.azure.com', ['shop']],
   ['tiger', 'kd9w2xp4mz.rp1pz7uyae.tsdb.cloud.timescale.com', ['kd9w2xp4mz']],
-])('the host of %s contains the source', (id, host, source) => {
-  const service = serviceNamed(id) ?? expect.fail();
+])('the host of %s contains the source', async (id, host, source) => {
+  const services = await allServices();
+  const service = services.find((each) => each.id === id) ?? expect.fail();
   const match = service.signs.host?.exec(host) ?? expect.fail();
   expect(parseSource(service, service.sourceIn(match, 'me') ?? '')).toEqual(source);
-  const recognised = allServices().filter(({ signs }) => signs.host?.test(host));
+  const recognised = services.filter(({ signs }) => signs.host?.test(host));
   expect(recognised).toEqual([service]);
 });
