@@ -54,7 +54,7 @@ export async function diagnose(plan: RehearsalPlan) {
         methods: considered.map(({ method: { id }, assessment }) => ({ id, assessment })),
         taken: first?.assessment.possible ? first.method.id : null,
         privileges,
-        service: await recogniseService(target, inTarget, { of: clone.of, signal }),
+        service: await recogniseService(target, inTarget, { ...clone, signal }),
         // Rights to functions are a database's own: those in this one count.
         maintenanceDatabase: claim.control.database,
         differences: await readDifferences(inTarget, target.server.versionNum),

@@ -37,6 +37,7 @@ const SERVICES = '/v1/project/my-project/service';
 
 await serviceSuite({
   service: 'aiven',
+  billed: /^hours of the plan \(business-4\), and by hours of a disk beyond the plan's \(175 GB\)$/,
   of: 'my-project/shop',
   program: 'avn',
   real: await realProgram('aiven'),

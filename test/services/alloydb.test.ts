@@ -42,6 +42,7 @@ function instanceOf(thing: Thing, fake: FakeService) {
 
 await serviceSuite({
   service: 'alloydb',
+  billed: /^hours of the vCPUs and their memory \(n2-highmem-4\), and by GB-months of the data \(\d.* MB\)$/,
   thorough: true,
   of: 'my-project/europe-west1/shop',
   program: 'gcloud',

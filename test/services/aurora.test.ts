@@ -41,6 +41,7 @@ async function clusters(): Promise<string[]> {
 
 const fake = await serviceSuite({
   service: 'aurora',
+  billed: /^hours of the class \(db\.r6g\.large\), and by GB-months of the changed pages, I\/O requests$/,
   of: 'eu-west-1/shop',
   program: 'aws',
   real: moto.aws,

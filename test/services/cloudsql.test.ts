@@ -6,7 +6,7 @@ const SOURCE = {
   name: 'shop',
   state: 'RUNNABLE',
   createTime: '2026-01-01T00:00:00.000Z',
-  settings: { tier: 'db-custom-2-7680', deletionProtectionEnabled: true },
+  settings: { tier: 'db-custom-2-7680', dataDiskSizeGb: '100', deletionProtectionEnabled: true },
   ipAddresses: [{ ipAddress: '203.0.113.7', type: 'PRIMARY' }],
 };
 
@@ -26,6 +26,7 @@ const unprotected = new Set<string>();
 
 await serviceSuite({
   service: 'cloudsql',
+  billed: /^hours of the tier \(db-custom-2-7680\), and by GB-months of the disk \(100 GB\)$/,
   of: 'my-project/shop',
   program: 'gcloud',
   fixedPort: true,
@@ -37,7 +38,7 @@ await serviceSuite({
         return {
           ...SOURCE,
           name: first,
-          settings: { tier: 'db-custom-2-7680', deletionProtectionEnabled: !unprotected.has(first) },
+          settings: { ...SOURCE.settings, deletionProtectionEnabled: !unprotected.has(first) },
         };
       case 'patch':
         unprotected.add(first);

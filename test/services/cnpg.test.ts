@@ -20,6 +20,7 @@ const SOURCE = {
     bootstrap: { initdb: { database: 'shop', owner: 'shop' } },
     storage: { size: '100Gi', storageClass: 'fast' },
     walStorage: { size: '10Gi', storageClass: 'fast' },
+    resources: { requests: { cpu: '2', memory: '8Gi' }, limits: { memory: '8Gi' } },
     postgresql: { parameters: { work_mem: '32MB' }, synchronous: { method: 'any', number: 1 } },
     backup: { volumeSnapshot: { className: 'snapshots' } },
     plugins: [
@@ -37,7 +38,7 @@ const SOURCE = {
 const FIELDS: Record<string, readonly string[]> = {
   Backup: ['cluster.name', 'method', 'online'],
   Cluster: [
-    ...['instances', 'imageName', 'storage', 'walStorage', 'postgresql'],
+    ...['instances', 'imageName', 'storage', 'walStorage', 'resources', 'postgresql'],
     ...['bootstrap.recovery.database', 'bootstrap.recovery.owner', 'bootstrap.recovery.secret.name'],
     ...['bootstrap.recovery.source', 'bootstrap.recovery.volumeSnapshots.storage'],
     ...['bootstrap.recovery.volumeSnapshots.walStorage', 'externalClusters'],
@@ -101,6 +102,8 @@ async function created({ kind, metadata: { name, labels }, spec }: Manifest, fak
 
 await serviceSuite({
   service: 'cnpg',
+  billed:
+    /^hours of the nodes for its resources \(2 CPU, 8Gi of memory\), and by GB-months of the volumes \(110 GB\)$/,
   of: 'production/shop',
   program: 'kubectl',
   expired: 'error: You must be logged in to the server (Unauthorized)',

@@ -11,6 +11,7 @@ const SOURCE = {
   region: 'fra1',
   status: 'online',
   size: 'db-s-2vcpu-4gb',
+  storage_size_mib: 61_440,
   connection: { host: 'shop.db.ondigitalocean.com', port: 25060, user: 'doadmin', password: 'of-the-source' },
   created_at: '2026-01-01T00:00:00Z',
 };
@@ -32,6 +33,7 @@ const DATABASES = '/v2/databases';
 
 await serviceSuite({
   service: 'digitalocean',
+  billed: /^hours of the size \(db-s-2vcpu-4gb\), and by GB-months of the storage \(60 GB\)$/,
   of: SOURCE.id,
   program: 'doctl',
   real: await builtProgram('digitalocean'),

@@ -28,6 +28,7 @@ function addonOf(thing: Thing, fake: FakeService) {
 
 await serviceSuite({
   service: 'heroku',
+  billed: /^hours of the plan \(heroku-postgresql:premium-3\)$/,
   of: 'shop/DATABASE_URL/shop-clones',
   program: 'heroku',
   expired: 'Error: Invalid credentials provided.\n\nError ID: unauthorized',

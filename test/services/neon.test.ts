@@ -66,6 +66,7 @@ const nameIn = (body = ''): string => JSON.parse(body).branch.name;
 const neon = await serviceSuite({
   service: 'neon',
   of: 'cool-project-1',
+  billed: /^CU-hours of the compute, and by GB-months of the changed pages$/,
   program: 'neon',
   real: await realProgram('neon'),
   expired: 'authentication failed',

@@ -28,6 +28,8 @@ function branchOf(thing: Thing, fake: FakeService) {
 await serviceSuite({
   service: 'planetscale',
   of: 'acme/shop',
+  billed:
+    /^hours of the cluster size \(PS-10\), and by GB-months of the data beyond the included ones \(\d.* MB\)$/,
   program: 'pscale',
   expired: 'not authenticated yet. Please run "pscale auth login"',
   printedFailure: (error) => ({

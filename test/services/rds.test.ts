@@ -34,6 +34,7 @@ async function instances(): Promise<string[]> {
 
 const fake = await serviceSuite({
   service: 'rds',
+  billed: /^hours of the class \(db\.r6g\.large\), and by GB-months of the storage \(20 GB\)$/,
   of: 'eu-west-1/shop',
   program: 'aws',
   real: moto.aws,

@@ -32,6 +32,8 @@ export interface ServiceCase extends FakeProgram {
   readonly service: ServiceId;
   /** The value of SAFEMIGRATE_CLONE_OF. */
   readonly of: string;
+  /** Units that doctor says a clone is billed by; left out if nothing is billed. */
+  readonly billed?: RegExp;
   /** What the report's first lines say of a clone, if they have to. */
   readonly doubt?: RegExp;
   /** Kills the run after each change, too: enough for one made in one step, and one made in two. The soak does so with all. */
@@ -114,6 +116,9 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
       const [doctorLine = '', rehearsalLine = ''] = documentedLines(title);
       const doctor = await runLine(doctorLine, { env: env() });
       expect(doctor.stdout).toContain(`takes ${id}`);
+      const [, billed] = /^ +billed by (.*?)\n +the login of/ms.exec(doctor.stdout) ?? [];
+      if (given.billed) expect(billed?.replace(/\s+/g, ' ')).toMatch(given.billed);
+      else expect(billed).toBeUndefined();
       expect(doctor.exitCode).toBe(0);
       const report = path.join(temporaryFolder(), 'report.json');
       const run = await runLine(rehearsalLine.replace('npx prisma migrate deploy', TRYING), {

@@ -78,6 +78,7 @@ const BRANCHES = `/v1/projects/${REF}/branches`;
 
 await serviceSuite({
   service: 'supabase',
+  billed: /^hours of the project's compute, and by GB-hours of its disk$/,
   of: REF,
   program: 'supabase',
   real: await realProgram('supabase'),

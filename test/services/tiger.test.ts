@@ -41,6 +41,7 @@ const KEY = {
 
 await serviceSuite({
   service: 'tiger',
+  billed: /^hours of the CPU and memory \(2 CPU, 8 GB\), and by GB-hours of the storage$/,
   of: SOURCE.service_id,
   program: 'tiger',
   real: await builtProgram('tiger'),

@@ -123,16 +123,26 @@ function endOfLifeLines(style: TextStyle, version: string): string[] {
 
 /** The hosted service that the target belongs to, and the two commands of a rehearsal there. */
 function serviceLines(style: TextStyle, service: NonNullable<Diagnosis['service']>): string[] {
-  const { title, cost, readyMs, program, rights, instance, obstacle, wayOut, commands } = service;
-  const machine = instance === null ? '' : ` (class ${instance})`;
+  const { title, cost, readyMs, program, rights, obstacle, wayOut, commands } = service;
   return [
     ...heading(style, `The target is at ${title}, which can clone it`),
-    ...flow(style, [`a clone costs ${cost}${machine}; ready in about ${formatDuration(readyMs)}`], 4, ['  ']),
+    ...flow(style, [`a clone costs ${cost}; ready in about ${formatDuration(readyMs)}`], 4, ['  ']),
+    ...billingWords(service).flatMap((words) => flow(style, [words], 4, ['  '])),
     ...flow(style, [`the login of ${program} needs ${rights}`], 4, ['  ']),
     ...(obstacle === null ? [] : flow(style, [tone('warning', 'not yet'), `: ${obstacle}`], 4, ['  '])),
     ...(wayOut === null ? [] : flow(style, [wayOut], 6, ['    '])),
     ...commands.map((command) => `    ${command}`),
   ];
+}
+
+/** The units by which a clone is billed, and how many of them it takes. */
+function billingWords({ billing, instance, storageBytes }: NonNullable<Diagnosis['service']>): string[] {
+  const { machine, storage } = billing;
+  const units = [
+    machine && `${machine}${instance === null ? '' : ` (${instance})`}`,
+    storage && `${storage}${storageBytes === null ? '' : ` (${formatBytes(storageBytes)})`}`,
+  ].filter(Boolean);
+  return units.length === 0 ? [] : [`billed by ${units.join(', and by ')}`];
 }
 
 /** All statements for one method, to be pasted at once, and those that take the rights back. */

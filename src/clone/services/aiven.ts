@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import type { CloneService, ServiceClone, Source, SourceFacts } from './clone-service.ts';
-import { optionIf } from './service-cli.ts';
+import { bytesOfGb, optionIf } from './service-cli.ts';
 
 const service = z.object({
   service_name: z.string(),
@@ -39,6 +39,7 @@ export const aiven: CloneService<AivenSource> = {
   readyMs: 20 * 60_000,
   readsLazily: false,
   cost: "a service of the source's plan, while the run lasts",
+  billing: { machine: 'hours of the plan', storage: "hours of a disk beyond the plan's" },
   rights: "the project's services: read, create, delete",
   signs: { host: /\.aivencloud\.com$/, role: 'avnadmin' },
   sourceIn: () => null,
@@ -50,7 +51,8 @@ export const aiven: CloneService<AivenSource> = {
       .map(({ backup_time }) => backup_time)
       .sort()
       .at(-1);
-    return { described, instance: described.plan, asOf: newest ?? null };
+    const { plan, disk_space_mb: disk } = described;
+    return { described, instance: plan, storageBytes: bytesOfGb(disk && disk / 1024), asOf: newest ?? null };
   },
   async create(cli, { source, name }, { described }) {
     const {

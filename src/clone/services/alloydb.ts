@@ -60,6 +60,7 @@ export const alloydb: CloneService<AlloySource> = {
   readyMs: 20 * 60_000,
   readsLazily: false,
   cost: "an instance of the primary's class and a full copy of the storage, while the run lasts",
+  billing: { machine: 'hours of the vCPUs and their memory', storage: 'GB-months of the data', byData: true },
   rights: 'roles/alloydb.admin',
   signs: { host: /\.alloydb(-psc)?\.goog\.?$/, role: 'alloydbsuperuser' },
   sourceIn: () => null,

@@ -27,6 +27,7 @@ export const aurora: CloneService<AuroraSource> = {
   readyMs: 8 * 60_000,
   readsLazily: false,
   cost: "an instance of the writer's class while the run lasts, and the pages that the command changes",
+  billing: { machine: 'hours of the class', storage: 'GB-months of the changed pages, I/O requests' },
   rights:
     'rds:DescribeDBClusters, rds:DescribeDBInstances, rds:RestoreDBClusterToPointInTime, rds:CreateDBInstance, rds:AddTagsToResource, rds:DeleteDBInstance, rds:DeleteDBCluster',
   signs: {

@@ -10,6 +10,7 @@ export const awsInstance = z.object({
   DbiResourceId: z.string(),
   DBInstanceStatus: z.string(),
   DBInstanceClass: z.string(),
+  AllocatedStorage: z.optional(z.number()),
   DBClusterIdentifier: z.optional(z.nullable(z.string())),
   Endpoint: z.optional(z.object({ Address: z.optional(z.string()), Port: z.optional(z.number()) })),
   DBSubnetGroup: z.optional(z.object({ DBSubnetGroupName: z.optional(z.string()) })),

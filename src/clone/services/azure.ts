@@ -9,6 +9,7 @@ const server = z.object({
   state: z.string(),
   fullyQualifiedDomainName: z.optional(z.nullable(z.string())),
   sku: z.optional(z.nullable(z.object({ name: z.string() }))),
+  storage: z.optional(z.nullable(z.object({ storageSizeGb: z.optional(z.nullable(z.number())) }))),
   network: z.optional(z.nullable(z.object({ publicNetworkAccess: z.optional(z.nullable(z.string())) }))),
   replicationRole: z.optional(z.nullable(z.string())),
 });
@@ -42,6 +43,7 @@ export const azure: CloneService<AzureSource> = {
   readyMs: 15 * 60_000,
   readsLazily: false,
   cost: "a server of the source's size without its standby, with all of its storage, while the run lasts",
+  billing: { machine: 'hours of the size', storage: 'GB-months of the storage' },
   rights: 'Contributor of the resource group, or servers and firewall rules: read, create, delete',
   signs: { host: /^([^.]+)\.postgres\.database\.azure\.com$/, role: 'azure_pg_admin' },
   sourceIn: ([, name]) => name ?? null,

@@ -21,6 +21,7 @@ export interface CloneService<S extends SourceFacts = SourceFacts> {
   readonly readsLazily: boolean;
   /** Cost of a clone, in a phrase. */
   readonly cost: string;
+  readonly billing: ServiceBilling;
   /** Rights that the login needs, as the service names them. */
   readonly rights: string;
   readonly signs: ServiceSigns;
@@ -39,6 +40,14 @@ export interface CloneService<S extends SourceFacts = SourceFacts> {
   destroy(cli: ServiceCli, clone: ServiceClone, source: Source): Promise<void>;
 }
 
+/** Units by which the service bills a clone, as `hours of the class`; left out if it does not bill one. */
+export interface ServiceBilling {
+  readonly machine?: string;
+  readonly storage?: string;
+  /** It bills the size of the databases, not of an allocated disk. */
+  readonly byData?: true;
+}
+
 /** Signs of a server of the service: its host, or names that only such servers have. */
 export interface ServiceSigns {
   /** Left out if its hosts have no name of it. */
@@ -53,6 +62,8 @@ export type Source = readonly string[];
 export interface SourceFacts {
   /** Class of its machine; null if the service has none or does not tell. */
   readonly instance: string | null;
+  /** Storage that a clone would have allocated; left out if the service allocates none or does not tell. */
+  readonly storageBytes?: number | undefined;
   /** Time of the data that a clone made now would have, in ISO 8601; null if that is not known beforehand. */
   readonly asOf: string | null;
   /** Tells for this source whether its clones read lazily; left out if all clones of the service are alike. */

@@ -2,6 +2,7 @@ import * as z from 'zod/mini';
 import { SafemigrateError } from '../../errors.ts';
 import type { CloneService, ServiceClone } from './clone-service.ts';
 import { inProject } from './gcloud.ts';
+import { bytesOfGb } from './service-cli.ts';
 
 const instance = z.object({
   name: z.string(),
@@ -10,7 +11,12 @@ const instance = z.object({
   masterInstanceName: z.optional(z.string()),
   ipAddresses: z.optional(z.array(z.object({ ipAddress: z.string(), type: z.string() }))),
   settings: z.optional(
-    z.object({ tier: z.optional(z.string()), deletionProtectionEnabled: z.optional(z.boolean()) }),
+    z.object({
+      tier: z.optional(z.string()),
+      // As 64-bit numbers are written in Google's JSON.
+      dataDiskSizeGb: z.optional(z.union([z.string(), z.number()])),
+      deletionProtectionEnabled: z.optional(z.boolean()),
+    }),
   ),
 });
 
@@ -24,6 +30,7 @@ export const cloudsql: CloneService = {
   readyMs: 8 * 60_000,
   readsLazily: false,
   cost: "an instance of the source's tier with all of its storage, while the run lasts",
+  billing: { machine: 'hours of the tier', storage: 'GB-months of the disk' },
   rights: 'roles/cloudsql.editor, cloudsql.instances.delete',
   // Cloud SQL is reached by an address or a local proxy, which have no name of it.
   signs: { host: /\.sql\.goog\.?$/, role: 'cloudsqlsuperuser' },
@@ -31,7 +38,9 @@ export const cloudsql: CloneService = {
   async inspect(cli, source) {
     const [, name = ''] = source;
     const found = await cli.json(['sql', 'instances', 'describe', name, ...inProject(source)], instance);
-    if (found.state === 'RUNNABLE') return { instance: found.settings?.tier ?? null, asOf: null };
+    const { tier = null, dataDiskSizeGb } = found.settings ?? {};
+    if (found.state === 'RUNNABLE')
+      return { instance: tier, storageBytes: bytesOfGb(dataDiskSizeGb), asOf: null };
     throw new SafemigrateError(
       'CLONE',
       `The instance ${name} cannot be cloned: its state is ${found.state}.`,

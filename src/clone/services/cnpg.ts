@@ -15,6 +15,7 @@ const named = z.object({ name: z.string() });
 const application = z.optional(
   z.object({ database: z.optional(z.string()), owner: z.optional(z.string()), secret: z.optional(named) }),
 );
+const volume = z.optional(z.looseObject({ size: z.optional(z.string()) }));
 /** The parts of a cluster that decide on its clone. The others are copied as they are. */
 const clusterSpec = z.looseObject({
   bootstrap: z.optional(z.object({ initdb: application, recovery: application, pg_basebackup: application })),
@@ -37,8 +38,10 @@ const clusterSpec = z.looseObject({
   postgresql: z.optional(z.record(z.string(), z.unknown())),
   enableSuperuserAccess: z.optional(z.boolean()),
   superuserSecret: z.optional(named),
-  walStorage: z.optional(z.unknown()),
-  tablespaces: z.optional(z.array(z.unknown())),
+  resources: z.optional(z.looseObject({ requests: z.optional(z.record(z.string(), z.unknown())) })),
+  storage: volume,
+  walStorage: volume,
+  tablespaces: z.optional(z.array(z.looseObject({ storage: volume }))),
 });
 const status = z.optional(
   z.object({
@@ -106,6 +109,7 @@ export const cnpg: CloneService<ClusterSource> = {
   readyMs: 5 * 60_000,
   readsLazily: false,
   cost: "an instance with the source's resources and volumes of its sizes, while the run lasts",
+  billing: { machine: 'hours of the nodes for its resources', storage: 'GB-months of the volumes' },
   rights: 'clusters and backups: get, list, create, delete; volumesnapshots: list, delete',
   signs: { host: /^([a-z0-9-]+)-(?:rw|ro|r)\.([a-z0-9-]+)(?:\.svc(?:\..+)?)?$/, role: 'streaming_replica' },
   sourceIn: ([, name, namespace]) => `${namespace}/${name}`,
@@ -136,7 +140,8 @@ export const cnpg: CloneService<ClusterSource> = {
     const readsLazily = items.some(
       ({ metadata: { annotations } }) => annotations?.[PROVISIONER] === LAZY_PROVISIONER,
     );
-    return { spec, backup: given, instance: null, asOf: given?.status?.stoppedAt ?? null, readsLazily };
+    const asOf = given?.status?.stoppedAt ?? null;
+    return { spec, backup: given, ...sizeOf(spec), asOf, readsLazily };
   },
   async create(cli, order, facts) {
     if (facts.backup !== null) return await restore(cli, order, facts.spec, facts.backup);
@@ -174,6 +179,23 @@ export const cnpg: CloneService<ClusterSource> = {
     await cli.text(snapshots);
   },
 };
+
+/** Resources and volumes of one instance. */
+function sizeOf({ resources, storage, walStorage, tablespaces = [] }: Spec) {
+  const { cpu, memory } = resources?.requests ?? {};
+  const volumes = [storage, walStorage, ...tablespaces.map((each) => each.storage)];
+  const storageBytes = volumes.reduce((sum, each) => sum + bytesOfQuantity(each?.size ?? '0'), 0);
+  return {
+    instance: cpu && memory ? `${cpu} CPU, ${memory} of memory` : null,
+    storageBytes: storageBytes || undefined,
+  };
+}
+
+/** Reads a size as Kubernetes writes it, such as `10Gi`. @returns 0 for another form. */
+function bytesOfQuantity(quantity: string): number {
+  const [, number = '0', prefix = '', binary] = /^(\d+(?:\.\d+)?)([kKMGTP]?)(i?)$/.exec(quantity) ?? [];
+  return Number(number) * (binary ? 1024 : 1000) ** ' KMGTP'.indexOf(prefix.toUpperCase() || ' ');
+}
 
 function where([namespace = '']: Source): string[] {
   return ['--namespace', namespace, '--output', 'json'];

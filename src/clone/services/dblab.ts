@@ -33,6 +33,7 @@ export const dblab: CloneService = {
   readyMs: 10_000,
   readsLazily: false,
   cost: 'only the pages that the command changes, on the machine of the engine',
+  billing: {},
   rights: 'a token of the engine',
   // Its servers are copies, and never a target.
   signs: {},

@@ -1,13 +1,14 @@
 import * as z from 'zod/mini';
 import { SafemigrateError } from '../../errors.ts';
 import type { CloneService, ServiceClone } from './clone-service.ts';
-import { notFound } from './service-cli.ts';
+import { bytesOfGb, notFound } from './service-cli.ts';
 
 const database = z.object({
   id: z.string(),
   name: z.string(),
   status: z.string(),
   size: z.optional(z.string()),
+  storage_size_mib: z.optional(z.number()),
   // doctl leaves out empty fields: a new cluster has no user yet, and some engines show no password.
   connection: z.optional(
     z.nullable(
@@ -33,6 +34,7 @@ export const digitalocean: CloneService = {
   readyMs: 15 * 60_000,
   readsLazily: false,
   cost: "a cluster of the source's size, while the run lasts",
+  billing: { machine: 'hours of the size', storage: 'GB-months of the storage' },
   rights: 'databases: read, create, delete',
   signs: { host: /\.db\.ondigitalocean\.com$/, role: 'doadmin' },
   sourceIn: () => null,
@@ -47,7 +49,8 @@ export const digitalocean: CloneService = {
       .map(({ created_at }) => created_at)
       .sort()
       .at(-1);
-    return { instance: found.size ?? null, asOf: newest ?? null };
+    const { size = null, storage_size_mib: disk } = found;
+    return { instance: size, storageBytes: bytesOfGb(disk && disk / 1024), asOf: newest ?? null };
   },
   async create(cli, { source: [id = ''], name }) {
     await cli.text(['databases', 'fork', name, '--restore-from-cluster-id', id, ...JSON_OUTPUT]);

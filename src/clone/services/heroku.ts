@@ -30,6 +30,7 @@ export const heroku: CloneService<SourceFacts> = {
   readyMs: 30 * 60_000,
   readsLazily: false,
   cost: "an add-on of the source's plan, while the run lasts",
+  billing: { machine: 'hours of the plan' },
   rights: 'the add-ons of both apps: read; those of the other app: create, destroy',
   // Its hosts are named by AWS. Event triggers for extensions are in every database.
   signs: { procedure: 'extension_before_drop' },

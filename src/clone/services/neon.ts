@@ -46,6 +46,7 @@ export const neon: CloneService<NeonSource> = {
   readyMs: 10_000,
   readsLazily: false,
   cost: 'a compute while the run lasts, and the pages that the command changes',
+  billing: { machine: 'CU-hours of the compute', storage: 'GB-months of the changed pages' },
   rights: "the project's branches: read, create, delete",
   signs: { host: /\.neon\.tech$/, role: 'neon_superuser' },
   sourceIn: () => null,

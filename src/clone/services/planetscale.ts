@@ -35,6 +35,11 @@ export const planetscale: CloneService<BranchSource> = {
   readyMs: 15 * 60_000,
   readsLazily: false,
   cost: "a cluster of the source's size, while the run lasts",
+  billing: {
+    machine: 'hours of the cluster size',
+    storage: 'GB-months of the data beyond the included ones',
+    byData: true,
+  },
   rights: "the database's branches, backups and roles: read, create, delete",
   signs: { host: /\.psdb\.cloud$/ },
   sourceIn: () => null,

@@ -2,7 +2,7 @@ import type * as z from 'zod/mini';
 import { SafemigrateError } from '../../errors.ts';
 import { awsDoubt, type awsInstance, awsInstances, awsPlace, awsState, awsTags, firstOfAws } from './aws.ts';
 import type { CloneService, SourceFacts } from './clone-service.ts';
-import { optionIf } from './service-cli.ts';
+import { bytesOfGb, optionIf } from './service-cli.ts';
 
 interface RdsSource extends SourceFacts {
   readonly described: z.infer<typeof awsInstance>;
@@ -18,6 +18,7 @@ export const rds: CloneService<RdsSource> = {
   readyMs: 15 * 60_000,
   readsLazily: true,
   cost: "an instance of the source's class with all of its storage, while the run lasts",
+  billing: { machine: 'hours of the class', storage: 'GB-months of the storage' },
   rights:
     'rds:DescribeDBInstances, rds:RestoreDBInstanceToPointInTime, rds:AddTagsToResource, rds:DeleteDBInstance',
   signs: { host: /^([^.]+)\.(?!cluster-|proxy-)[^.]+\.([^.]+)\.rds\.amazonaws\.com$/, role: 'rds_superuser' },
@@ -26,12 +27,14 @@ export const rds: CloneService<RdsSource> = {
     const call = ['rds', 'describe-db-instances', '--db-instance-identifier', source.at(-1) ?? ''];
     const { DBInstances } = await cli.json([...call, ...awsPlace(source)], awsInstances);
     const described = firstOfAws(DBInstances, source);
-    const { DBInstanceClass: instance, LatestRestorableTime, DBClusterIdentifier } = described;
+    const { DBInstanceClass: instance, AllocatedStorage, LatestRestorableTime } = described;
+    const { DBClusterIdentifier } = described;
     if (DBClusterIdentifier)
       throw new SafemigrateError('CLONE', `${described.DBInstanceIdentifier} is an instance of Aurora.`, {
         hint: `Use --clone aurora, with SAFEMIGRATE_CLONE_OF=[region/]${DBClusterIdentifier}. The target was not touched.`,
       });
-    return { described, instance, asOf: LatestRestorableTime ?? null };
+    const storageBytes = bytesOfGb(AllocatedStorage);
+    return { described, instance, storageBytes, asOf: LatestRestorableTime ?? null };
   },
   async create(cli, { source, name }, { described }) {
     // Without these a restored instance gets the account's defaults, and is often not reachable.

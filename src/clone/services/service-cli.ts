@@ -13,6 +13,11 @@ export function optionIf(name: string, ...values: readonly (string | null | unde
   return given.length === 0 ? [] : [name, ...given];
 }
 
+/** A size that a service tells in GB; undefined if it does not. */
+export function bytesOfGb(size: number | string | null | undefined): number | undefined {
+  return size ? Number(size) * 2 ** 30 : undefined;
+}
+
 /** The error for something that the service does not have, or that the login may not see. */
 export function notFound(
   { title, program, login }: Pick<CloneService, 'title' | 'program' | 'login'>,

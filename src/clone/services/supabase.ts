@@ -28,6 +28,7 @@ export const supabase: CloneService = {
   readyMs: 10 * 60_000,
   readsLazily: false,
   cost: 'another project while the run lasts, on a paid plan',
+  billing: { machine: "hours of the project's compute", storage: 'GB-hours of its disk' },
   rights: "the project's branches: read, create, delete",
   signs: { host: /^db\.([a-z]{20})\.supabase\.co$|\.pooler\.supabase\.com$/, role: 'supabase_admin' },
   // The pooler has one name for all projects, and finds the project in the user.

@@ -46,6 +46,7 @@ export const tiger: CloneService = {
   readyMs: 10 * 60_000,
   readsLazily: false,
   cost: "a service of the source's CPU and memory without replicas, while the run lasts",
+  billing: { machine: 'hours of the CPU and memory', storage: 'GB-hours of the storage' },
   rights: "the project's services: read, fork, delete",
   signs: { host: /^([^.]+)\.[^.]+\.tsdb\.cloud\.timescale\.com$/, role: ADMINISTRATOR },
   sourceIn: ([, id]) => id ?? null,

@@ -30,6 +30,7 @@ export const xata: CloneService = {
   readsLazily: false,
   rights: "the project's branches: read, create, delete",
   cost: 'an instance while the run lasts, and the pages that the command changes',
+  billing: { machine: 'hours of the instance', storage: 'GB-months of the changed pages' },
   signs: { host: /\.xata\.(?:tech|io|sh)$/ },
   sourceIn: () => null,
   async inspect(cli, source) {

@@ -19,6 +19,7 @@ const INSTANCE = {
   DbiResourceId: 'db-SHOP',
   DBInstanceStatus: 'available',
   DBInstanceClass: 'db.r6g.large',
+  AllocatedStorage: 20,
 };
 
 let database: TemporaryDatabase;
@@ -41,11 +42,11 @@ beforeEach(() => {
   aws.fail({});
 });
 
-function recognise(of: string | null = null, host?: string) {
+function recognise(of: string | null = null, host?: string, method = 'auto') {
   const { settings } = target;
   const hosts = host === undefined ? settings.hosts : [{ host, port: 5432 }];
   const { signal } = new AbortController();
-  return recogniseService({ ...target, settings: { ...settings, hosts } }, session, { of, signal });
+  return recogniseService({ ...target, settings: { ...settings, hosts } }, session, { of, method, signal });
 }
 
 /** Recognises the server while it has these roles and functions, which nobody else sees. */
@@ -90,6 +91,7 @@ test('by the host it is known what is cloned, and what with', async () => {
   expect(await recognise(null, HOST)).toMatchObject({
     id: 'rds',
     instance: 'db.r6g.large',
+    storageBytes: 20 * 2 ** 30,
     rights: expect.stringContaining('rds:RestoreDBInstanceToPointInTime'),
     commands: ['safemigrate doctor --clone rds', 'safemigrate --clone rds -- <command>'],
     obstacle: null,
@@ -98,6 +100,12 @@ test('by the host it is known what is cloned, and what with', async () => {
   expect((await recognise('us-east-1/other', HOST))?.commands[0]).toBe(
     'SAFEMIGRATE_CLONE_OF=us-east-1/other safemigrate doctor --clone rds',
   );
+});
+
+test('a service that is named is tried without signs of it, and bills what all databases hold if it bills data', async () => {
+  const found = await recognise('acme/shop', undefined, 'planetscale');
+  expect(found).toMatchObject({ id: 'planetscale', obstacle: expect.stringContaining('not installed') });
+  expect(found?.storageBytes).toBeGreaterThanOrEqual(target.database.sizeBytes);
 });
 
 test('an expired login is told in the words of the service, with the command that renews it', async () => {
@@ -130,6 +138,7 @@ test('doctor prints the cost, the rights, what is missing and the two commands',
     [
       'The target is at Amazon Aurora, which can clone it',
       "a clone costs an instance of the writer's class while the run lasts, and the pages that the command changes; ready in about 8 min 0 s",
+      'billed by hours of the class, and by GB-months of the changed pages, I/O requests',
       'the login of aws needs rds:DescribeDBClusters, rds:DescribeDBInstances, rds:RestoreDBClusterToPointInTime,',
       'rds:CreateDBInstance, rds:AddTagsToResource, rds:DeleteDBInstance, rds:DeleteDBCluster',
       'not yet: it is not known what Amazon Aurora calls the target',
