@@ -13,6 +13,7 @@ const SOURCE = {
   version: '18',
   fullyQualifiedDomainName: 'shop.postgres.database.azure.com',
   sku: { name: 'Standard_D2ds_v5', tier: 'GeneralPurpose' },
+  storage: { autoGrow: 'Enabled', iops: 500, storageSizeGb: 128, tier: 'P10', type: 'Premium_LRS' },
   network: { publicNetworkAccess: 'Enabled' },
   replicationRole: 'Primary',
 };
@@ -20,6 +21,11 @@ const RULES = [
   { name: 'office', startIpAddress: '203.0.113.0', endIpAddress: '203.0.113.255' },
   { name: 'runners', startIpAddress: '198.51.100.7', endIpAddress: '198.51.100.7' },
 ];
+/** The role Contributor, and the place where its rights are read. */
+const RIGHTS = {
+  url: `${GROUP.replace(/\/Microsoft\..*/, '')}/Microsoft.Authorization/permissions?api-version=2022-04-01`,
+  value: [{ actions: ['*'], notActions: ['Microsoft.Authorization/*/Write'], dataActions: [] }],
+};
 const KINDS = { restore: 'create', delete: 'destroy', list: 'list' } as const;
 /** Rules of clones, as server/rule. */
 const opened: string[] = [];
@@ -36,6 +42,7 @@ function serverOf(thing: Thing, fake: FakeService) {
 
 await serviceSuite({
   service: 'azure',
+  billed: /^hours of the size \(Standard_D2ds_v5\), and by GB-months of the storage \(128 GB\)$/,
   of: 'shop',
   program: 'az',
   fixedPort: true,
@@ -44,7 +51,8 @@ await serviceSuite({
   kindOf: ([, , verb = '', deed]) =>
     deed === 'create' ? 'change' : (KINDS[verb as keyof typeof KINDS] ?? 'other'),
   async answer(args, fake) {
-    const [, , verb, deed] = args;
+    const [noun, , verb, deed] = args;
+    if (noun === 'rest' && optionOf(args, '--url') === RIGHTS.url) return { value: RIGHTS.value };
     if (optionOf(args, '--resource-group') !== 'data' && verb !== 'list')
       throw new Error('the resource group is another one');
     const name = optionOf(args, '--name');

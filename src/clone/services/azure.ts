@@ -1,6 +1,8 @@
 import * as z from 'zod/mini';
+import { SafemigrateError } from '../../errors.ts';
+import { missingAzureRights } from './azure-rights.ts';
 import type { CloneService, ServiceCli, ServiceClone, Source, SourceFacts } from './clone-service.ts';
-import { notFound } from './service-cli.ts';
+import { bytesOfGb, notFound } from './service-cli.ts';
 
 const server = z.object({
   id: z.string(),
@@ -49,7 +51,16 @@ export const azure: CloneService<AzureSource> = {
   sourceIn: ([, name]) => name ?? null,
   async inspect(cli, source) {
     const described = await serverNamed(cli, source, source.at(-1) ?? '');
-    return { described, instance: described.sku?.name ?? null, asOf: new Date().toISOString() };
+    const { sku, storage, resourceGroup } = described;
+    const missing = await missingAzureRights(cli, described.id, { hasRules: isPublic(described) });
+    if (missing.length > 0)
+      throw new SafemigrateError(
+        'CLONE',
+        `The login of az lacks rights in the resource group ${resourceGroup}: ${missing.join(', ')}.`,
+        { hint: 'The role Contributor has them. The target was not touched.' },
+      );
+    const storageBytes = bytesOfGb(storage?.storageSizeGb);
+    return { described, instance: sku?.name ?? null, storageBytes, asOf: new Date().toISOString() };
   },
   async create(cli, { source, name }, { described, asOf }) {
     const { id, resourceGroup } = described;
@@ -70,8 +81,9 @@ export const azure: CloneService<AzureSource> = {
   },
   // Roles and passwords are the source's. Its firewall rules are not: the clone gets the same ones.
   async address(cli, clone, { source }) {
-    const { resourceGroup, name, network } = await serverNamed(cli, source, source.at(-1) ?? '');
-    if (network?.publicNetworkAccess !== 'Disabled') {
+    const described = await serverNamed(cli, source, source.at(-1) ?? '');
+    if (isPublic(described)) {
+      const { resourceGroup, name } = described;
       const at = (one: string) => ['--resource-group', resourceGroup, '--server-name', one];
       const own = await cli.json(calls(source, 'firewall-rule', 'list', ...at(name)), rules);
       for (const rule of own) {
@@ -87,6 +99,11 @@ export const azure: CloneService<AzureSource> = {
     await cli.text(calls(source, 'delete', '--resource-group', resourceGroup, '--name', name, '--yes'));
   },
 };
+
+/** Its firewall rules decide who reaches it. */
+function isPublic({ network }: Server): boolean {
+  return network?.publicNetworkAccess !== 'Disabled';
+}
 
 function stateOf(state: string): ServiceClone['state'] {
   if (state === 'Ready') return 'ready';
