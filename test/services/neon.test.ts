@@ -1,11 +1,6 @@
-import { writeFileSync } from 'node:fs';
-import path from 'node:path';
-import { expect, test } from 'vitest';
-import { sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import type { FakeService, Thing } from '../helpers/fake-service.ts';
-import { rehearse } from '../helpers/rehearse.ts';
 import { realProgram } from '../helpers/service-programs.ts';
-import { REAL_TIMEOUT_MS, serviceSuite } from './suite.ts';
+import { serviceSuite } from './suite.ts';
 
 const BRANCH = {
   id: 'br-main-branch-1',
@@ -63,8 +58,9 @@ function partOf(thing: Thing, part: string, fake: FakeService) {
 /** The branch of this name, made by a request. */
 const nameIn = (body = ''): string => JSON.parse(body).branch.name;
 
-const neon = await serviceSuite({
+await serviceSuite({
   service: 'neon',
+  playsLoad: true,
   of: 'cool-project-1',
   billed: /^CU-hours of the compute, and by GB-months of the changed pages$/,
   program: 'neon',
@@ -95,31 +91,3 @@ const neon = await serviceSuite({
     return { branch: branchOf(thing, fake), operations: [] };
   },
 });
-
-test.skipIf(neon.missing !== null)(
-  'load is played on a branch of its own, and both branches are removed',
-  { timeout: REAL_TIMEOUT_MS },
-  async () => {
-    const script = path.join(temporaryFolder(), 'reads.sql');
-    writeFileSync(script, 'SELECT count(*) FROM items;');
-    const { report } = await rehearse(
-      neon.target?.url ?? '',
-      sqlCommand('ALTER TABLE items ADD COLUMN name text'),
-      {
-        args: ['--clone', 'neon', '--load', script],
-        env: {
-          SAFEMIGRATE_CLONE_OF: 'cool-project-1',
-          SAFEMIGRATE_LOAD_RATE: '50',
-          SAFEMIGRATE_LOAD_WARMUP: '1s',
-        },
-      },
-    );
-    // The fake's servers are of two versions, so that the schemas are not compared here.
-    expect(report.load).toMatchObject({ source: 'pgbench', command: { exitCode: 0 } });
-    expect(report.load?.before.transactions).toBeGreaterThan(10);
-    const created = neon.calls('create').map(([, , , body]) => nameIn(body));
-    expect(new Set(created).size).toBe(2);
-    expect(neon.things.filter(({ name }) => created.includes(name))).toEqual([]);
-    expect(report.cleanup.failed).toEqual([]);
-  },
-);

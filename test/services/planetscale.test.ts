@@ -27,6 +27,7 @@ function branchOf(thing: Thing, fake: FakeService) {
 
 await serviceSuite({
   service: 'planetscale',
+  playsLoad: true,
   of: 'acme/shop',
   billed:
     /^hours of the cluster size \(PS-10\), and by GB-months of the data beyond the included ones \(\d.* MB\)$/,

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type ServiceId, serviceOf } from '../../src/clone/services/service-list.ts';
@@ -17,6 +17,7 @@ import {
   SCHEMA,
 } from '../helpers/fake-service.ts';
 import { readReport } from '../helpers/read-report.ts';
+import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { serverUrl } from '../helpers/servers.ts';
 
@@ -38,6 +39,8 @@ export interface ServiceCase extends FakeProgram {
   readonly doubt?: RegExp;
   /** Kills the run after each change, too: enough for one made in one step, and one made in two. The soak does so with all. */
   readonly thorough?: true;
+  /** Plays load, on a second clone: enough for one with roles of its own, and one with those of the target. */
+  readonly playsLoad?: true;
 }
 
 /** The value of an option among arguments; empty without it. */
@@ -178,6 +181,23 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
         expect(fake.calls('create')).toHaveLength(1);
         await expectOnlyOfOthers();
         expect(entries()).toEqual([]);
+      });
+
+    if (given.playsLoad)
+      test('is for the load if there is one, beside another for the command, and both are removed', async () => {
+        const script = path.join(temporaryFolder(), 'reads.sql');
+        writeFileSync(script, 'SELECT count(*) FROM items;');
+        const rate = { SAFEMIGRATE_LOAD_RATE: '50', SAFEMIGRATE_LOAD_WARMUP: '1s' };
+        const { report } = await rehearse(target.url, sqlCommand('ALTER TABLE items ADD COLUMN name text'), {
+          args: ['--clone', id, '--load', script],
+          env: { SAFEMIGRATE_CLONE_OF: of, ...rate },
+        });
+        // The fake's servers are of two versions, so that the schemas are not compared here.
+        expect(report.load).toMatchObject({ source: 'pgbench', command: { exitCode: 0 } });
+        expect(report.load?.before.transactions).toBeGreaterThan(10);
+        expect(new Set(fake.calls('create').map((words) => words.join(' '))).size).toBe(2);
+        expect(report.cleanup.failed).toEqual([]);
+        await expectOnlyOfOthers();
       });
 
     if (isThorough)
