@@ -1,7 +1,11 @@
-import { readFileSync } from 'node:fs';
-import { afterAll, expect } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { PROGRAM, runProgram, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import type { FakeService, Thing } from '../helpers/fake-service.ts';
+import { readReport } from '../helpers/read-report.ts';
+import { skipReason } from '../helpers/requirements.ts';
 import { optionOf, serviceSuite } from './suite.ts';
 
 interface Manifest {
@@ -53,8 +57,10 @@ function unknownFields(value: unknown, known: readonly string[], path = ''): str
   );
 }
 
+const template = (name: string) => readFileSync(new URL(`../../templates/${name}`, import.meta.url), 'utf8');
+
 const ROLE: { rules: { apiGroups: string[]; resources: string[]; verbs: string[] }[] } = parseAllDocuments(
-  readFileSync(new URL('../../templates/kubernetes-cnpg.yaml', import.meta.url), 'utf8'),
+  template('kubernetes-cnpg.yaml'),
 )
   .map((document) => document.toJS())
   .find(({ kind }) => kind === 'Role');
@@ -71,6 +77,8 @@ function demand(verb: string, resources: string): void {
   }
 }
 
+/** Names of services in the cluster, for a Job. */
+let hosts = '';
 const clusters = new Map<string, Manifest>();
 /** Snapshots of volumes by the backup that they belong to. They outlive it. */
 const snapshots = new Set<string>();
@@ -95,13 +103,18 @@ async function created({ kind, metadata: { name, labels }, spec }: Manifest, fak
   demand('create', kind === 'Cluster' ? 'clusters.postgresql.cnpg.io' : 'backups.postgresql.cnpg.io');
   const unknown = unknownFields(spec, FIELDS[kind] ?? []);
   if (unknown.length > 0) throw new Error(`strict decoding error: unknown field "spec.${unknown[0]}"`);
-  if (kind === 'Cluster') return void clusters.set(name, { kind, metadata: { name, labels }, spec });
+  if (kind === 'Cluster') {
+    const made = fake.things.find((thing) => thing.name === name);
+    if (hosts !== '') appendFileSync(hosts, `${made?.host} ${name}-rw.production\n`);
+    return void clusters.set(name, { kind, metadata: { name, labels }, spec });
+  }
   snapshots.add(name);
   await fake.create(name, labels);
 }
 
-await serviceSuite({
+const fake = await serviceSuite({
   service: 'cnpg',
+  fixedPort: true,
   billed:
     /^hours of the nodes for its resources \(2 CPU, 8Gi of memory\), and by GB-months of the volumes \(110 GB\)$/,
   of: 'production/shop',
@@ -143,5 +156,49 @@ await serviceSuite({
     }
   },
 });
+
+test.skipIf(skipReason(process.getuid?.() === 0 ? null : 'only root can give a Job names of hosts')).each([
+  ['kubernetes-job.yaml', 0],
+  ['argocd-presync.yaml', 1],
+])('the Job of %s clones the cluster, inside Kubernetes', async (file, verb) => {
+  const [container] = parse(template(file)).spec.template.spec.containers;
+  const { hostname, ...target } = hostAndRest(fake.target?.url ?? '');
+  const folder = temporaryFolder();
+  hosts = path.join(folder, 'hosts');
+  writeFileSync(hosts, `127.0.0.1 localhost\n${hostname} shop-rw.production\n`);
+  const mounts: string[] = container.volumeMounts.map(({ mountPath }: { mountPath: string }) => mountPath);
+  for (const mount of mounts) mkdirSync(path.join(folder, mount));
+  const inFolder = (text: string) =>
+    mounts.some((mount) => `${text}/`.startsWith(`${mount}/`)) ? path.join(folder, text) : text;
+  const variables = container.env.map(({ name, value }: { name: string; value?: string }) => [
+    name,
+    value === undefined ? target.url : inFolder(value),
+  ]);
+  const words: string[] = container.args.map(inFolder).toSpliced(verb, 0, '--clone', 'cnpg');
+  const options = words.slice(0, words.indexOf('--') + 1);
+  const migration = sqlCommand('ALTER TABLE items ADD COLUMN name text');
+  const withHosts = ['unshare', '--mount', 'sh', '-c', 'mount --bind "$0" /etc/hosts && exec "$@"', hosts];
+  const { exitCode, stderr } = await runProgram([...withHosts, ...PROGRAM, ...options, ...migration], {
+    env: { ...Object.fromEntries(variables), KUBERNETES_SERVICE_HOST: '10.96.0.1' },
+  });
+  hosts = '';
+  expect(exitCode, stderr).toBe(0);
+  const report = options.find((word) => word.endsWith('.json')) ?? '';
+  const { clone, schema, apply } = readReport(readFileSync(report, 'utf8'));
+  expect(clone).toMatchObject({ method: 'cnpg', containment: 'other-server' });
+  expect(schema?.changes).toHaveLength(1);
+  expect(apply?.outcome).toBe(verb === 0 ? undefined : 'applied');
+  // The clone was reached by the name of its service.
+  expect(fake.calls('other').filter(([word]) => word === 'port-forward')).toEqual([]);
+  expect(fake.things.filter(({ isForeign }) => !isForeign)).toEqual([]);
+});
+
+/** The URL with the host of the cluster's service, and the host that it had. */
+function hostAndRest(text: string): { hostname: string; url: string } {
+  const url = new URL(text);
+  const { hostname } = url;
+  url.hostname = 'shop-rw.production';
+  return { hostname, url: url.href };
+}
 
 afterAll(() => expect([...clusters.keys(), ...snapshots]).toEqual([]));
