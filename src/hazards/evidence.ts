@@ -65,7 +65,7 @@ function details(
   return words.length === 0 ? '' : ` (${words.join(', ')})`;
 }
 
-/** Per second; below it is what tools look at, and no application. */
+/** Reads and writes per second. Tools that look at a table cause fewer. */
 const LEAST_RATE = 0.01;
 
 function figures(context: HazardContext, relation: string): string[] {

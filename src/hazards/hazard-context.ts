@@ -197,7 +197,7 @@ export class HazardContext {
 
   /**
    * Locks on existing relations that the statement itself took, and that block reads or writes.
-   * @param atEnd also those that the statement takes at its end for a moment in which nobody saw them.
+   * @param atEnd also its last locks, held for a moment and seen by nobody.
    */
   taken(statement: StatementSection, work: 'reads' | 'writes', atEnd = false): StatementLock[] {
     return (statement.locks ?? []).flatMap(({ relation, mode, heldMs, atProductionSize, byRule }) => {

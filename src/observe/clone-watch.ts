@@ -76,8 +76,7 @@ SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
 const COUNTS_ARE_OLD: Caveat = {
   path: 'data.written',
   kind: 'unmeasured',
-  reason:
-    'the server had not counted all rows that were written: those that the command wrote last may be missing',
+  reason: 'the server had not counted all written rows yet: the last ones of the command may be missing',
 };
 const WAL_SINCE = 'SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1)::int8 AS bytes';
 

@@ -62,8 +62,8 @@ interface Row {
 }
 
 /**
- * Before PostgreSQL 15 the counts of written rows come from a file that may be half a second old, so that what the command wrote
- * last would be missing without a sign. Later versions have no such file, and give no time.
+ * Before PostgreSQL 15 the counts of written rows come from a file up to half a second old, and the last writes of the command
+ * would be missing without a sign. Later versions have no such file, and give no time.
  */
 const COUNTS_ARE_OLD = `
 select coalesce(pg_catalog.pg_stat_get_snapshot_timestamp() < $1::timestamptz, false) as old,
@@ -71,7 +71,7 @@ select coalesce(pg_catalog.pg_stat_get_snapshot_timestamp() < $1::timestamptz, f
 const COUNTS_COME = { everyMs: 20, timeoutMs: 3000 };
 
 /**
- * Waits until the server has counted what was written before now. Only what sessions have reported is counted: they do when they end.
+ * Waits until the server has counted all writes before now. Sessions report their writes when they end.
  * @returns false: it has not, in time.
  */
 export async function countsAreCurrent(session: Session): Promise<boolean> {
