@@ -197,7 +197,7 @@ export class HazardContext {
 
   /**
    * Locks on existing relations that the statement itself took, and that block reads or writes.
-   * @param atEnd also its last locks, held for a moment and seen by nobody.
+   * @param atEnd also its last locks, too short to be seen.
    */
   taken(statement: StatementSection, work: 'reads' | 'writes', atEnd = false): StatementLock[] {
     return (statement.locks ?? []).flatMap(({ relation, mode, heldMs, atProductionSize, byRule }) => {
