@@ -187,6 +187,11 @@ export class HazardContext {
     return this.#byTransaction.get(transaction) ?? [];
   }
 
+  /** The relations that were there before the command, each once. */
+  existing(relations: readonly string[]): string[] {
+    return [...new Set(relations)].filter((each) => this.relation(each));
+  }
+
   /** The strongest lock that the transaction holds on a relation when the statement has ended. */
   held({ transaction, index }: StatementSection, relation: string): StatementLock | undefined {
     return this.#locks

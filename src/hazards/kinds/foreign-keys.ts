@@ -68,7 +68,7 @@ export const FOREIGN_KEYS: readonly HazardRecord[] = [
             context,
             statement,
             relation,
-            `writes to ${[relation, ...others].join(' and ')} wait while the foreign key ${displayName(action.constraint)} is validated`,
+            `writes to ${context.existing([relation, ...others]).join(' and ')} wait while the foreign key ${displayName(action.constraint)} is validated`,
             sqlAdvice(
               'In a transaction of its own, after the one that adds it is committed:',
               `ALTER TABLE ${relation} VALIDATE CONSTRAINT ${displayName(action.constraint)}`,

@@ -38,14 +38,13 @@ export const SCANS: readonly HazardRecord[] = [
         .map((found) => {
           const { statement, relation, action } = found;
           const other = action.references && context.resolve(action.references, statement);
-          const locks = [relation, ...(other ? [other] : [])].flatMap(
-            (each) => context.held(statement, each) ?? [],
-          );
+          const both = context.existing([relation, ...(other ? [other] : [])]);
+          const locks = both.flatMap((each) => context.held(statement, each) ?? []);
           const finding = lockFinding(
             context,
             statement,
             relation,
-            `writes to ${relation}${other ? ` and ${other}` : ''} wait while the FOREIGN KEY of every row is looked up`,
+            `writes to ${both.join(' and ')} wait while the FOREIGN KEY of every row is looked up`,
             notValidFirst(
               found,
               'fkey',

@@ -370,6 +370,21 @@ test('a new column without values fails once, though it is a new key too', () =>
   expect(found.map(({ code }) => code)).toEqual(['NOT_NULL_WITHOUT_DEFAULT']);
 });
 
+test('a FOREIGN KEY to a table that the command made says nothing of writes there', () => {
+  const references = { schema: null, name: 'made' };
+  const { message } = only(
+    findHazards(
+      facts({
+        statements: [statement(1, { locks: [['public.orders', 'SHARE ROW EXCLUSIVE', 5]] })],
+        parsed: asking({ 1: { ...addingConstraint, kind: 'foreign key', references } }),
+        catalogue: { relations: new Map([['public.orders', relation(MB, 1)]]) },
+      }),
+    ),
+    'FOREIGN_KEY_SCANS_TABLE',
+  );
+  expect(message).toBe('writes to public.orders wait while the FOREIGN KEY of every row is looked up');
+});
+
 test('IF NOT EXISTS that accepts an INVALID index is an error', () => {
   const found = only(
     findHazards(
