@@ -149,7 +149,7 @@ export class CloneWatch {
     return this.#inClone((session) => readAlreadyThere(session, asked, searchPath));
   }
 
-  /** Finds what was revoked from roles that have it all the same. */
+  /** Finds the revoked privileges that roles have all the same. */
   idleRevokes(asked: ParsedStatements, searchPath: readonly string[]): Promise<IdleRevoke[]> {
     return this.#inClone((session) => readIdleRevokes(session, asked, searchPath));
   }

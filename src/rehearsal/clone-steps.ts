@@ -96,7 +96,7 @@ async function withAlreadyThere(
   return withEffects(observed, { alreadyThere }, caveats);
 }
 
-/** Adds what was revoked from roles that have it all the same. */
+/** Adds the revoked privileges that roles have all the same. */
 async function withIdleRevokes(
   observed: CloneObservations,
   watch: CloneWatch,

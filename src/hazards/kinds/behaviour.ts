@@ -83,7 +83,7 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
   },
 ];
 
-/** Policies and views that call a function which was not VOLATILE before; undefined: there are none, or it is not. */
+/** Policies and views that call a function which has become VOLATILE; undefined: there are none. */
 function usersOfVolatile(context: HazardContext, object: string): string | undefined {
   const found = ofKind(context, 'volatile').find(
     ({ relation, name }) => plain(`${relation}(${name})`) === plain(object),

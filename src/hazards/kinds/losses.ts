@@ -15,7 +15,7 @@ export const LOSSES: readonly HazardRecord[] = [
     code: 'TABLE_DROPPED',
     title: 'a table is dropped with its rows',
     condition:
-      'A table that existed before is gone, or a different one has its name. Milder if another table has the same rows, compared as a whole in tables of up to 100,000 rows and 100 MB.',
+      'A table that existed before no longer exists, or a different one has its name. Milder if another table has the same rows, compared as a whole in tables of up to 100,000 rows and 100 MB.',
     effect: 'Its rows are lost, and code that still uses it fails.',
     safer:
       'First rename it, wait until it is certain that it is not missed, and drop it in a later migration.',

@@ -32,7 +32,7 @@ export const REPLICATION: readonly HazardRecord[] = [
                 : leaving(context, publication, table),
             relation: table ?? null,
             ...readers(context, 'warning'),
-            // The publication is kept for somebody, whose slot may be on another server than the rehearsed one.
+            // A publication that stays has subscribers, whose slots may be on another server than the rehearsed one.
             ...(table !== undefined && !context.changed('drop', table) && { severity: 'warning' as const }),
             message:
               table === undefined

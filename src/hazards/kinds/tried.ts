@@ -82,7 +82,7 @@ function setBack({ facts }: HazardContext): Finding[] {
         message: `${sequence} is set back, and gives values again that it has given`,
         evidence: `next value before ${before}, after ${after}${first ? `; it fills ${listed(fills.map(({ relation, column }) => `${relation}.${column}`))}` : '; no column shows which values are in use'}`,
         advice: sqlAdvice(
-          'At the end of the migration, unless the values are to be given again:',
+          'At the end of the migration, unless the same values are wanted again:',
           `SELECT setval(${literal(sequence)}, ${before}, false)`,
         ),
       };

@@ -6,7 +6,7 @@ import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition
 import type { Severity } from '../severity.ts';
 import { ofKind } from './redefined.ts';
 
-/** Statements that succeed, and do not do what they say. */
+/** Statements that succeed without the effect that their text names. */
 export const WITHOUT_EFFECT: readonly HazardRecord[] = [
   {
     code: 'SERVER_WARNING',
@@ -16,7 +16,7 @@ export const WITHOUT_EFFECT: readonly HazardRecord[] = [
     effect:
       'The statement has no effect, or not all of it: without its SET LOCAL lock_timeout, for example, the next statement waits for its lock without a limit. Few tools show the message.',
     safer:
-      'Put SET LOCAL and what it is for into one transaction block; run GRANT and REVOKE as the owner of the object or the role that granted.',
+      'Put SET LOCAL and the statements that need it into one transaction block; run GRANT and REVOKE as the owner of the object or the role that granted.',
     find: (context) => context.facts.statements.flatMap(warned),
   },
   {
@@ -53,7 +53,7 @@ function warned(statement: StatementSection): Finding[] {
       advice:
         tag === 'SET'
           ? sqlAdvice('In one transaction block with the statements that it is for:', 'BEGIN', statement.sql)
-          : 'Make sure that the statement has done what it is for.',
+          : 'Make sure that the statement has had its effect.',
     },
   ];
 }
@@ -96,7 +96,7 @@ function idleRevokes(context: HazardContext): Finding[] {
       evidence: 'asked of the server after the command (has_table_privilege() and the like)',
       advice: through.includes('PUBLIC')
         ? 'REVOKE it from PUBLIC as well, and GRANT it to the roles that need it.'
-        : 'REVOKE it from where it comes, and GRANT it to those that need it.',
+        : 'REVOKE it from that role, or from the whole table, and GRANT it to those that need it.',
     }),
   );
 }

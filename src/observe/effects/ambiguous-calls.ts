@@ -15,7 +15,7 @@ interface Overload {
   readonly defaults: number;
 }
 
-/** A call with NULLs, and what the server says if it fits more than one function. */
+/** A call with NULLs that fits more than one function, and the message of the server. */
 interface TriedCall {
   readonly of: Overload;
   /** The NULLs have types. */
@@ -30,7 +30,7 @@ export interface Overloads {
   readonly refused: ReadonlySet<string>;
 }
 
-// Functions with a variable number of arguments, or of any type, have calls that NULLs do not stand for.
+// Functions with a variable number of arguments, or of any type, are called with other arguments than NULLs show.
 const OVERLOADED = `
 select n.nspname as schema, p.proname as name, pg_catalog.oidvectortypes(p.proargtypes) as arguments, p.pronargdefaults as defaults,
   array(select pg_catalog.format_type(u.type, null) from pg_catalog.unnest(p.proargtypes::pg_catalog.oid[]) with ordinality as u (type, place) order by u.place) as types

@@ -15,7 +15,7 @@ interface Asked {
   readonly columns: readonly string[];
 }
 
-/** The privileges that ALL stands for: those whose use shows. */
+/** The privileges that ALL includes: those whose use shows. */
 const ALL: Readonly<Record<Asked['kind'], readonly string[]>> = {
   relation: ['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'USAGE'],
   function: ['EXECUTE'],
@@ -56,7 +56,7 @@ const HAS = `case
   else pg_catalog.has_table_privilege(r.oid, o.oid, w.privilege) end`;
 
 /**
- * Roles that have the privilege by no grant of their own: through PUBLIC, through another role, or, for a column, through the whole
+ * Roles that have the privilege without a grant to them: through PUBLIC, through another role, or, for a column, through the whole
  * table. A grant to the role itself was made after the REVOKE.
  */
 const KEPT = `
@@ -84,7 +84,7 @@ interface Row {
   readonly through: readonly string[];
 }
 
-/** Finds what the command revoked from roles that have it all the same after the command. */
+/** Finds the revoked privileges that roles have all the same after the command. */
 export async function readIdleRevokes(
   session: Session,
   { statements, parsed }: ParsedStatements,

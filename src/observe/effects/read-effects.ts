@@ -11,7 +11,7 @@ import { mayLackStatistics, unanalyzed } from './missing-statistics.ts';
 import { type NextValues, readNextValues, sequencesSetBack } from './sequences-set-back.ts';
 import { violatedConstraints } from './violated-constraints.ts';
 
-/** What the effects are compared with. */
+/** The state of the clone before the command, for comparison. */
 export interface EffectsBefore {
   readonly definitions: Definitions;
   readonly bodies: BodiesBefore;

@@ -15,7 +15,7 @@ interface NextValue {
 /** Next values at one moment. */
 export type NextValues = readonly NextValue[];
 
-// The sequence of a serial or identity column is compared with the values of its column instead. One that cycles begins again by itself.
+// The sequence of a serial or identity column is compared with the values of its column instead. One that cycles begins again without a command.
 const UNOWNED = `
 select c.oid::pg_catalog.text as oid, n.nspname as schema, c.relname as name, q.seqincrement > 0 as "isRising"
 from pg_catalog.pg_sequence q join ${RELATIONS_AND_SCHEMAS} on c.oid = q.seqrelid
