@@ -1,0 +1,97 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { rehearse } from '../../src/index.ts';
+import type { Report } from '../../src/model/report.ts';
+import { plainEnvironment } from './cli.ts';
+import { temporaryDatabase, withClient } from './database.ts';
+import { serverUrl, useOwnServers, VERSIONS } from './servers.ts';
+
+const COMMAND = fileURLToPath(new URL('./commands/run-sql-files.mjs', import.meta.url));
+
+export interface HazardExample {
+  readonly what: string;
+  readonly setup: string;
+  readonly sql: string;
+  /** A code that is told as a warning or an error; missing: no warning is told. */
+  readonly told?: string;
+  /** A code that is not told; others may be. */
+  readonly never?: string;
+  /** Major version of PostgreSQL from which it can be met. */
+  readonly from?: number;
+}
+
+/**
+ * Rehearses examples on PostgreSQL 14 and 18, as sessions of one command, each in a schema of its own, `:schema`. The role `tried_app` may
+ * log in. Each example is a test.
+ */
+export function testHazardExamples(examples: readonly HazardExample[]): void {
+  describe.each(VERSIONS.filter((version) => version === 18 || version === 14))(
+    'on PostgreSQL %i',
+    (version) => {
+      let report: Report;
+
+      beforeAll(async () => {
+        await useOwnServers(version);
+        await withClient(serverUrl(version), (client) => client.query('CREATE ROLE tried_app LOGIN'));
+        const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-tried-'));
+        const database = await temporaryDatabase(version);
+        const files = examples.map(({ sql, from = 0 }, index) => {
+          const file = path.join(folder, `${index}.sql`);
+          writeFileSync(file, from > version ? '' : sql.replaceAll(':schema', schemaOf(index)));
+          return { schema: schemaOf(index), file };
+        });
+        await withClient(database.url, async (client) => {
+          for (const [index, { setup }] of examples.entries())
+            await client.query(
+              `CREATE SCHEMA ${schemaOf(index)}; SET search_path = ${schemaOf(index)}; ${setup.replaceAll(':schema', schemaOf(index))}`,
+            );
+        });
+        report = await rehearse({
+          command: [process.execPath, COMMAND, JSON.stringify(files)],
+          env: { ...plainEnvironment(), DATABASE_URL: database.url },
+          folder,
+          clone: { method: 'template' },
+          checks: { queries: 'off' },
+        });
+        await database.drop();
+        rmSync(folder, { recursive: true });
+      }, 120_000);
+
+      const known = examples.map((example, index) => ({ ...example, index }));
+      test.each(known.filter(({ from = 0 }) => version >= from))('$what', ({ index, told, never }) => {
+        const { grave, failed } = ofExample(report, index);
+        expect(failed).toEqual([]);
+        const codes = grave.map(({ code }) => code);
+        if (never !== undefined) expect(codes).not.toContain(never);
+        else
+          expect(codes, JSON.stringify(grave)).toEqual(
+            told === undefined ? [] : expect.arrayContaining([told]),
+          );
+      });
+    },
+  );
+}
+
+const schemaOf = (index: number) => `tried_${index}_`;
+
+/** What belongs to the session of an example, or to a relation in its schema. */
+function ofExample({ statements, hazards }: Report, index: number) {
+  const schema = schemaOf(index);
+  const session = statements.find(({ sql }) => sql === `SET search_path = ${schema}`)?.session;
+  const own = statements.filter((each) => each.session === session);
+  const numbers = new Set(own.map((each) => each.index));
+  return {
+    failed: own.flatMap(({ error }) => error?.message ?? []),
+    // Examples with the same statements are told apart by the relation.
+    grave: hazards.filter(({ severity, statement, relation, message }) => {
+      const isOwn =
+        statement === null || relation?.startsWith('tried_')
+          ? `${relation} ${message}`.includes(schema)
+          : numbers.has(statement);
+      return severity !== 'notice' && isOwn;
+    }),
+  };
+}

@@ -1,0 +1,104 @@
+import { type HazardExample, testHazardExamples } from '../../helpers/hazard-examples.ts';
+
+/** Changes that the catalogue shows before and after, or that one question to the server shows; each with one that is harmless. */
+const ITEMS = `CREATE TABLE items (id int PRIMARY KEY, code text, note text);
+  INSERT INTO items SELECT n, 'C' || n, 'note' FROM generate_series(1, 2000) n; `;
+const ROLE =
+  'GRANT ALL ON ALL TABLES IN SCHEMA :schema TO tried_app; GRANT USAGE ON SCHEMA :schema TO tried_app; ';
+
+testHazardExamples([
+  {
+    what: 'a sequence that is taken from a role which inserts',
+    setup: `CREATE TABLE slips (id serial PRIMARY KEY, code text); INSERT INTO slips (code) SELECT 'x' FROM generate_series(1, 50);
+      ${ROLE}GRANT USAGE ON SEQUENCE slips_id_seq TO tried_app`,
+    sql: 'REVOKE ALL ON SEQUENCE slips_id_seq FROM tried_app',
+    told: 'PRIVILEGES_REVOKED',
+  },
+  {
+    what: 'a sequence that is taken from a role together with the table',
+    setup: `CREATE TABLE scrips (id serial PRIMARY KEY, code text); INSERT INTO scrips (code) SELECT 'x' FROM generate_series(1, 50);
+      ${ROLE}REVOKE UPDATE, DELETE, SELECT ON scrips FROM tried_app; GRANT USAGE ON SEQUENCE scrips_id_seq TO tried_app`,
+    sql: 'REVOKE ALL ON SEQUENCE scrips_id_seq FROM tried_app; REVOKE INSERT ON scrips FROM tried_app; GRANT SELECT ON scrips TO tried_app',
+    never: 'WITHOUT_EFFECT',
+  },
+  {
+    what: 'a function of a policy that becomes VOLATILE',
+    setup: `${ITEMS}CREATE FUNCTION own_code_:schema() RETURNS text LANGUAGE sql STABLE AS 'SELECT current_setting(''tried.code'', true)';
+      CREATE POLICY own ON items USING (code = own_code_:schema()); ALTER TABLE items ENABLE ROW LEVEL SECURITY`,
+    sql: "CREATE OR REPLACE FUNCTION own_code_:schema() RETURNS text LANGUAGE sql AS 'SELECT current_setting(''tried.code'', true)'",
+    told: 'FUNCTION_CHANGED',
+  },
+  {
+    what: 'a function of no policy that becomes VOLATILE',
+    setup: "CREATE FUNCTION lone_:schema() RETURNS int LANGUAGE sql STABLE AS 'SELECT 1'",
+    sql: "CREATE OR REPLACE FUNCTION lone_:schema() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+  },
+  {
+    what: 'a table that is copied whole, and dropped',
+    setup:
+      "CREATE TABLE items AS SELECT n AS id, 'C' || n AS code, now() AS at FROM generate_series(1, 500) n",
+    sql: 'CREATE TABLE items_kept AS TABLE items; DROP TABLE items',
+  },
+  {
+    what: 'a table that is copied but for a column, and dropped',
+    setup:
+      "CREATE TABLE items AS SELECT n AS id, 'C' || n AS code, now() AS at FROM generate_series(1, 500) n",
+    sql: 'CREATE TABLE items_kept AS SELECT id, at FROM items; DROP TABLE items',
+    told: 'TABLE_DROPPED',
+  },
+  {
+    what: 'a table that is copied but for a row, and dropped',
+    setup:
+      "CREATE TABLE items AS SELECT n AS id, 'C' || n AS code, now() AS at FROM generate_series(1, 500) n",
+    sql: 'CREATE TABLE items_kept AS SELECT * FROM items WHERE id <> 7; DROP TABLE items',
+    told: 'TABLE_DROPPED',
+  },
+  {
+    what: 'a function beside another one, whose calls with a typed argument fit only one',
+    setup: "CREATE FUNCTION due_:schema(day date) RETURNS text LANGUAGE sql AS 'SELECT ''x'''",
+    sql: "CREATE FUNCTION due_:schema(id uuid) RETURNS text LANGUAGE sql AS 'SELECT ''x'''; CREATE FUNCTION due_:schema(day date, days int) RETURNS text LANGUAGE sql AS 'SELECT ''x'''",
+  },
+  {
+    what: 'functions whose calls were ambiguous before',
+    setup: `CREATE FUNCTION both_:schema(day date, n int DEFAULT 1) RETURNS int LANGUAGE sql AS 'SELECT 1';
+      CREATE FUNCTION both_:schema(day date, t text DEFAULT 'x') RETURNS int LANGUAGE sql AS 'SELECT 1'`,
+    sql: "CREATE FUNCTION both_:schema(id uuid, t text) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+  },
+  {
+    what: 'a sequence that is set back to behind the greatest value of its column',
+    setup: `CREATE SEQUENCE lots_:schema; CREATE TABLE lots (id int DEFAULT nextval('lots_:schema'), code text);
+      INSERT INTO lots SELECT nextval('lots_:schema'), 'x' FROM generate_series(1, 50); SELECT setval('lots_:schema', 5000)`,
+    sql: "SELECT setval('lots_:schema', (SELECT max(id) FROM lots))",
+  },
+  {
+    what: 'a sequence that is set back, and whose values rows have',
+    setup: `CREATE SEQUENCE bills_:schema; CREATE TABLE bills (no text DEFAULT 'B' || nextval('bills_:schema'), code text);
+      INSERT INTO bills (code) SELECT 'x' FROM generate_series(1, 50)`,
+    sql: "SELECT setval('bills_:schema', 1)",
+    told: 'SEQUENCE_BEHIND',
+  },
+  {
+    what: 'warnings that a function raises, and those of COMMIT',
+    setup: '',
+    sql: "DO $$ BEGIN RAISE WARNING 'so'; END $$; COMMIT; DROP TABLE IF EXISTS nothing",
+  },
+  {
+    what: 'a policy of a table whose row security is off',
+    setup: ITEMS,
+    sql: 'CREATE POLICY own_:schema ON items USING (id = 1)',
+    told: 'WITHOUT_EFFECT',
+  },
+  {
+    what: 'a privilege that comes through another role',
+    setup: `${ITEMS}DO $$ BEGIN CREATE ROLE tried_group; EXCEPTION WHEN duplicate_object THEN NULL; END $$; GRANT tried_group TO tried_app;
+      GRANT SELECT ON items TO tried_group, tried_app`,
+    sql: 'REVOKE SELECT ON :schema.items FROM tried_app',
+    told: 'WITHOUT_EFFECT',
+  },
+  {
+    what: 'all privileges that are revoked, and granted again',
+    setup: `${ITEMS}${ROLE}`,
+    sql: 'REVOKE ALL ON :schema.items FROM PUBLIC, tried_app; GRANT SELECT, INSERT, UPDATE, DELETE ON :schema.items TO tried_app',
+    never: 'WITHOUT_EFFECT',
+  },
+] satisfies readonly HazardExample[]);
