@@ -1,7 +1,8 @@
 import { formatCount, listed } from '../../format.ts';
 import type { ChangedDefinition } from '../../model/effect-facts.ts';
-import { bare, displayName, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
+import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { changeFinding, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage, weighBySize, worst } from '../severity.ts';
@@ -62,10 +63,7 @@ export const ACCESS: readonly HazardRecord[] = [
     safer: 'First move the application to a role that has the privileges it needs, then revoke.',
     find: (context) =>
       revocations(context).map(({ object, relation, role, lost }) => ({
-        statement:
-          context.facts.statements.find(
-            ({ tag, error, sql }) => tag === 'REVOKE' && !error && sql.includes(bare(object)),
-          )?.index ?? null,
+        statement: revoking(context, object),
         relation,
         severity:
           relation !== null
@@ -84,6 +82,14 @@ export const ACCESS: readonly HazardRecord[] = [
       })),
   },
 ];
+
+/** The REVOKE that names an object, or the only one. */
+function revoking({ facts }: HazardContext, object: string): number | null {
+  const revokes = facts.statements.filter(({ tag, error }) => tag === 'REVOKE' && error === null);
+  const name = bare(lastPart(object.replace(/\(.*\)$/s, '')));
+  const named = revokes.find(({ sql }) => isNamed(sql, name));
+  return (named ?? (revokes.length === 1 ? revokes[0] : undefined))?.index ?? null;
+}
 
 /** A role that may insert into a table, and no longer use a sequence that fills it. */
 function insertsFailing(context: HazardContext, sequence: string): ChangedDefinition | undefined {

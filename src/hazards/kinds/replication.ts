@@ -11,7 +11,7 @@ import { ofKind } from './redefined.ts';
 export const REPLICATION: readonly HazardRecord[] = [
   {
     code: 'PUBLICATION_AFFECTED',
-    title: 'a publication, or a table in it, is gone',
+    title: 'a publication is dropped, or a table leaves it',
     condition:
       'A publication that existed before is dropped, no longer sends a kind of change, or sends fewer rows of a table (WHERE); or a table leaves one: by ALTER PUBLICATION, or because it is dropped, also if it is made again under its name. A notice if the target has no logical replication slot, but for a table that stays and leaves a publication that stays.',
     effect:
