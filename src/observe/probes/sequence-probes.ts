@@ -20,7 +20,7 @@ export interface SequenceState {
   readonly sql: string;
 }
 
-// Columns that a unique index leads with, so that the greatest value is found at once.
+// Columns that a unique index leads with, so that the greatest value is found at once. A text with a number in it has another order.
 const FILLED = `
 select distinct u.relation::pg_catalog.text || '.' || u.num::pg_catalog.text as id, n.nspname as schema, c.relname as table, a.attname as column, m.nspname as "sequenceSchema", s.relname as sequence
 from pg_catalog.pg_class s
@@ -34,6 +34,7 @@ join lateral (
 join pg_catalog.pg_class c on c.oid = u.relation
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = u.num
+join pg_catalog.pg_type t on t.oid = a.atttypid and t.typcategory = 'N'
 where s.relkind = 'S' and c.relkind in ('r', 'p') and not c.relispartition and ${USER_SCHEMA}
   and case when s.relkind = 'S' then pg_catalog.has_sequence_privilege(s.oid, 'SELECT') end
   and exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisunique and i.indisvalid

@@ -72,9 +72,16 @@ testHazardExamples([
   },
   {
     what: 'a sequence that is set back, and whose values rows have',
-    setup: `CREATE SEQUENCE bills_:schema; CREATE TABLE bills (no text DEFAULT 'B' || nextval('bills_:schema'), code text);
+    setup: `CREATE SEQUENCE bills_:schema; CREATE TABLE bills (no text UNIQUE DEFAULT 'B' || nextval('bills_:schema'), code text);
       INSERT INTO bills (code) SELECT 'x' FROM generate_series(1, 50)`,
     sql: "SELECT setval('bills_:schema', 1)",
+    told: 'SEQUENCE_BEHIND',
+  },
+  {
+    what: 'a sequence of a serial column, beside others of texts',
+    setup:
+      "CREATE TABLE slats (id serial PRIMARY KEY, code text); INSERT INTO slats (code) SELECT 'x' FROM generate_series(1, 50)",
+    sql: "SELECT setval('slats_id_seq', 1)",
     told: 'SEQUENCE_BEHIND',
   },
   {
