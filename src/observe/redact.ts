@@ -15,8 +15,8 @@ const DATA_EXCEPTION = '22';
 /** A message that a function makes up (RAISE) may hold anything; so may what it advises. */
 const RAISED = /\bat RAISE\b/;
 const RAISE_EXCEPTION = 'P0001';
-/** RAISE WARNING has this SQLSTATE unless it says otherwise. */
-const RAISE_WARNING = '01000';
+/** Warnings of the server about transactions and privileges; others may be raised by a function. */
+const OF_SERVER = /^(?:25|0100[67])/;
 /** A syntax error quotes the word that it stands at, or all that is left behind a quote that is not closed. */
 const NEAR_LITERAL = /(at or near )"(?:[^"]*['$\d][\s\S]*|[\s\S]{64,})"/;
 
@@ -106,8 +106,7 @@ export function messageWithoutValues({ sqlstate, message }: { sqlstate: string; 
 }
 
 function warningWithoutValues({ sqlstate, message }: StatementWarning): StatementWarning {
-  const raised = sqlstate === RAISE_WARNING;
-  return { sqlstate, message: raised ? HIDDEN : messageWithoutValues({ sqlstate, message }) };
+  return { sqlstate, message: OF_SERVER.test(sqlstate) ? message : HIDDEN };
 }
 
 type StatementWarning = NonNullable<StatementSection['warnings']>[number];

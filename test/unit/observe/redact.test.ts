@@ -82,6 +82,20 @@ describe('a statement for a report that leaves the house', () => {
     expect(redactedStatement?.error?.message).toBe(shown);
   });
 
+  test.each([
+    [
+      '25P01',
+      'SET LOCAL can only be used in transaction blocks',
+      'SET LOCAL can only be used in transaction blocks',
+    ],
+    ['01000', 'no such customer: secret', '…'],
+    ['22P02', 'no such customer: secret', '…'],
+  ])('a warning %s with the message %j says %j', async (sqlstate, message, shown) => {
+    const sent = failed({ sqlstate: '', message: '', where: null, hint: null });
+    const [statement] = await redacted([{ ...sent, error: null, warnings: [{ sqlstate, message }] }]);
+    expect(statement?.warnings).toEqual([{ sqlstate, message: shown }]);
+  });
+
   test('tells of an error what it says of the schema, not of rows', async () => {
     const statement = failed({
       sqlstate: '22P02',
