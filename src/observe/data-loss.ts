@@ -1,16 +1,12 @@
-import type { Target } from '../database/target.ts';
 import { measured } from '../measured.ts';
 import { isReplaced } from '../model/converted-column.ts';
 import type { Caveat, ConvertedColumn, DataSection, SchemaSection } from '../model/report.ts';
-import type { RunId } from '../ownership/run-id.ts';
-import type { Audit } from '../postgres/connection/audit.ts';
-import { openSession } from '../postgres/connection/connect.ts';
-import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { withSession } from '../postgres/session-helpers.ts';
 import { mayLose, type Retyped, thereAndBack, withoutLossOf } from '../schema/type-changes.ts';
-import { contentOf, copiedColumns, copiedTables } from './column-contents.ts';
+import { type BothSides, onBothSides, withReader } from './both-sides.ts';
+import { contentOf } from './column-contents.ts';
 import { compareConverted, isAsBefore, uncompared } from './converted-values.ts';
+import { copiedAmong, tablesCopied, withoutEmptyLoss } from './copied-data.ts';
 import {
   type ColumnContent,
   type ConversionWork,
@@ -20,17 +16,6 @@ import {
 } from './lost-data.ts';
 import { compareUpdated, updatedTables } from './overwritten-values.ts';
 import { namedParts } from './row-values.ts';
-
-export interface DataLossOptions {
-  readonly target: Pick<Target, 'settings'>;
-  /** How to log in to the clone. */
-  readonly clone: ConnectionSettings;
-  readonly run: RunId;
-  /** The id of the target's next transaction before the clone was made; missing: no others wrote. */
-  readonly since?: number;
-  readonly audit: Audit;
-  readonly signal?: AbortSignal;
-}
 
 export interface LossInput extends ConversionWork {
   readonly schema: SchemaSection | null;
@@ -50,9 +35,6 @@ export interface DataLoss {
   readonly caveats: Caveat[];
 }
 
-const STATEMENT_TIMEOUT_MS = 1000;
-const LOCK_TIMEOUT_MS = 200;
-
 const SIZES = `
 SELECT w.object, pg_total_relation_size(c.oid)::float8 AS bytes
   FROM unnest($1::text[], $2::text[], $3::text[]) AS w(object, schema, name)
@@ -64,7 +46,7 @@ SELECT w.object, pg_total_relation_size(c.oid)::float8 AS bytes
  * how many of their values would not survive it, and how large the tables are that it rewrote. Catalogue reads, and a
  * count of small tables that gives up early.
  */
-export async function measureDataLoss(options: DataLossOptions, observed: LossInput): Promise<DataLoss> {
+export async function measureDataLoss(options: BothSides, observed: LossInput): Promise<DataLoss> {
   const { data, transactions, retyped } = observed;
   const caveats: Caveat[] = [];
   const touched: string[] = [];
@@ -94,15 +76,13 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
     columns.length === 0 && rewritten.length === 0
       ? NOTHING
       : await measured(caveats, 'data.lost', () =>
-          withReader(options, options.target.settings, async (session) => ({
-            columns: await contentOf(
-              session,
-              [...new Set(columns.map(({ object }) => object))],
-              casts,
-              touched,
-            ),
-            rewrittenBytes: await sizesOf(session, rewritten),
-          })),
+          withReader(options, options.target.settings, async (session) => {
+            const objects = [...new Set(columns.map(({ object }) => object))];
+            return {
+              columns: await contentOf(session, objects, casts, touched),
+              rewrittenBytes: await sizesOf(session, rewritten),
+            };
+          }),
         );
   const contents = weighed?.columns ?? new Map<string, ColumnContent>();
   if (weighed && columns.some(({ object }) => (contents.get(object)?.rowsWithValue ?? null) === null))
@@ -154,7 +134,7 @@ function optional<Key extends string, Item>(key: Key, items: readonly Item[]): {
 
 /** Columns whose values a change of type may have replaced, compared on both sides; nothing if they could not be looked at. */
 async function convertedAmong(
-  options: DataLossOptions,
+  options: BothSides,
   { data, schema, statements, parsed }: LossInput,
   touched: string[],
   caveats: Caveat[],
@@ -162,10 +142,8 @@ async function convertedAmong(
   const tables = data === null ? [] : convertedTables(data, { statements, parsed });
   if (tables.length === 0) return [];
   const compare = () =>
-    withReader(options, options.target.settings, (target) =>
-      withReader(options, options.clone, (clone) =>
-        compareConverted(target, clone, tables, schema, { touched, since: options.since }),
-      ),
+    onBothSides(options, (target, clone) =>
+      compareConverted(target, clone, tables, schema, { touched, since: options.since }),
     );
   return (
     (await measured(caveats, 'data.lost', compare)) ??
@@ -175,7 +153,7 @@ async function convertedAmong(
 
 /** Columns whose values an UPDATE replaced, as far as they could be compared. */
 async function overwrittenAmong(
-  options: DataLossOptions,
+  options: BothSides,
   { data, schema }: LossInput,
   touched: string[],
   caveats: Caveat[],
@@ -183,10 +161,8 @@ async function overwrittenAmong(
   const tables = data === null ? [] : updatedTables(data, schema);
   if (tables.length === 0) return [];
   const compare = () =>
-    withReader(options, options.target.settings, (target) =>
-      withReader(options, options.clone, (clone) =>
-        compareUpdated(tables, { target, clone, since: options.since, touched, caveats }),
-      ),
+    onBothSides(options, (target, clone) =>
+      compareUpdated(tables, { target, clone, since: options.since, touched, caveats }),
     );
   return (await measured(caveats, 'data.overwritten', compare)) ?? [];
 }
@@ -216,99 +192,11 @@ function withConverted(
   };
 }
 
-/** Dropped columns with values of which another column is a copy under the same name. Only those of small tables are compared. */
-async function copiedAmong(
-  options: DataLossOptions,
-  lost: DataSection['lost'],
-  touched: string[],
-  caveats: Caveat[],
-): Promise<string[]> {
-  const objects = lost
-    .filter(
-      ({ kind, what, exact, rowsWithValue }) =>
-        kind === 'column' && what === 'dropped' && exact && rowsWithValue,
-    )
-    .map(({ object }) => object);
-  if (objects.length === 0) return [];
-  const compare = () =>
-    withReader(options, options.target.settings, (target) =>
-      withReader(options, options.clone, (copy) => copiedColumns(target, copy, objects)),
-    );
-  const copied = (await measured(caveats, 'data.lost', compare)) ?? [];
-  touched.push(...copied.map((object) => `compared the values of ${object}`));
-  return copied;
-}
-
-/** Dropped tables with rows that another table has. Only small ones are compared. */
-async function tablesCopied(
-  options: DataLossOptions,
-  lost: DataSection['lost'],
-  touched: string[],
-  caveats: Caveat[],
-): Promise<{ relation: string; to: string }[]> {
-  const dropped = lost.filter(({ kind, what, rows }) => kind === 'table' && what === 'dropped' && rows !== 0);
-  if (dropped.length === 0) return [];
-  const compare = () =>
-    withReader(options, options.target.settings, (target) =>
-      withReader(options, options.clone, (clone) =>
-        copiedTables(
-          target,
-          clone,
-          dropped.map(({ object }) => object),
-        ),
-      ),
-    );
-  const copied = (await measured(caveats, 'data.lost', compare)) ?? [];
-  touched.push(...copied.map(({ relation }) => `compared the rows of ${relation}`));
-  return copied;
-}
-
-/** Takes the loss from what was dropped without a row or a value in it, or has a copy. */
-function withoutEmptyLoss(
-  schema: SchemaSection,
-  lost: DataSection['lost'],
-  copied: readonly string[],
-  tables: readonly { readonly relation: string }[],
-): SchemaSection {
-  const empty = new Set([
-    ...lost
-      .filter(({ what, exact, rowsWithValue }) => what === 'dropped' && exact && rowsWithValue === 0)
-      .map(({ kind, object }) => `${kind} ${object}`),
-    ...copied.map((object) => `column ${object}`),
-    ...tables.map(({ relation }) => `table ${relation}`),
-  ]);
-  return {
-    ...schema,
-    changes: schema.changes.map((change) =>
-      change.verb === 'drop' && empty.has(`${change.kind} ${change.object}`)
-        ? { ...change, dataLoss: false }
-        : change,
-    ),
-  };
-}
-
 function isUntouched(content: ColumnContent | undefined): boolean {
   return content?.exact === true && (content.rowsChanged ?? content.rowsWithValue) === 0;
 }
 
 const NOTHING = { columns: new Map<string, ColumnContent>(), rewrittenBytes: new Map<string, number>() };
-
-function withReader<T>(
-  { run, audit, signal }: DataLossOptions,
-  settings: ConnectionSettings,
-  use: (session: Session) => Promise<T>,
-): Promise<T> {
-  const opening = openSession(settings, {
-    run,
-    audit,
-    ...(signal === undefined ? {} : { signal }),
-    purpose: 'weigh',
-    readOnly: true,
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-    lockTimeoutMs: LOCK_TIMEOUT_MS,
-  });
-  return withSession(opening, use);
-}
 
 async function sizesOf(session: Session, wanted: readonly string[]): Promise<Map<string, number>> {
   if (wanted.length === 0) return new Map();
