@@ -3,6 +3,7 @@ import { IS_TABLE, USER_SCHEMA } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { ifAnswered } from '../postgres/session-helpers.ts';
 import { displayName, identifier, nameParts } from '../postgres/sql/quote.ts';
+import type { ThereAndBack } from '../schema/type-changes.ts';
 import type { ColumnContent } from './lost-data.ts';
 import { namedParts, pagesOf, readTables } from './row-values.ts';
 
@@ -52,7 +53,7 @@ interface ContentRow {
 export async function contentOf(
   session: Session,
   objects: readonly string[],
-  casts: ReadonlyMap<string, string>,
+  casts: ReadonlyMap<string, ThereAndBack>,
   touched: string[],
 ): Promise<Map<string, ColumnContent>> {
   if (objects.length === 0) return new Map();
@@ -96,14 +97,11 @@ function estimated({ rows, nullShare }: ContentRow): ColumnContent {
 async function sample(
   session: Session,
   columns: readonly ContentRow[],
-  casts: ReadonlyMap<string, string>,
+  casts: ReadonlyMap<string, ThereAndBack>,
   touched: string[],
 ): Promise<Pick<ColumnContent, 'rowsCompared' | 'rowsChanged'>[]> {
   const names = columns.map(({ column }) => identifier(column));
-  const changed = columns.map(
-    ({ object }, index) =>
-      `count(*) FILTER (WHERE ${names[index]} IS DISTINCT FROM ${names[index]}${casts.get(object)})`,
-  );
+  const changed = columns.map(({ column, object }) => changedValues(identifier(column), casts.get(object)));
   const found = await ifAnswered(async () => {
     const [first] = columns;
     const [table] = first ? await readTables(session, [displayName(first.schema, first.name)]) : [];
@@ -125,21 +123,22 @@ async function sample(
   });
 }
 
+function changedValues(name: string, cast: ThereAndBack | undefined): string {
+  return cast === undefined ? 'NULL' : `count(*) FILTER (WHERE ${name} IS DISTINCT FROM ${cast(name)})`;
+}
+
 /** Counts the values of columns of one table. @returns undefined if it took too long, or the table was locked. */
 async function count(
   session: Session,
   columns: readonly ContentRow[],
-  casts: ReadonlyMap<string, string>,
+  casts: ReadonlyMap<string, ThereAndBack>,
   touched: string[],
 ): Promise<ColumnContent[] | undefined> {
   const [table] = columns;
   if (!table) return [];
   const started = performance.now();
   const counts = columns.map(({ column }) => `count(${identifier(column)})::float8`).join(', ');
-  const changed = columns.map(({ object, column }) => {
-    const [name, cast] = [identifier(column), casts.get(object)];
-    return cast === undefined ? 'NULL' : `count(*) FILTER (WHERE ${name} IS DISTINCT FROM ${name}${cast})`;
-  });
+  const changed = columns.map(({ object, column }) => changedValues(identifier(column), casts.get(object)));
   const found = await ifAnswered(() =>
     session.query<{ rows: number; values: number[]; changed: (number | null)[] }>(
       `SELECT count(*)::float8 AS rows, ARRAY[${counts}] AS values, ARRAY[${changed.join(', ')}]::float8[] AS changed

@@ -2,6 +2,7 @@ import { measured } from '../measured.ts';
 import { isReplaced } from '../model/converted-column.ts';
 import type { Caveat, ConvertedColumn, DataSection, SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { ifAnswered } from '../postgres/session-helpers.ts';
 import { mayLose, type Retyped, thereAndBack, withoutLossOf } from '../schema/type-changes.ts';
 import { type BothSides, onBothSides, withReader } from './both-sides.ts';
 import { contentOf } from './column-contents.ts';
@@ -13,6 +14,7 @@ import {
   conversionOf,
   convertedTables,
   lostData,
+  zoneOfConversions,
 } from './lost-data.ts';
 import { compareUpdated, updatedTables } from './overwritten-values.ts';
 import { namedParts } from './row-values.ts';
@@ -21,6 +23,8 @@ export interface LossInput extends ConversionWork {
   readonly schema: SchemaSection | null;
   readonly data: DataSection | null;
   readonly retyped: readonly Retyped[];
+  /** How the command began its sessions; missing: not known. */
+  readonly sessions?: Parameters<typeof zoneOfConversions>[1];
 }
 
 export interface DataLoss {
@@ -34,6 +38,8 @@ export interface DataLoss {
   readonly touched: string[];
   readonly caveats: Caveat[];
 }
+
+const IN_ZONE = "SELECT set_config('TimeZone', $1, false)";
 
 const SIZES = `
 SELECT w.object, pg_total_relation_size(c.oid)::float8 AS bytes
@@ -77,6 +83,8 @@ export async function measureDataLoss(options: BothSides, observed: LossInput): 
       ? NOTHING
       : await measured(caveats, 'data.lost', () =>
           withReader(options, options.target.settings, async (session) => {
+            const zone = zoneOfConversions(observed, observed.sessions ?? new Map());
+            if (zone !== null) await ifAnswered(() => session.query(IN_ZONE, [zone]));
             const objects = [...new Set(columns.map(({ object }) => object))];
             return {
               columns: await contentOf(session, objects, casts, touched),

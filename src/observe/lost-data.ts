@@ -1,7 +1,9 @@
 import type { DataSection, SchemaSection, StatementSection, TransactionSection } from '../model/report.ts';
 import type { Conversion, Name, StatementFacts } from '../model/statement-actions.ts';
+import { settingsAtStart } from '../postgres/protocol/startup-settings.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 import type { Retyped } from '../schema/type-changes.ts';
+import type { SessionStart } from './command-watch.ts';
 
 type Lost = DataSection['lost'][number];
 
@@ -130,6 +132,30 @@ export function conversionOf(
   const named = found.filter(({ byName }) => byName);
   const [only, ...more] = named.length > 0 ? named : found;
   return only && more.length === 0 ? only.conversion : 'expression';
+}
+
+const SETS_ZONE =
+  /^\s*(?:SET\s+(?:SESSION\s+|LOCAL\s+)?(?:TIME\s+ZONE|TimeZone\s*(?:=|TO))\s*'?([\w/+-]+)|SELECT\s+(?:pg_catalog\.)?set_config\(\s*'TimeZone'\s*,\s*'([\w/+-]+)')/i;
+
+/** The time zone of the session that changed types last, as far as it set one or began with one; null: that of its role. */
+export function zoneOfConversions(
+  { statements, parsed }: Pick<ConversionWork, 'statements' | 'parsed'>,
+  sessions: ReadonlyMap<number, Pick<SessionStart, 'parameters'>>,
+): string | null {
+  const converting = statements.findLast(({ index }) =>
+    parsed.get(index)?.actions.some(({ does }) => does === 'alter type'),
+  );
+  if (!converting) return null;
+  const { session, index } = converting;
+  const set = statements.findLast(
+    (each) =>
+      each.session === session && each.index < index && each.error === null && SETS_ZONE.test(each.sql),
+  );
+  const [, spelled, called] = SETS_ZONE.exec(set?.sql ?? '') ?? [];
+  const zone = spelled ?? called;
+  if (zone !== undefined) return /^(?:default|local|interval)$/i.test(zone) ? null : zone;
+  const start = settingsAtStart(sessions.get(session)?.parameters ?? []);
+  return start.find(([name]) => name.toLowerCase() === 'timezone')?.[1] ?? null;
 }
 
 /** A table whose values a rewrite may have changed, under its name after the command. */

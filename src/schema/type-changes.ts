@@ -40,16 +40,21 @@ export function readAlike(from: string, to: string): boolean {
   return old === wanted || [old, wanted].every((base) => STRINGS.has(base)) || [old, wanted].every(isNumber);
 }
 
+/** Writes a value as it comes back from another type, as SQL. */
+export type ThereAndBack = (value: string) => string;
+
 /**
- * The casts to the new type and back, if their result shows whether a value survives: both types are built in, and neither settings
- * nor time zones affect them. @example `::numeric(10,1)::numeric(10,2)`
+ * Returns the casts to the new type and back, if their result shows whether a value survives: both types are built in, and no setting but
+ * the time zone affects them. @example `v::numeric(10,1)::numeric(10,2)`
  */
-export function thereAndBack(from: string, to: string): string | null {
+export function thereAndBack(from: string, to: string): ThereAndBack | null {
   const [old, wanted] = [parsed(from).base, parsed(to).base];
+  if (MOMENTS.has(old) && TIMES_OF_DAY.has(wanted))
+    return (value) => `CASE WHEN ${value}::date IN (${DATES_OF_TIMES}) THEN ${value} END`;
   // Text loses its leading zeros in a number: a postcode, a customer's number.
   const isNumbered = STRINGS.has(old) && WHOLE_NUMBERS.has(wanted);
   const plain = isNumbered || CAST_PLAINLY.some((types) => types.has(old) && types.has(wanted));
-  return plain ? `::${to}::${from}` : null;
+  return plain ? (value) => `${value}::${to}::${from}` : null;
 }
 
 const STRINGS: ReadonlySet<string> = new Set(['character varying', 'character', 'text']);
@@ -58,9 +63,16 @@ const CAST_PLAINLY: readonly ReadonlySet<string>[] = [
   STRINGS,
   new Set([...WHOLE_NUMBERS, 'numeric', 'real', 'double precision']),
   new Set(['timestamp without time zone', 'date']),
-  new Set(['timestamp with time zone']),
+  new Set(['timestamp with time zone', 'date']),
   new Set(['time without time zone']),
 ];
+
+const MOMENTS: ReadonlySet<string> = new Set(['timestamp without time zone', 'timestamp with time zone']);
+const TIMES_OF_DAY: ReadonlySet<string> = new Set(['time without time zone', 'time with time zone']);
+/** Dates that tools write where only the time of day counts. */
+const DATES_OF_TIMES = ['0001-01-01', '1899-12-30', '1900-01-01', '1970-01-01', '2000-01-01']
+  .map((date) => `'${date}'`)
+  .join(', ');
 
 function lengthOf({ limits: [length] }: Parsed): number {
   return length ?? Number.POSITIVE_INFINITY;

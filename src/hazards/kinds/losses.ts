@@ -90,7 +90,7 @@ export const LOSSES: readonly HazardRecord[] = [
     code: 'VALUES_CONVERTED',
     title: 'a change of type replaces values',
     condition:
-      'ALTER COLUMN … TYPE … USING, also in a DO block or a function, leaves other values than before, or NULL; or the new type cuts or rounds values, so that casting them back gives others, as numbers do with the leading zeros of a text. Graver than a notice if values become NULL, or if less than half as many different ones are left. Each row is compared with the target, in tables of more than 100,000 rows or 100 MB a sample.',
+      'ALTER COLUMN … TYPE … USING, also in a DO block or a function, leaves other values than before, or NULL; or the new type cuts or rounds values, so that casting them back gives others: numbers lose the leading zeros of a text, dates the time of day. Graver than a notice if values become NULL, or if less than half as many different ones are left. Each row is compared with the target, in tables of more than 100,000 rows or 100 MB a sample.',
     effect: 'The values from before are gone: ALTER TABLE back to the old type does not bring them back.',
     safer:
       'Write the converted values to a new column, compare the two, and drop the old one in a later migration.',

@@ -61,13 +61,16 @@ test.each([
 
 describe('whether values survive is asked by casts', () => {
   test('between types of the same family', () => {
-    expect(thereAndBack('numeric(10,2)', 'integer')).toBe('::integer::numeric(10,2)');
-    expect(thereAndBack('text', 'character varying(3)')).toBe('::character varying(3)::text');
-    expect(thereAndBack('character varying(5)', 'bigint')).toBe('::bigint::character varying(5)');
+    const back = (from: string, to: string) => thereAndBack(from, to)?.('v');
+    expect(back('numeric(10,2)', 'integer')).toBe('v::integer::numeric(10,2)');
+    expect(back('text', 'character varying(3)')).toBe('v::character varying(3)::text');
+    expect(back('character varying(5)', 'bigint')).toBe('v::bigint::character varying(5)');
+    expect(back('timestamp with time zone', 'date')).toBe('v::date::timestamp with time zone');
+    expect(back('timestamp without time zone', 'time without time zone')).toMatch(/^CASE WHEN v::date IN/);
   });
 
   test.each([
-    ['timestamp with time zone', 'date'],
+    ['timestamp with time zone', 'timestamp without time zone'],
     ['text', 'jsonb'],
     ['text', 'numeric'],
     ['text', 'public."x); DROP TABLE users; --"'],
