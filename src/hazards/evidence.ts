@@ -82,14 +82,17 @@ function figures(context: HazardContext, relation: string): string[] {
 
 /** `500 of 500 values become NULL`, `12 different values become 3`; nothing if none is known to be another one. */
 export function conversionCounts(column: ConvertedColumn): string[] {
-  const { values, becameNull, changed, distinctBefore, distinctAfter } = column;
+  const { values, becameNull, cut = 0, changed } = column;
+  const { distinctBefore, distinctAfter, spellings } = column;
   const of = `of ${plural(values, 'value')}`;
   return [
     ...(becameNull > 0 ? [`${formatCount(becameNull)} ${of} become NULL`] : []),
-    ...(changed ? [`${formatCount(changed)} ${of} change`] : []),
+    ...(cut > 0 ? [`${formatCount(cut)} ${of} are cut to the length of the new type`] : []),
+    ...(changed && changed !== cut ? [`${formatCount(changed)} ${of} change`] : []),
     ...(distinctAfter < distinctBefore && becameNull < values
       ? [`${plural(distinctBefore, 'different value')} become ${formatCount(distinctAfter)}`]
       : []),
+    ...(spellings !== undefined ? [`${formatCount(spellings)} of them differ in more than spelling`] : []),
   ];
 }
 

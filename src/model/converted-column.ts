@@ -12,3 +12,16 @@ export function isOverwritten({ becameNull, distinctBefore, distinctAfter }: Con
 export function isReplaced({ becameNull, changed, distinctBefore, distinctAfter }: ConvertedColumn): boolean {
   return becameNull > 0 || (changed ?? 0) > 0 || distinctAfter < distinctBefore;
 }
+
+/** Tells if a change of type has lost values: they are NULL or cut, or what differed in more than its spelling is the same. */
+export function losesValues({
+  becameNull,
+  cut = 0,
+  spellings,
+  distinctBefore,
+  distinctAfter,
+}: ConvertedColumn): boolean {
+  if (becameNull > 0 || cut > 0) return true;
+  // A sample of either side without a primary key has not the same rows.
+  return spellings === undefined ? distinctAfter * 2 < distinctBefore : distinctAfter < spellings;
+}

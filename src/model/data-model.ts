@@ -19,6 +19,13 @@ const comparedColumn = z.object({
   distinctBefore: z.int(),
   /** Number of different values after the command, among the rows compared. */
   distinctAfter: z.int(),
+  /**
+   * Number of different values before a change of type that differ in more than case, spaces, hyphens and underscores; counted if different
+   * values become the same.
+   */
+  spellings: z.int().optional(),
+  /** Values of which only the beginning is left, as much as the new type has room for; absent: none. */
+  cut: z.int().optional(),
   /** All rows were compared; otherwise a sample of them. */
   exact: z.boolean(),
 });

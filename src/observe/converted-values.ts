@@ -3,13 +3,14 @@ import type { ConvertedColumn, SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { ifAnswered } from '../postgres/session-helpers.ts';
 import { displayName, nameParts } from '../postgres/sql/quote.ts';
-import { readAlike } from '../schema/type-changes.ts';
+import { isText, readAlike, shorterLength } from '../schema/type-changes.ts';
 import { isSmallTable } from './column-contents.ts';
 import type { ConvertedTable } from './lost-data.ts';
 import {
   allOf,
   type ComparedRow,
   type ComparedTable,
+  type ReadColumn,
   readTables,
   rowsByKey,
   sampleOf,
@@ -81,7 +82,7 @@ export async function compareConverted(
     if (named.length === 0) continue;
     const compared =
       before.readable && performance.now() < deadline
-        ? await compareTable({ target, clone, before, after, columns: named, since })
+        ? await compareTable({ target, clone, before, after, columns: named, since, converted: true })
         : undefined;
     if (compared)
       touched.push(
@@ -129,6 +130,8 @@ export function isAsBefore({
 }
 
 interface Comparison {
+  /** By a change of type: parts of the values are compared as well. */
+  readonly converted: boolean;
   readonly target: Session;
   readonly clone: Session;
   readonly before: ComparedTable;
@@ -148,7 +151,7 @@ async function compareTable(comparison: Comparison): Promise<ConvertedColumn[] |
 
 /** @param all false: a sample. */
 export async function compareColumns(
-  { target, clone, before, after, columns, since }: Comparison,
+  { target, clone, before, after, columns, since, converted }: Comparison,
   all: boolean,
 ): Promise<ConvertedColumn[]> {
   const isKeyed =
@@ -157,12 +160,9 @@ export async function compareColumns(
       (column) => after.key.includes(column) && !columns.some((each) => each.before === column),
     );
   const key = isKeyed ? before.key : [];
-  const former = {
-    table: before,
-    key,
-    columns: columns.map((column) => ({ name: column.before, type: column.from })),
-    before: since,
-  };
+  const whole = columns.map(({ before: name, from: type }) => ({ name, type }));
+  const parts = converted ? columns.flatMap(partsOf) : [];
+  const former = { table: before, key, columns: [...whole, ...parts], before: since };
   const current = {
     table: after,
     key,
@@ -180,10 +180,12 @@ export async function compareColumns(
   });
   // Without a match the keys themselves were replaced.
   const pairs = isKeyed && matched.length > 0 ? matched : null;
-  return columns.map((column, at) => ({
-    object: displayName(before.schema, before.name, column.before),
-    rows: all ? then.length : before.rows === null ? null : Math.round(before.rows),
-    ...(pairs
+  return columns.map((column, at) => {
+    const partAt = (kind: Part['kind']) => {
+      const place = parts.findIndex((part) => part.kind === kind && part.name === column.before);
+      return place < 0 ? null : whole.length + place;
+    };
+    const figures = pairs
       ? pairedFigures(
           pairs.map(([one, other]) => [one[at] ?? null, other[at] ?? null] as const),
           column,
@@ -192,9 +194,54 @@ export async function compareColumns(
           then.map(({ values }) => values[at] ?? null),
           found.map(({ values }) => values[at] ?? null),
           column,
-        )),
-    exact: all,
-  }));
+        );
+    return {
+      object: displayName(before.schema, before.name, column.before),
+      rows: all ? then.length : before.rows === null ? null : Math.round(before.rows),
+      ...figures,
+      ...(pairs && converted
+        ? partFigures(pairs, at, { beginning: partAt('beginning'), spelling: partAt('spelling') })
+        : {}),
+      exact: all,
+    };
+  });
+}
+
+/** A part of the values of a column before the command, which is read beside the whole. */
+interface Part extends ReadColumn {
+  readonly kind: 'beginning' | 'spelling';
+}
+
+function partsOf({ before: name, from: type, to }: Column): Part[] {
+  if (!isText(type)) return [];
+  const length = shorterLength(type, to);
+  return [
+    { kind: 'spelling', name, type, part: (value) => `lower(translate(${value}, E' \\t\\r\\n_-', ''))` },
+    ...(length === null
+      ? []
+      : [{ kind: 'beginning' as const, name, type, part: (value: string) => `left(${value}, ${length})` }]),
+  ];
+}
+
+type Values = readonly (string | null)[];
+
+/** The values that were cut to their beginning, and the different ones but for their spelling. @param at places of the values. */
+function partFigures(
+  pairs: readonly (readonly [before: Values, after: Values])[],
+  at: number,
+  { beginning, spelling }: { readonly beginning: number | null; readonly spelling: number | null },
+): Pick<ConvertedColumn, 'cut' | 'spellings'> {
+  const kept = pairs.filter(([before, after]) => before[at] != null && after[at] != null);
+  const cut =
+    beginning === null
+      ? 0
+      : kept.filter(([before, after]) => before[at] !== after[at] && before[beginning] === after[at]).length;
+  const different = (of: (pair: (typeof kept)[number]) => unknown) => new Set(kept.map(of)).size;
+  const isMerged = different(([, after]) => after[at]) < different(([before]) => before[at]);
+  return {
+    ...(cut > 0 ? { cut } : {}),
+    ...(isMerged ? { spellings: different(([before]) => before[spelling ?? at]) } : {}),
+  };
 }
 
 type Figures = Omit<ConvertedColumn, 'object' | 'rows' | 'exact'>;

@@ -84,7 +84,7 @@ export async function compareUpdated(
     if (columns.length === 0) continue;
     const isReadable = hasKey(before, after) && before.readable && performance.now() < deadline;
     const compared = isReadable
-      ? await ifAnswered(() => compareColumns({ target, clone, before, after, columns, since }, false))
+      ? await ifAnswered(() => compareColumns({ target, clone, before, after, columns, since, converted: false }, false))
       : undefined;
     const reason = missing(before, after, compared, updated);
     if (reason !== null) missed.set(reason, [...(missed.get(reason) ?? []), rootOf(before)]);

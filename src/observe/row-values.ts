@@ -59,17 +59,26 @@ export function readTables(session: Session, relations: readonly string[]): Prom
   return session.query<ComparedTable & object>(TABLES, namedParts(relations).slice(0, 3));
 }
 
+/** A column, or a part of its values. */
+export interface ReadColumn {
+  readonly name: string;
+  readonly type: string;
+  /** Writes the part as SQL; missing: the whole value. */
+  readonly part?: (value: string) => string;
+}
+
 interface Source {
   readonly table: ComparedTable;
   readonly key: readonly string[];
-  readonly columns: readonly { readonly name: string; readonly type: string }[];
+  readonly columns: readonly ReadColumn[];
   /** Leaves out rows that transactions from this id on have written: others did, since the clone was made. */
   readonly before?: number | undefined;
 }
 
 function selected({ key, columns }: Source): string {
-  const values = columns.map(({ name, type }) => {
-    const text = /^numeric/.test(type) ? `trim_scale(t.${identifier(name)})` : `t.${identifier(name)}`;
+  const values = columns.map(({ name, type, part = (whole) => whole }) => {
+    const value = `t.${identifier(name)}`;
+    const text = part(/^numeric/.test(type) ? `trim_scale(${value})` : value);
     return `hashtextextended(${text}::text COLLATE "C", 0)::text`;
   });
   const keys = key.map((column) => `t.${identifier(column)}::text`);

@@ -57,6 +57,18 @@ export function thereAndBack(from: string, to: string): ThereAndBack | null {
   return plain ? (value) => `${value}::${to}::${from}` : null;
 }
 
+/** Returns the length of the new type if values of the old one may be longer; null: they are not, or have no length. */
+export function shorterLength(from: string, to: string): number | null {
+  const [old, wanted] = [parsed(from), parsed(to)];
+  const length = lengthOf(wanted);
+  return STRINGS.has(old.base) && STRINGS.has(wanted.base) && length < lengthOf(old) ? length : null;
+}
+
+/** Tells if its values are text, of which two may differ in nothing but their spelling. */
+export function isText(type: string): boolean {
+  return STRINGS.has(parsed(type).base);
+}
+
 const STRINGS: ReadonlySet<string> = new Set(['character varying', 'character', 'text']);
 const WHOLE_NUMBERS: ReadonlySet<string> = new Set(['smallint', 'integer', 'bigint']);
 const CAST_PLAINLY: readonly ReadonlySet<string>[] = [

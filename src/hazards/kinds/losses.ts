@@ -1,5 +1,5 @@
 import { formatCount, listed, plural } from '../../format.ts';
-import { isReplaced } from '../../model/converted-column.ts';
+import { isReplaced, losesValues } from '../../model/converted-column.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { ConvertedColumn } from '../../model/report.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
@@ -90,7 +90,7 @@ export const LOSSES: readonly HazardRecord[] = [
     code: 'VALUES_CONVERTED',
     title: 'a change of type replaces values',
     condition:
-      'ALTER COLUMN … TYPE … USING, also in a DO block or a function, leaves other values than before, or NULL; or the new type cuts or rounds values, so that casting them back gives others: numbers lose the leading zeros of a text, dates the time of day. Graver than a notice if values become NULL, or if less than half as many different ones are left. Each row is compared with the target, in tables of more than 100,000 rows or 100 MB a sample.',
+      'ALTER COLUMN … TYPE … USING, also in a DO block or a function, leaves other values than before, or NULL; or the new type cuts or rounds values, so that casting them back gives others: numbers lose the leading zeros of a text, dates the time of day. A notice, unless values become NULL or are cut, or values that differ in more than their spelling become the same. Each row is compared with the target, in tables of more than 100,000 rows or 100 MB a sample.',
     effect: 'The values from before are gone: ALTER TABLE back to the old type does not bring them back.',
     safer:
       'Write the converted values to a new column, compare the two, and drop the old one in a later migration.',
@@ -199,32 +199,28 @@ export const LOSSES: readonly HazardRecord[] = [
 ];
 
 function converted(context: HazardContext, column: ConvertedColumn): Finding[] {
-  const { object, rows, compared, values, becameNull, distinctBefore, distinctAfter, exact } = column;
+  const { object, rows, compared, values, becameNull, cut = 0, exact } = column;
   if (compared > 0 && !isReplaced(column)) return [];
   const relation = withoutLastPart(object);
-  const isGrave = becameNull > 0 || distinctAfter * 2 < distinctBefore;
-  const share = becameNull > 0 ? becameNull / Math.max(1, values) : 1;
-  const lost = exact
-    ? becameNull > 0
-      ? becameNull
-      : values
-    : rows === null
-      ? null
-      : Math.ceil(rows * share);
+  const isGrave = losesValues(column);
+  const changed = becameNull + cut > 0 ? becameNull + cut : values;
+  const lost = exact ? changed : rows === null ? null : Math.ceil((rows * changed) / Math.max(1, compared));
   return [
     {
       statement: statementOfConversion(context, relation, lastPart(object)),
       relation,
-      severity: isGrave ? weighLoss(context, relation, lost) : 'notice',
+      severity: isGrave ? (mergesFew(column) ? 'warning' : weighLoss(context, relation, lost)) : 'notice',
       lostRows: lost,
       message:
         compared === 0
           ? `the values of ${object} may be replaced: they could not be compared`
           : becameNull > 0
             ? `values of ${object} become NULL`
-            : isGrave
-              ? `different values of ${object} become the same`
-              : `values of ${object} change`,
+            : cut > 0
+              ? `values of ${object} are cut`
+              : isGrave
+                ? `different values of ${object} become the same`
+                : `values of ${object} change`,
       evidence:
         compared === 0
           ? relationEvidence(context, relation)
@@ -235,6 +231,11 @@ function converted(context: HazardContext, column: ConvertedColumn): Finding[] {
       ),
     },
   ];
+}
+
+/** Most of the different values are left: some are merged, maybe on purpose. */
+function mergesFew({ becameNull, cut = 0, distinctBefore, distinctAfter }: ConvertedColumn): boolean {
+  return becameNull + cut === 0 && distinctAfter * 2 >= distinctBefore;
 }
 
 /** Values that the cast to the new type changes. */

@@ -144,6 +144,10 @@ const WEAKENED: readonly Example[] = [
 const PLACES = `CREATE TABLE places (id int PRIMARY KEY, postcode text, number text);
   INSERT INTO places SELECT n, lpad(n::text, 5, '0'), n FROM generate_series(1, 2000) n`;
 
+const ROLES = `CREATE TABLE people (id int PRIMARY KEY, role text);
+  INSERT INTO people SELECT n, (ARRAY['member', 'owner', 'Admin', 'admin'])[1 + n % 4] FROM generate_series(1, 2000) n;
+  CREATE TYPE role AS ENUM ('member', 'owner', 'admin')`;
+
 const EXAMPLES: readonly Example[] = [
   {
     what: 'a foreign key NOT VALID that is validated in the same transaction',
@@ -311,6 +315,39 @@ const EXAMPLES: readonly Example[] = [
     setup: PLACES,
     sql: 'ALTER TABLE places ALTER number TYPE integer USING number::integer',
     never: ['VALUES_CONVERTED'],
+  },
+  {
+    what: 'three labels that become two',
+    setup: `${ROLES}; UPDATE people SET role = 'Admin' WHERE role = 'admin'`,
+    sql: "ALTER TABLE people ALTER role TYPE role USING CASE role WHEN 'owner' THEN 'owner' ELSE 'member' END::role",
+    told: ['VALUES_CONVERTED'],
+    grave: true,
+    statement: 'ALTER TABLE people',
+    relation: 'people',
+    says: /^different values of known_\d+\.people\.role become the same$/,
+  },
+  {
+    what: 'labels that differ in their spelling alone, and become one',
+    setup: ROLES,
+    sql: 'ALTER TABLE people ALTER role TYPE role USING lower(role)::role',
+    told: ['VALUES_CONVERTED'],
+    silent: ['VALUES_CONVERTED'],
+  },
+  {
+    what: 'texts that are cut',
+    setup: PLACES,
+    sql: 'ALTER TABLE places ALTER postcode TYPE varchar(3) USING left(postcode, 3)',
+    told: ['VALUES_CONVERTED'],
+    grave: true,
+    relation: 'places',
+    says: /^values of known_\d+\.places\.postcode are cut$/,
+  },
+  {
+    what: 'codes for longer words',
+    setup: PLACES,
+    sql: "ALTER TABLE places ALTER postcode TYPE varchar(4) USING lpad(to_hex(id), 4, 'x')",
+    told: ['VALUES_CONVERTED'],
+    silent: ['VALUES_CONVERTED'],
   },
   {
     what: 'values that a DO block converts',

@@ -397,10 +397,22 @@ describe.each(OLDEST_AND_NEWEST)('values that USING replaces, on %i', (version) 
   test.each([
     ['v TYPE text USING NULL', 'v', { becameNull: 100, distinctAfter: 0 }],
     ['short TYPE text USING NULL', 'short', { becameNull: 100, distinctAfter: 0 }],
-    ['n TYPE numeric(20,2) USING 0', 'n', { changed: 100, distinctAfter: 1 }],
-    ['v TYPE text USING left(v, 1)', 'v', { changed: 100, distinctAfter: 1 }],
+    ['n TYPE numeric(20,2) USING 0', 'n', { changed: 100, distinctAfter: 1, spellings: 100 }],
+    ['v TYPE text USING left(v, 1)', 'v', { changed: 100, distinctAfter: 1, spellings: 100 }],
     ['v TYPE text USING lower(v)', 'v', { changed: 100 }],
-    ['v TYPE int USING length(v)', 'v', { changed: null, distinctAfter: 3 }],
+    ['v TYPE int USING length(v)', 'v', { changed: null, distinctAfter: 3, spellings: 100 }],
+    [
+      "v TYPE text USING CASE id WHEN 2 THEN 'Value 1' ELSE v END",
+      'v',
+      { changed: 1, distinctAfter: 99, spellings: 100 },
+    ],
+    [
+      'short TYPE varchar(2) USING left(short, 2)',
+      'short',
+      { changed: 91, cut: 91, distinctAfter: 9, spellings: 100 },
+    ],
+    // Codes for longer words are no cuts.
+    ["short TYPE char(3) USING lpad(id::text, 3, '0')", 'short', { changed: 100 }],
   ])('%s', async (sql, column, expected) => {
     const { converted, schema } = await convertedBy(values(100), `ALTER TABLE t ALTER ${sql}`);
     expect(converted).toEqual([figures({ object: `public.t.${column}`, ...expected })]);
