@@ -91,6 +91,17 @@ export const dataSection = z.object({
       rowsChanged: z.int().nullable(),
       /** For a narrowed column of a large table: values of some pages that were compared, of which `rowsChanged` is estimated; null there if none was changed. */
       rowsCompared: z.int().optional(),
+      /** For a dropped column: a new column that has most of its values, but not all; absent: none was found. */
+      copy: z
+        .object({
+          /** Qualified name of the new column. */
+          column: z.string(),
+          /** Values that were looked up in it. */
+          values: z.int(),
+          /** The values among them that it lacks. */
+          missing: z.int(),
+        })
+        .optional(),
       /** All counts are exact; otherwise they are estimates. */
       exact: z.boolean(),
     }),

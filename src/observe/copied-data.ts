@@ -2,6 +2,7 @@ import { measured } from '../measured.ts';
 import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
 import { type BothSides, onBothSides } from './both-sides.ts';
 import { copiedColumns, copiedTables } from './column-contents.ts';
+import { incompleteCopies } from './incomplete-copies.ts';
 
 /** Dropped columns with values of which another column is a copy under the same name. Only those of small tables are compared. */
 export async function copiedAmong(
@@ -43,6 +44,30 @@ export async function tablesCopied(
   const copied = (await measured(caveats, 'data.lost', compare)) ?? [];
   touched.push(...copied.map(({ relation }) => `compared the rows of ${relation}`));
   return copied;
+}
+
+/** Adds the copies of dropped columns that lack some of their values. */
+export async function withCopies(
+  options: BothSides,
+  lost: DataSection['lost'],
+  schema: SchemaSection | null,
+  caveats: Caveat[],
+): Promise<DataSection['lost']> {
+  const dropped = lost.filter(
+    ({ kind, what, rowsWithValue }) => kind === 'column' && what === 'dropped' && rowsWithValue !== 0,
+  );
+  const mayCopy = schema?.changes.some(
+    ({ verb, kind }) => verb === 'create' && (kind === 'table' || kind === 'column'),
+  );
+  if (!schema || !mayCopy || dropped.length === 0) return lost;
+  const objects = dropped.map(({ object }) => object);
+  const compare = () =>
+    onBothSides(options, (target, clone) => incompleteCopies(target, clone, objects, schema));
+  const copies = await measured(caveats, 'data.lost', compare);
+  return lost.map((each) => {
+    const copy = dropped.includes(each) ? copies?.get(each.object) : undefined;
+    return copy ? { ...each, copy } : each;
+  });
 }
 
 /** Takes the loss from what was dropped without a row or a value in it, or has a copy. */

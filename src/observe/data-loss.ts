@@ -7,7 +7,7 @@ import { mayLose, type Retyped, thereAndBack, withoutLossOf } from '../schema/ty
 import { type BothSides, onBothSides, withReader } from './both-sides.ts';
 import { contentOf } from './column-contents.ts';
 import { compareConverted, isAsBefore, uncompared } from './converted-values.ts';
-import { copiedAmong, tablesCopied, withoutEmptyLoss } from './copied-data.ts';
+import { copiedAmong, tablesCopied, withCopies, withoutEmptyLoss } from './copied-data.ts';
 import {
   type ColumnContent,
   type ConversionWork,
@@ -107,11 +107,12 @@ export async function measureDataLoss(options: BothSides, observed: LossInput): 
   const tables = await tablesCopied(options, all ?? [], touched, caveats);
   const isCopied = (table: string) => tables.some(({ relation }) => relation === table);
   const compared = new Set(converted.flatMap((each) => (each.compared > 0 ? [each.object] : [])));
-  const lost = all?.filter(({ kind, what, object }) =>
+  const kept = all?.filter(({ kind, what, object }) =>
     kind === 'table' && what === 'dropped'
       ? !isCopied(object)
       : kind !== 'column' || (!copied.includes(object) && !(what === 'narrowed' && compared.has(object))),
   );
+  const lost = kept && (await withCopies(options, kept, schema, caveats));
   const listed = converted.filter(
     (column) =>
       replaced.has(column.object) &&

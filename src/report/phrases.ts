@@ -27,7 +27,7 @@ type OpenTransaction = NonNullable<ForecastSection['oldestTransaction']>;
 
 /** `drops column public.users.legacy_email: 1,203,442 of 1,250,000 rows had a value`. */
 export function lostWords(lost: Lost): string {
-  const { object, kind, what, rows, rowsWithValue, exact } = lost;
+  const { object, kind, what, rows, rowsWithValue, exact, copy } = lost;
   const about = exact ? '' : 'about ';
   if (what === 'deleted')
     return rowsWithValue === null
@@ -40,7 +40,10 @@ export function lostWords(lost: Lost): string {
   const did = `${what === 'dropped' ? 'drops' : 'narrows'} ${kind} ${object}${what === 'narrowed' ? ', whose values may be cut or changed' : ''}`;
   if (rowsWithValue === null || rows === null) return `${did}: the amount of data is unknown`;
   if (kind === 'table') return `${did}: it held ${about}${plural(rows, 'row')}`;
-  return `${did}: ${about}${formatCount(rowsWithValue)} of ${plural(rows, 'row')} had a value`;
+  const lacking = copy
+    ? `; ${copy.column} lacks ${formatCount(copy.missing)} of ${plural(copy.values, 'value')} that were looked up`
+    : '';
+  return `${did}: ${about}${formatCount(rowsWithValue)} of ${plural(rows, 'row')} had a value${lacking}`;
 }
 
 /**

@@ -41,7 +41,8 @@ export const LOSSES: readonly HazardRecord[] = [
   {
     code: 'COLUMN_DROPPED',
     title: 'a column is dropped with its values',
-    condition: 'A column of an existing table is gone, or a different one has its name.',
+    condition:
+      'A column of an existing table is gone, or a different one has its name. At least a warning if a new column has most of its values, but not all; values of some pages are looked up.',
     effect:
       'Its values are lost, and code that still names it, or has cached the columns of SELECT *, fails.',
     safer: 'First release code that does not use it (ORMs list all columns on their own), then drop it.',
@@ -63,19 +64,23 @@ export const LOSSES: readonly HazardRecord[] = [
             indexOfDrop(context, 'column', object) ?? indexOfCode(context, relation, bare(lastPart(object)));
           const copy = copyOf(context, object, statement);
           const isSame = context.facts.data?.copied?.includes(object) ?? false;
+          const lacking = lost?.copy;
           return {
             statement,
             relation,
             severity: worst([
+              lacking ? 'warning' : 'notice',
               isSame ? 'notice' : weighLoss(context, relation, values ?? table?.rows ?? null),
               weighBreakage(context, relation),
             ]),
             message:
               copy === null
-                ? `drops the column ${object}`
+                ? `drops the column ${object}${lacking ? `, and ${lacking.column} lacks some of its values` : ''}`
                 : `replaces the column ${object} by ${copy}, which takes its name${isSame ? ' and has the same values' : ''}`,
             lostRows: isSame ? 0 : values,
-            evidence: isSame ? 'each row has the same value, compared by primary key' : counted,
+            evidence: isSame
+              ? 'each row has the same value, compared by primary key'
+              : `${counted}${lacking ? `; ${formatCount(lacking.missing)} of ${plural(lacking.values, 'value')} of some pages are not in ${lacking.column}` : ''}`,
             advice:
               copy === null
                 ? 'First release code that does not use the column; keep its values in another table if they may be needed.'

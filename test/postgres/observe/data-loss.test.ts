@@ -357,6 +357,22 @@ describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
     ]);
   });
 
+  test('a copy of a dropped column that lacks some of its values is told', async () => {
+    const made = `CREATE TABLE t (id int PRIMARY KEY, route int, note text);
+      INSERT INTO t SELECT n, nullif(n % 10, 0), 'Note ' || n FROM generate_series(1, 100) n; ANALYZE t`;
+    const moving = (condition: string) =>
+      `CREATE TABLE notes (id int, note text); INSERT INTO notes SELECT id, note FROM t WHERE ${condition};
+       ALTER TABLE t DROP note`;
+    const filling = (condition: string) =>
+      `ALTER TABLE t ADD remark text; UPDATE t SET remark = upper(note) WHERE ${condition}; ALTER TABLE t DROP note`;
+    const copyIn = async (sql: string) => (await lossesOf(version, made, sql)).lost.map(({ copy }) => copy);
+    const lacking = (column: string) => [{ column, values: 100, missing: 10 }];
+    expect(await copyIn(moving('route > 0'))).toEqual(lacking('public.notes.note'));
+    expect(await copyIn(filling('route > 0'))).toEqual(lacking('public.t.remark'));
+    for (const whole of [moving('true'), filling('true'), moving('id < 20')])
+      expect(await copyIn(whole)).toEqual([undefined]);
+  });
+
   test('what is written anew is weighed with its indexes', async () => {
     const made = 'CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t SELECT generate_series(1, 10000)';
     const { rewrittenBytes } = await lossesOf(version, made, 'ALTER TABLE t ALTER id TYPE bigint');
