@@ -82,13 +82,15 @@ function figures(context: HazardContext, relation: string): string[] {
 
 /** `500 of 500 values become NULL`, `12 different values become 3`; nothing if none is known to be another one. */
 export function conversionCounts(column: ConvertedColumn): string[] {
-  const { values, becameNull, cut = 0, changed } = column;
+  const { values, becameNull, cut = 0, keysLost = 0, changed, triggers = [] } = column;
   const { distinctBefore, distinctAfter, spellings } = column;
   const of = `of ${plural(values, 'value')}`;
+  const by = triggers.length === 0 ? '' : ` by the trigger ${listed(triggers)}`;
   return [
     ...(becameNull > 0 ? [`${formatCount(becameNull)} ${of} become NULL`] : []),
     ...(cut > 0 ? [`${formatCount(cut)} ${of} are cut to the length of the new type`] : []),
-    ...(changed && changed !== cut ? [`${formatCount(changed)} ${of} change`] : []),
+    ...(keysLost > 0 ? [`${formatCount(keysLost)} ${of} have none of their keys left`] : []),
+    ...(changed && changed !== cut ? [`${formatCount(changed)} ${of} change${by}`] : []),
     ...(distinctAfter < distinctBefore && becameNull < values
       ? [`${plural(distinctBefore, 'different value')} become ${formatCount(distinctAfter)}`]
       : []),

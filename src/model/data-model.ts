@@ -26,6 +26,10 @@ const comparedColumn = z.object({
   spellings: z.int().optional(),
   /** Values of which only the beginning is left, as much as the new type has room for; absent: none. */
   cut: z.int().optional(),
+  /** JSON objects, among those that an UPDATE changed, of whose keys none is left; absent: none. */
+  keysLost: z.int().optional(),
+  /** Triggers that changed the column, which no UPDATE of the command names; absent: one does, or it is not known. */
+  triggers: z.array(z.string()).optional(),
   /** All rows were compared; otherwise a sample of them. */
   exact: z.boolean(),
 });
@@ -112,8 +116,9 @@ export const dataSection = z.object({
    */
   converted: z.array(comparedColumn).optional(),
   /**
-   * Columns of tables that the command updated, whose values became NULL, or of whose ten or more different values less than half are left:
-   * rows of some pages are compared with the target's by primary key. A caveat names the tables whose updated rows are not among them.
+   * Columns of tables that the command updated: values became NULL, less than half of ten or more different ones are left, JSON objects lost
+   * all their keys, or a trigger changed times or set one value in all rows. The rows of some pages are compared with the target's by primary
+   * key. A caveat names the tables whose updated rows are not among them.
    */
   overwritten: z.array(comparedColumn).optional(),
   /** Dropped columns that lose nothing: another column took the name, and each row has the same value there, compared by primary key. */

@@ -18,6 +18,7 @@ import {
 } from './lost-data.ts';
 import { compareUpdated, updatedTables } from './overwritten-values.ts';
 import { namedParts } from './row-values.ts';
+import { namedInUpdates } from './unnamed-columns.ts';
 
 export interface LossInput extends ConversionWork {
   readonly schema: SchemaSection | null;
@@ -163,15 +164,16 @@ async function convertedAmong(
 /** Columns whose values an UPDATE replaced, as far as they could be compared. */
 async function overwrittenAmong(
   options: BothSides,
-  { data, schema }: LossInput,
+  { data, schema, statements, parsed }: LossInput,
   touched: string[],
   caveats: Caveat[],
 ): Promise<ConvertedColumn[]> {
   const tables = data === null ? [] : updatedTables(data, schema);
   if (tables.length === 0) return [];
+  const named = await namedInUpdates({ statements, parsed });
   const compare = () =>
     onBothSides(options, (target, clone) =>
-      compareUpdated(tables, { target, clone, since: options.since, touched, caveats }),
+      compareUpdated(tables, { target, clone, since: options.since, named, schema, touched, caveats }),
     );
   return (await measured(caveats, 'data.overwritten', compare)) ?? [];
 }

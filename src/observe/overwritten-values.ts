@@ -6,7 +6,9 @@ import type { Session } from '../postgres/connection/session.ts';
 import { ifAnswered } from '../postgres/session-helpers.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 import { compareColumns, SAME_TEXT } from './converted-values.ts';
+import { isJson, lostKeys } from './lost-keys.ts';
 import { type ComparedTable, readTables, SAMPLED_PAGES } from './row-values.ts';
+import { changingTriggers, type NamedInUpdates } from './unnamed-columns.ts';
 
 /** Enough for some hundred tables. */
 const BUDGET_MS = 5000;
@@ -52,6 +54,9 @@ interface Work {
   readonly clone: Session;
   /** The id of the target's next transaction before the clone was made. */
   readonly since: number | undefined;
+  /** null: not known. */
+  readonly named: NamedInUpdates | null;
+  readonly schema: SchemaSection | null;
   /** Gets words for the rows that were read on the target. */
   readonly touched: string[];
   /** Gets the tables whose updated rows were not compared. */
@@ -61,7 +66,7 @@ interface Work {
 /** Compares rows of some pages of the target with those of the clone, by primary key. */
 export async function compareUpdated(
   tables: readonly UpdatedTable[],
-  { target, clone, since, touched, caveats }: Work,
+  { target, clone, since, named, schema, touched, caveats }: Work,
 ): Promise<ConvertedColumn[]> {
   const deadline = performance.now() + BUDGET_MS;
   for (const session of [target, clone]) await session.query(SAME_TEXT);
@@ -84,7 +89,9 @@ export async function compareUpdated(
     if (columns.length === 0) continue;
     const isReadable = hasKey(before, after) && before.readable && performance.now() < deadline;
     const compared = isReadable
-      ? await ifAnswered(() => compareColumns({ target, clone, before, after, columns, since, converted: false }, false))
+      ? await ifAnswered(() =>
+          compareColumns({ target, clone, before, after, columns, since, converted: false }, false),
+        )
       : undefined;
     const reason = missing(before, after, compared, updated);
     if (reason !== null) missed.set(reason, [...(missed.get(reason) ?? []), rootOf(before)]);
@@ -93,8 +100,10 @@ export async function compareUpdated(
       `compared ${formatCount(compared?.[0]?.compared ?? 0)} rows of ${rootOf(before)} with the clone's`,
     );
     const exact = isWhole(before);
-    for (const [at, column] of (compared ?? []).entries())
-      if (counts(column, columns[at]?.from ?? '')) found.push({ ...column, exact });
+    const sides = { target, clone, before, after, since };
+    const own = named?.hidden.has(relation) ? null : named;
+    const told = await withCauses(compared ?? [], columns, sides, { named: own, schema, deadline });
+    found.push(...told.map((column) => ({ ...column, exact })));
   }
   for (const [reason, names] of missed)
     caveats.push({
@@ -150,6 +159,55 @@ function comparable(before: ComparedTable, after: ComparedTable) {
 
 function hasKey(before: ComparedTable, after: ComparedTable): boolean {
   return before.key.length > 0 && before.key.every((column) => after.key.includes(column));
+}
+
+interface Named {
+  readonly before: string;
+  readonly after: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Keeps the columns that lost values, and adds lost keys of JSON, and the triggers that changed a column which no statement names. */
+async function withCauses(
+  compared: readonly ConvertedColumn[],
+  columns: readonly Named[],
+  sides: Parameters<typeof lostKeys>[0],
+  { named, schema, deadline }: Pick<Work, 'named' | 'schema'> & { readonly deadline: number },
+): Promise<ConvertedColumn[]> {
+  const all = compared.flatMap((column, at) => {
+    const own = columns[at];
+    return own ? [{ column, ...own }] : [];
+  });
+  const changed = all.filter(({ column }) => (column.changed ?? 0) > 0);
+  const objects = changed.filter(
+    ({ from, to, before, after }) => isJson(from) && isJson(to) && before === after,
+  );
+  const unnamed = changed.filter(
+    ({ column, from, before, after }) =>
+      named !== null &&
+      [sides.before.name, sides.after.name].some((name) => named.tables.has(name)) &&
+      ![before, after].some((name) => named.columns.has(name)) &&
+      (OF_TIME.test(from) || column.distinctAfter === 1),
+  );
+  const ask = <T>(isAsked: boolean, query: () => Promise<T[]>) =>
+    isAsked && performance.now() < deadline ? ifAnswered(query) : undefined;
+  const keys = await ask(objects.length > 0, () =>
+    lostKeys(
+      sides,
+      objects.map(({ before }) => before),
+    ),
+  );
+  const triggers = await ask(unnamed.length > 0, () =>
+    changingTriggers(sides.target, sides.before, schema?.changes ?? []),
+  );
+  return all.flatMap((each): ConvertedColumn[] => {
+    const { column, from } = each;
+    const keysLost = keys?.[objects.indexOf(each)] ?? 0;
+    const by = unnamed.includes(each) ? (triggers ?? []) : [];
+    if (!counts(column, from) && keysLost === 0 && by.length === 0) return [];
+    return [{ ...column, ...(keysLost > 0 ? { keysLost } : {}), ...(by.length > 0 ? { triggers: by } : {}) }];
+  });
 }
 
 function counts(column: ConvertedColumn, type: string): boolean {

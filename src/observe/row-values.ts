@@ -65,6 +65,8 @@ export interface ReadColumn {
   readonly type: string;
   /** Writes the part as SQL; missing: the whole value. */
   readonly part?: (value: string) => string;
+  /** The text itself is read, and no hash of it. */
+  readonly plain?: true;
 }
 
 interface Source {
@@ -76,10 +78,10 @@ interface Source {
 }
 
 function selected({ key, columns }: Source): string {
-  const values = columns.map(({ name, type, part = (whole) => whole }) => {
+  const values = columns.map(({ name, type, part = (whole) => whole, plain = false }) => {
     const value = `t.${identifier(name)}`;
     const text = part(/^numeric/.test(type) ? `trim_scale(${value})` : value);
-    return `hashtextextended(${text}::text COLLATE "C", 0)::text`;
+    return plain ? text : `hashtextextended(${text}::text COLLATE "C", 0)::text`;
   });
   const keys = key.map((column) => `t.${identifier(column)}::text`);
   return `ARRAY[${keys.join(', ')}]::text[] AS key, ARRAY[${values.join(', ')}]::text[] AS values`;

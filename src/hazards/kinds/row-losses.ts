@@ -1,4 +1,5 @@
 import { formatCount, listed, plural } from '../../format.ts';
+import { isOverwritten } from '../../model/converted-column.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { ConvertedColumn, StatementSection } from '../../model/report.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
@@ -23,11 +24,10 @@ export const ROW_LOSSES: readonly HazardRecord[] = [
   },
   {
     code: 'VALUES_OVERWRITTEN',
-    title: 'an UPDATE replaces values by NULL, or different values by the same',
-    condition:
-      'Rows of a table were updated, and values of a column that existed before are NULL now, or of ten different values or more less than half are left; times count only if they became NULL. The rows of some pages are compared with those of the target by primary key; a caveat names the tables whose updated rows are not among them.',
+    title: 'an UPDATE loses values',
+    condition: `Rows of a table were updated, and values of a column that existed before are NULL now, of ten different values or more less than half are left, or JSON objects have none of their keys or values left. Times count only if they became NULL, or if a BEFORE trigger changed ${formatCount(MANY_ROWS)} or more that no UPDATE names; so does any column in which a trigger set one value. The rows of some pages are compared with those of the target by primary key; a caveat names the tables whose updated rows are not among them.`,
     effect:
-      'The values from before are lost with the commit, and no way back restores them. A join without a condition, jsonb_set() with a NULL or a CASE without ELSE does so by mistake.',
+      'The values from before are lost with the commit, and no way back restores them. A join without a condition, jsonb_set() with a NULL, = instead of || for JSON or a CASE without ELSE does so by mistake.',
     safer:
       'Write to a new column, compare the two, and drop the old one in a later migration; or copy the rows to a table that stays.',
     find: (context) => (context.facts.data?.overwritten ?? []).flatMap((each) => overwritten(context, each)),
@@ -35,23 +35,34 @@ export const ROW_LOSSES: readonly HazardRecord[] = [
 ];
 
 function overwritten(context: HazardContext, column: ConvertedColumn): Finding[] {
-  const { object, rows, compared, becameNull, exact } = column;
+  const { object, rows, compared, becameNull, keysLost = 0, changed, triggers, exact } = column;
   const relation = withoutLastPart(object);
   if (!isCounted(context, relation)) return [];
-  const lost = exact || rows === null ? becameNull : Math.ceil((rows * becameNull) / compared);
+  const ofAll = (count: number) => (exact || rows === null ? count : Math.ceil((rows * count) / compared));
+  const isByTrigger = triggers !== undefined && !isOverwritten(column) && keysLost === 0;
+  if (isByTrigger && ofAll(changed ?? 0) < MANY_ROWS) return [];
+  const sample = exact ? '' : `, in a sample of ${relationEvidence(context, relation)}`;
+  const lost = becameNull > 0 ? becameNull : keysLost;
   return [
     {
       statement: updating(context, relation),
       relation,
       severity: context.relation(relation)?.unlogged ? 'notice' : 'warning',
-      message:
-        becameNull > 0 ? `values of ${object} become NULL` : `different values of ${object} become the same`,
-      evidence: `${listed(conversionCounts(column))}${exact ? '' : `, in a sample of ${relationEvidence(context, relation)}`}`,
-      ...(becameNull > 0 ? { lostRows: lost } : {}),
-      advice: sqlAdvice(
-        'Keep the old values until it is certain that they are not missed:',
-        `ALTER TABLE ${relation} ADD COLUMN ${displayName(`${bare(lastPart(object))}_new`)} …`,
-      ),
+      message: isByTrigger
+        ? `a trigger changes ${object}, which no UPDATE of the command names`
+        : becameNull > 0
+          ? `values of ${object} become NULL`
+          : keysLost > 0
+            ? `JSON objects of ${object} lose all their keys`
+            : `different values of ${object} become the same`,
+      evidence: `${listed(conversionCounts(column))}${sample}`,
+      ...(lost > 0 ? { lostRows: ofAll(lost) } : {}),
+      advice: isByTrigger
+        ? 'If the values are to stay as they are, let the trigger skip rows for a setting that the migration makes (SET LOCAL). If not, name the column in the UPDATE.'
+        : sqlAdvice(
+            'Keep the old values until it is certain that they are not missed:',
+            `ALTER TABLE ${relation} ADD COLUMN ${displayName(`${bare(lastPart(object))}_new`)} …`,
+          ),
     },
   ];
 }

@@ -525,6 +525,51 @@ describe.each(OLDEST_AND_NEWEST)('values that UPDATE replaces, on %i', (version)
     expect(all.reasons).toEqual([]);
   });
 
+  const ACCOUNTS = (settings: string) => `CREATE TABLE t (id int PRIMARY KEY, settings jsonb);
+    INSERT INTO t SELECT n, ${settings} FROM generate_series(1, 100) n; ANALYZE t`;
+  const TWO_KEYS = "jsonb_build_object('language', 'de', 'size', n)";
+
+  test.each([
+    ['UPDATE t SET settings = \'{"beta": 1}\'', TWO_KEYS, 100],
+    ["UPDATE t SET settings = '[]'", TWO_KEYS, 100],
+    ['UPDATE t SET settings = \'{"beta": 1}\'', "jsonb_build_object('size', n + 1)", 100],
+    ['UPDATE t SET settings = settings || \'{"beta": 1}\'', TWO_KEYS, undefined],
+    ["UPDATE t SET settings = settings - 'size'", TWO_KEYS, undefined],
+    ["UPDATE t SET settings = settings - 'size'", "jsonb_build_object('size', n)", undefined],
+    ["UPDATE t SET settings = jsonb_build_object('old', settings)", TWO_KEYS, undefined],
+    [
+      "UPDATE t SET settings = jsonb_build_object('lang', settings->'language', 'number', settings->'size')",
+      TWO_KEYS,
+      undefined,
+    ],
+  ])('of JSON objects: %s, of %s', async (sql, settings, lost) => {
+    const { data } = await lossesOf(version, ACCOUNTS(settings), sql, 100);
+    const [column] = (data?.overwritten ?? []).filter(({ keysLost }) => keysLost !== undefined);
+    expect(column?.keysLost).toBe(lost);
+  });
+
+  const TOUCHED = `CREATE TABLE t (id int PRIMARY KEY, name text, touched_at timestamptz DEFAULT '2026-01-01', search text);
+    INSERT INTO t (id, name, search) SELECT n, 'Name ' || n, 'name ' || n FROM generate_series(1, 100) n;
+    CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql
+      AS 'BEGIN NEW.touched_at := now(); NEW.search := lower(NEW.name) || 1; RETURN NEW; END';
+    CREATE TRIGGER touch BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION touch(); ANALYZE t`;
+
+  test.each([
+    ['UPDATE t SET name = upper(name)', ['public.t.touched_at']],
+    ['UPDATE t SET name = upper(name), touched_at = now()', []],
+    // Only the trigger is meant.
+    ['UPDATE t SET name = name', []],
+    [
+      "CREATE OR REPLACE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.touched_at := now() - interval ''1 day''; RETURN NEW; END'; UPDATE t SET name = upper(name)",
+      [],
+    ],
+  ])('by a trigger, in columns that no statement names: %s', async (sql, expected) => {
+    const { data } = await lossesOf(version, TOUCHED, sql, 100);
+    const found = (data?.overwritten ?? []).filter(({ triggers }) => triggers !== undefined);
+    expect(found.map(({ object }) => object)).toEqual(expected);
+    for (const column of found) expect(column).toMatchObject({ triggers: ['touch'], changed: 100 });
+  });
+
   test('of a table that the command made are none', async () => {
     const made = `CREATE TABLE t (v text); INSERT INTO t VALUES ('a'); ${EMPTIED}`;
     expect(await overwrittenBy('CREATE TABLE other (id int)', made, 1)).toEqual({
