@@ -12,6 +12,9 @@ export interface EffectFacts {
   readonly probes: readonly ProbeDifference[];
   readonly alreadyThere: readonly AlreadyThere[];
   readonly filteredWrites: readonly FilteredWrite[];
+  readonly severalMatches: readonly SeveralMatches[];
+  readonly neverTrue: readonly NeverTrue[];
+  readonly swallowed: readonly SwallowedFailure[];
   readonly unapplied: readonly UnappliedFile[];
   readonly ambiguous: readonly AmbiguousCall[];
   readonly setBack: readonly SequenceSetBack[];
@@ -52,6 +55,33 @@ export interface IdleRevoke {
   readonly privileges: readonly string[];
   /** `PUBLIC`, another role, or `the whole table`. */
   readonly through: readonly string[];
+}
+
+/** Rows that an UPDATE … FROM changed, and that several rows of FROM match with different values. */
+export interface SeveralMatches {
+  /** Index of the statement. */
+  readonly statement: number;
+  readonly relation: string;
+  readonly rows: number;
+}
+
+/** A statement that changed no row, since a NULL in its condition is never equal to anything. */
+export interface NeverTrue {
+  /** Index of the statement. */
+  readonly statement: number;
+  /** NULLs in the subquery of NOT IN; null: the condition itself compares with NULL. */
+  readonly nulls: number | null;
+}
+
+/** An index or a constraint that a DO block tries to make and that rows violate, while the block passes over the error. */
+export interface SwallowedFailure {
+  /** Index of the DO. */
+  readonly statement: number;
+  readonly sqlstate: string;
+  /** Message of the server. */
+  readonly message: string;
+  /** null: the server names none. */
+  readonly relation: string | null;
 }
 
 /** A file of the migrations folder that the tool's history table does not have after the command. */
@@ -160,6 +190,9 @@ export const NO_EFFECTS: EffectFacts = {
   probes: [],
   alreadyThere: [],
   filteredWrites: [],
+  severalMatches: [],
+  neverTrue: [],
+  swallowed: [],
   unapplied: [],
   ambiguous: [],
   setBack: [],

@@ -3,7 +3,7 @@ import { forOwnSessions, inClone } from '../clone/own-sessions.ts';
 import type { Target } from '../database/target.ts';
 import { formatBytes } from '../format.ts';
 import { measured } from '../measured.ts';
-import { type AlreadyThere, type FilteredWrite, type IdleRevoke, NO_EFFECTS } from '../model/effect-facts.ts';
+import { type AlreadyThere, type IdleRevoke, NO_EFFECTS } from '../model/effect-facts.ts';
 import { type ActingObject, NO_DEFINITIONS, type OrphanFacts } from '../model/hazard-facts.ts';
 import type { Caveat, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
@@ -25,6 +25,7 @@ import { type MayRun, readFilteredWrites, type SentStatements } from './effects/
 import { readIdleRevokes } from './effects/idle-revokes.ts';
 import { endPrepared, rolledBackCaveats } from './effects/left-prepared.ts';
 import { type EffectsBefore, readEffects, readEffectsBefore } from './effects/read-effects.ts';
+import { readWriteTrials, type WriteTrials } from './effects/write-trials.ts';
 import { readProcedures } from './locks-in-bodies.ts';
 import { readOrphans } from './orphans.ts';
 import { keepingSequences } from './probes/try-probes.ts';
@@ -57,6 +58,8 @@ interface DataBefore {
   readonly catalogue: CatalogueBefore;
   readonly effects: EffectsBefore;
   readonly walPosition: string;
+  /** Id of the next transaction, as rows have it. */
+  readonly nextXid: number;
   readonly bytesRead: number;
   readonly hasUserCode: boolean;
 }
@@ -64,7 +67,8 @@ interface DataBefore {
 /** For counting the rows of one foreign key. */
 const COUNT_TIMEOUT_MS = 30_000;
 
-const POSITION = 'SELECT pg_current_wal_insert_lsn()::text AS position';
+const POSITION = `SELECT pg_current_wal_insert_lsn()::text AS position,
+  (pg_snapshot_xmax(pg_current_snapshot())::text::numeric % 4294967296)::float8 AS xid`;
 // A clone begins with empty shared buffers.
 const BYTES_READ = `SELECT blks_read::float8 * current_setting('block_size')::int AS bytes
   FROM pg_stat_database WHERE datname = $1`;
@@ -110,8 +114,13 @@ export class CloneWatch {
       })),
       schema.before(forOwnSessions(this.#clone, target), { run }),
     ]);
-    const [row] = await this.#clone.server.control.query<{ position: string }>(POSITION);
-    this.#before = { ...data, walPosition: row?.position ?? '0/0', bytesRead: await this.#bytesRead() };
+    const [row] = await this.#clone.server.control.query<{ position: string; xid: number }>(POSITION);
+    this.#before = {
+      ...data,
+      walPosition: row?.position ?? '0/0',
+      nextXid: row?.xid ?? 0,
+      bytesRead: await this.#bytesRead(),
+    };
     return more;
   }
 
@@ -154,15 +163,20 @@ export class CloneWatch {
     return this.#inClone((session) => readIdleRevokes(session, asked, searchPath));
   }
 
-  /** Counts the rows that row security kept from the writes of the command. */
-  filteredWrites(
+  /** Tries the writes of the command again, in transactions that are rolled back. */
+  writeTrials(
     sent: SentStatements,
     readMayRun: (session: Session) => Promise<MayRun>,
-  ): Promise<FilteredWrite[]> {
+    caveats: Caveat[],
+  ): Promise<WriteTrials> {
+    const since = this.#before?.nextXid ?? 0;
     return this.#inClone(
       async (session) => {
         const mayRun = await readMayRun(session);
-        return keepingSequences(session, () => readFilteredWrites(session, sent, mayRun));
+        return keepingSequences(session, async () => ({
+          filteredWrites: await readFilteredWrites(session, sent, mayRun),
+          ...(await readWriteTrials(session, sent, { mayRun, since }, caveats)),
+        }));
       },
       { readOnly: false },
     );

@@ -7,6 +7,7 @@ import { runChecksAfter, runChecksBefore } from '../observe/checks/check-watch.t
 import type { CloneObservations } from '../observe/clone-observations.ts';
 import { CloneWatch } from '../observe/clone-watch.ts';
 import type { SeenStatements } from '../observe/command-watch.ts';
+import { isWorthATrial } from '../observe/effects/write-trials.ts';
 import { writtenUnchecked } from '../observe/orphans.ts';
 import { probeAfter, probeBefore } from '../observe/probes/probe-watch.ts';
 import type { Session } from '../postgres/connection/session.ts';
@@ -71,7 +72,7 @@ export function readAfter(
     const checked = await runChecksAfter(clone, options, before.checks, observed.schema, interrupt);
     const there = await withAlreadyThere(observed, before.watch, seen, interrupt);
     const revoked = await withIdleRevokes(there, before.watch, seen, interrupt);
-    const written = await withFilteredWrites(setup, revoked, before.watch, seen);
+    const written = await withWriteTrials(setup, revoked, before.watch, seen);
     const known = await withUnapplied(setup, written, seen, result.exitCode);
     const counted = await withOrphans(known, before.watch, seen, interrupt);
     const probed = interrupt.aborted ? counted : await withTrials(setup, counted, before, result.durationMs);
@@ -113,22 +114,18 @@ async function withIdleRevokes(
   return withEffects(observed, { idleRevokes }, caveats);
 }
 
-/** Adds the writes that row security kept from rows. */
-async function withFilteredWrites(
+/** Adds the results of trials of the command's writes. */
+async function withWriteTrials(
   { clone, plan: { signal: interrupt } }: CloneSetup,
   observed: CloneObservations,
   watch: CloneWatch,
   seen: SeenStatements,
 ): Promise<CloneObservations> {
-  const writes = [...seen.parsed.values()].some(({ actions }) =>
-    actions.some(({ does }) => does === 'update' || does === 'delete'),
-  );
-  if (!writes || interrupt.aborted) return observed;
+  if (!isWorthATrial(seen) || interrupt.aborted) return observed;
   const caveats: Caveat[] = [];
   const readMayRun = (session: Session) => readHarmless(clone, session);
-  const filteredWrites =
-    (await measured(caveats, 'hazards', () => watch.filteredWrites(seen, readMayRun))) ?? [];
-  return withEffects(observed, { filteredWrites }, caveats);
+  const found = await measured(caveats, 'hazards', () => watch.writeTrials(seen, readMayRun, caveats));
+  return withEffects(observed, found ?? {}, caveats);
 }
 
 /** Adds the files that the migration tool should have applied, and has not. */

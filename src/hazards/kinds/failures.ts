@@ -57,12 +57,14 @@ export const FAILURES: readonly HazardRecord[] = [
   {
     code: 'UNIQUE_OVER_DUPLICATES',
     title: 'a unique index cannot be built because of duplicates',
-    condition: 'CREATE UNIQUE INDEX, ADD UNIQUE or ADD PRIMARY KEY failed with SQLSTATE 23505.',
+    condition:
+      'CREATE UNIQUE INDEX, ADD UNIQUE or ADD PRIMARY KEY failed with SQLSTATE 23505; or a DO block with EXCEPTION passed over that failure: the statement, tried once more on the clone, fails.',
     effect:
-      'The migration fails; a concurrent build leaves an INVALID index behind, which still slows down writes.',
+      'The migration fails, or succeeds without the index; a concurrent build leaves an INVALID index behind, which still slows down writes.',
     safer: 'Find and merge the duplicates first, and prevent new ones in the meantime.',
-    find: (context) =>
-      failed(context, '23505').flatMap((statement) => {
+    find: (context) => [
+      ...swallowed(context, (sqlstate) => sqlstate === '23505', 'has duplicates'),
+      ...failed(context, '23505').flatMap((statement) => {
         const action = context.actions(statement).find(isUnique);
         if (!action) return [];
         const relation = context.resolve(action.table, statement);
@@ -84,6 +86,7 @@ export const FAILURES: readonly HazardRecord[] = [
           ),
         ];
       }),
+    ],
   },
   {
     code: 'ENUM_VALUE_USED_AT_ONCE',
@@ -107,11 +110,12 @@ export const FAILURES: readonly HazardRecord[] = [
     code: 'ROWS_VIOLATE_CONSTRAINT',
     title: 'existing rows violate a new constraint',
     condition:
-      'ADD CONSTRAINT, VALIDATE CONSTRAINT, ALTER CONSTRAINT … ENFORCED, SET NOT NULL, ALTER DOMAIN or ATTACH PARTITION failed with SQLSTATE 23502, 23503, 23514 or 23P01.',
+      'ADD CONSTRAINT, VALIDATE CONSTRAINT, ALTER CONSTRAINT … ENFORCED, SET NOT NULL, ALTER DOMAIN or ATTACH PARTITION failed with SQLSTATE 23502, 23503, 23514 or 23P01; or a DO block with EXCEPTION passed over that failure of a constraint.',
     effect: 'The migration fails on this data, although it passed on other data.',
     safer: 'Add it NOT VALID, so that no more such rows are written; fix the existing ones; then validate.',
-    find: (context) =>
-      failed(context, '23502', '23503', '23514', '23P01').flatMap((statement): Finding[] => {
+    find: (context) => [
+      ...swallowed(context, (sqlstate) => sqlstate !== '23505', 'has rows that violate the new constraint'),
+      ...failed(context, '23502', '23503', '23514', '23P01').flatMap((statement): Finding[] => {
         const isTold =
           statement.error?.sqlstate === '23502' && unfilledColumns(context, statement).length > 0;
         if (isTold || !context.actions(statement).some(isRule)) return [];
@@ -126,6 +130,7 @@ export const FAILURES: readonly HazardRecord[] = [
           ),
         ];
       }),
+    ],
   },
 ];
 
@@ -138,6 +143,25 @@ function unfilledColumns(context: HazardContext, statement: StatementSection) {
 
 function failed({ facts }: HazardContext, ...sqlstates: string[]): StatementSection[] {
   return facts.statements.filter(({ error }) => error !== null && sqlstates.includes(error.sqlstate));
+}
+
+/** Failures that a DO block passes over. */
+function swallowed(
+  { facts }: HazardContext,
+  isAsked: (sqlstate: string) => boolean,
+  what: string,
+): Finding[] {
+  return facts.catalogue.effects.swallowed
+    .filter(({ sqlstate }) => isAsked(sqlstate))
+    .map(({ statement, relation, message, sqlstate }) => ({
+      statement,
+      relation,
+      severity: 'warning',
+      message: `${relation ?? 'a table'} ${what}, and the DO block passes over the error`,
+      evidence: `${message} (SQLSTATE ${sqlstate}), tried on the clone after the command`,
+      advice:
+        'Catch only the errors that are meant (WHEN duplicate_table, duplicate_object), and fix the rows first.',
+    }));
 }
 
 /** If the command itself reports the failure, it does not pass anyway, and the hazard only says why. */

@@ -2,9 +2,10 @@ import { formatCount, listed, plural } from '../../format.ts';
 import { isOverwritten } from '../../model/converted-column.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { ConvertedColumn, StatementSection } from '../../model/report.ts';
+import type { Action, ActionOf } from '../../model/statement-actions.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { byTable, type ChangedRows, changedRows, totalRows } from '../changed-rows.ts';
-import { conversionCounts, relationEvidence } from '../evidence.ts';
+import { conversionCounts, relationEvidence, rowCount } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { weighLoss } from '../severity.ts';
@@ -25,14 +26,57 @@ export const ROW_LOSSES: readonly HazardRecord[] = [
   {
     code: 'VALUES_OVERWRITTEN',
     title: 'an UPDATE loses values',
-    condition: `Rows of a table were updated, and values of a column that existed before are NULL now, of ten different values or more less than half are left, or JSON objects have none of their keys or values left. Times count only if they became NULL, or if a BEFORE trigger changed ${formatCount(MANY_ROWS)} or more that no UPDATE names; so does any column in which a trigger set one value. The rows of some pages are compared with those of the target by primary key; a caveat names the tables whose updated rows are not among them.`,
+    condition: `Rows of a table were updated, and values of a column that existed before are NULL now, of ten different values or more less than half are left, or JSON objects have none of their keys or values left. Times count only if they became NULL, or if a BEFORE trigger changed ${formatCount(MANY_ROWS)} or more that no UPDATE names; so does any column in which a trigger set one value. The rows of some pages are compared with those of the target by primary key; a caveat names the tables whose updated rows are not among them. An UPDATE … FROM counts too if several rows of FROM with different values match one row.`,
     effect:
-      'The values from before are lost with the commit, and no way back restores them. A join without a condition, jsonb_set() with a NULL, = instead of || for JSON or a CASE without ELSE does so by mistake.',
+      'The values from before are lost with the commit, and no way back restores them. A join without a condition, a join with several matches, jsonb_set() with a NULL, = instead of || for JSON or a CASE without ELSE does so by mistake.',
     safer:
       'Write to a new column, compare the two, and drop the old one in a later migration; or copy the rows to a table that stays.',
-    find: (context) => (context.facts.data?.overwritten ?? []).flatMap((each) => overwritten(context, each)),
+    find: (context) => [
+      ...(context.facts.data?.overwritten ?? []).flatMap((each) => overwritten(context, each)),
+      ...leftToChance(context),
+    ],
+  },
+  {
+    code: 'CONDITION_NEVER_TRUE',
+    title: 'a condition with a NULL is never true',
+    condition:
+      'An INSERT, UPDATE or DELETE changed no row, although its table has some, and its condition cannot be true: it compares with NULL (= NULL, <> NULL), or the subquery of a NOT IN has a NULL on the clone. The subquery is run once more after the command.',
+    effect: 'The statement succeeds without an effect, and what follows is built on rows that are not there.',
+    safer: 'Write IS NULL or IS DISTINCT FROM, and NOT EXISTS instead of NOT IN.',
+    find: (context) =>
+      context.facts.catalogue.effects.neverTrue.flatMap(({ statement: index, nulls }): Finding[] => {
+        const statement = context.facts.statements.find((each) => each.index === index);
+        const action = statement && context.actions(statement).find(isWrite);
+        if (!statement || !action) return [];
+        const relation = context.resolve(action.table, statement);
+        const isEmpty = context.relation(relation)?.rows === 0;
+        if (isBookkeeping(relation) || (action.does !== 'insert' && (isEmpty || !context.relation(relation))))
+          return [];
+        return [
+          {
+            statement: index,
+            relation,
+            severity: 'warning',
+            message:
+              nulls === null
+                ? `a comparison with NULL is never true: nothing in ${relation} is changed`
+                : `NOT IN is never true if its subquery has a NULL: nothing in ${relation} is changed`,
+            evidence: `0 rows changed${nulls === null ? '' : `; ${plural(nulls, 'NULL')} in the subquery`}; ${relationEvidence(context, relation)}`,
+            advice:
+              nulls === null
+                ? 'Write IS NULL or IS NOT NULL.'
+                : 'Write NOT EXISTS, or leave the NULLs out of the subquery.',
+          },
+        ];
+      }),
   },
 ];
+
+type Write = ActionOf<'insert' | 'update' | 'delete' | 'merge'>;
+
+function isWrite(action: Action): action is Write {
+  return action.does === 'insert' || action.does === 'update' || action.does === 'delete';
+}
 
 function overwritten(context: HazardContext, column: ConvertedColumn): Finding[] {
   const { object, rows, compared, becameNull, keysLost = 0, changed, triggers, exact } = column;
@@ -65,6 +109,21 @@ function overwritten(context: HazardContext, column: ConvertedColumn): Finding[]
           ),
     },
   ];
+}
+
+/** Rows that several rows of FROM match, with different values. */
+function leftToChance(context: HazardContext): Finding[] {
+  return context.facts.catalogue.effects.severalMatches
+    .filter(({ relation }) => isCounted(context, relation))
+    .map(({ statement, relation, rows }) => ({
+      statement,
+      relation,
+      severity: context.relation(relation)?.unlogged ? 'notice' : 'warning',
+      message: `several rows of FROM match one row of ${relation}: it is left to chance which values it gets`,
+      evidence: `${rowCount(rows, true)} with several matches and different values for them, counted on the clone after the command`,
+      advice:
+        'Join with one row for each: a subquery with DISTINCT ON … ORDER BY, or GROUP BY with min() or max().',
+    }));
 }
 
 /** The last statement that updates a relation by name. */

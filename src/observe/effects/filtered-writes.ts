@@ -19,9 +19,12 @@ interface Counted {
   readonly role: string;
 }
 
-const BEGIN = [
+/** Time for one statement. */
+const TIMEOUT_MS = 5_000;
+
+const beginning = (timeoutMs: number) => [
   'BEGIN READ WRITE',
-  "SET LOCAL statement_timeout = '5s'",
+  `SET LOCAL statement_timeout = ${Math.max(1, Math.ceil(timeoutMs))}`,
   "SET LOCAL lock_timeout = '100ms'",
   'SET LOCAL row_security = on',
   // Sessions of ours find nothing by a name without a schema.
@@ -57,9 +60,8 @@ export async function readFilteredWrites(
     );
     const count = relation && (await countOf(statement.sql));
     if (!relation || !count || compared++ >= MOST) continue;
-    const own = settingsBefore(sent, statement);
-    if (!(await eachMayRun([...own, count], mayRun))) continue;
-    const settings = [...asUser(sent, statement), ...own];
+    const settings = await settingsOf(sent, statement, mayRun);
+    if (!settings || !(await mayRun(count))) continue;
     const off = `ALTER TABLE ${identifier(relation.schema)}.${identifier(relation.name)} DISABLE ROW LEVEL SECURITY`;
     const seen = await counted(session, [...settings, count]);
     const all = seen && (await counted(session, [off, ...settings, count]));
@@ -82,11 +84,20 @@ function writtenBy({ parsed }: SentStatements, { index }: StatementSection) {
 
 const VERBS = ['UPDATE', 'DELETE', 'INSERT', 'MERGE', 'SELECT'];
 
-/**
- * Writes the query that counts the rows of `UPDATE t SET … FROM u WHERE …` or `DELETE FROM t USING u WHERE …`, also behind a WITH that
- * only reads; null for statements with another form.
- */
-export async function countOf(sql: string): Promise<string | null> {
+/** The parts of an UPDATE or DELETE, as texts. */
+export interface WriteParts {
+  /** A WITH that only reads; empty if there is none. */
+  readonly within: string;
+  readonly target: string;
+  /** SET of an UPDATE. */
+  readonly set: string;
+  /** FROM or USING. */
+  readonly others: string;
+  readonly condition: string;
+}
+
+/** Reads `UPDATE t SET … FROM u WHERE …` or `DELETE FROM t USING u WHERE …`; null for statements with another form. */
+export async function partsOfWrite(sql: string): Promise<WriteParts | null> {
   const tokens = await tokensOf(sql);
   const begin = tokens.findIndex((token) => VERBS.some((verb) => isWord(token, verb)));
   const verb = tokens[begin];
@@ -105,10 +116,20 @@ export async function countOf(sql: string): Promise<string | null> {
   const more = isUpdate ? at('FROM', sets) : at('USING');
   const end = tokens.findIndex(({ text }) => text === ';');
   if (where >= 0 && tokens[where + 1] && isWord(tokens[where + 1] as Token, 'CURRENT')) return null;
-  const target = partOf(isUpdate ? begin : begin + 1, isUpdate ? sets : more, where, returning, end);
-  const others = partOf(more, where, returning, end);
-  const condition = partOf(where, returning, end);
-  const within = begin === 0 ? '' : `${between(sql, tokens, 0, begin)} `;
+  return {
+    within: begin === 0 ? '' : `${between(sql, tokens, 0, begin)} `,
+    target: partOf(isUpdate ? begin : begin + 1, isUpdate ? sets : more, where, returning, end),
+    set: isUpdate ? partOf(sets, more, where, returning, end) : '',
+    others: partOf(more, where, returning, end),
+    condition: partOf(where, returning, end),
+  };
+}
+
+/** Writes the query that counts the rows that an UPDATE or DELETE finds; null for statements with another form. */
+export async function countOf(sql: string): Promise<string | null> {
+  const parts = await partsOfWrite(sql);
+  if (!parts) return null;
+  const { within, target, others, condition } = parts;
   return `${within}SELECT pg_catalog.count(*)::pg_catalog.int8 AS rows, current_user AS role FROM ${target}${others && `, ${others}`}${condition && ` WHERE ${condition}`}`;
 }
 
@@ -127,9 +148,15 @@ function between(sql: string, tokens: readonly Token[], from: number, to: number
 const SETS = /^(?:SET|RESET)$/;
 const IS_LOCAL = /^\s*SET\s+LOCAL\b/i;
 
-async function eachMayRun(statements: readonly string[], mayRun: MayRun): Promise<boolean> {
-  for (const sql of statements) if (!(await mayRun(sql))) return false;
-  return true;
+/** Statements that give a session the role and the settings that another one had; null: not all of them may run. */
+export async function settingsOf(
+  sent: SentStatements,
+  statement: StatementSection,
+  mayRun: MayRun,
+): Promise<string[] | null> {
+  const own = settingsBefore(sent, statement);
+  for (const sql of own) if (!(await mayRun(sql))) return null;
+  return [...asUser(sent, statement), ...own];
 }
 
 function asUser({ sessions }: SentStatements, { session }: StatementSection): string[] {
@@ -155,18 +182,36 @@ function settingsBefore(
   );
 }
 
-/** null: it could not be counted in time, or the role of the session may not do it. */
 async function counted(session: Session, statements: readonly string[]): Promise<Counted | null> {
+  const row = await triedRow<{ rows: string | number; role: string }>(session, statements);
+  return row ? { rows: Number(row.rows), role: row.role } : null;
+}
+
+/**
+ * Returns the first row of the last statement, all of which run in a transaction that is rolled back; null: it could not be read in time, or
+ * the role of the session may not read it.
+ */
+export async function triedRow<Row extends object>(
+  session: Session,
+  statements: readonly string[],
+  timeoutMs = TIMEOUT_MS,
+): Promise<Row | null> {
   try {
-    const results = await session.queryAll<{ rows: string | number; role: string }>([
-      ...BEGIN,
-      ...statements,
-    ]);
-    const [row] = results.at(-1) ?? [];
-    return row ? { rows: Number(row.rows), role: row.role } : null;
+    return (await triedInRollback<Row>(session, statements, timeoutMs))?.[0] ?? null;
   } catch (error) {
     if (sqlstateOf(error) === undefined) throw error;
     return null;
+  }
+}
+
+/** Runs statements in a transaction that is rolled back, and returns the rows of the last one. @throws the error of the server. */
+export async function triedInRollback<Row extends object>(
+  session: Session,
+  statements: readonly string[],
+  timeoutMs: number,
+): Promise<Row[] | undefined> {
+  try {
+    return (await session.queryAll<Row>([...beginning(timeoutMs), ...statements])).at(-1);
   } finally {
     await session.query('ROLLBACK');
   }

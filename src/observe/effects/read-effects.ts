@@ -10,6 +10,7 @@ import { grantsOf, missingGrants, newRelations } from './missing-grants.ts';
 import { mayLackStatistics, unanalyzed } from './missing-statistics.ts';
 import { type NextValues, readNextValues, sequencesSetBack } from './sequences-set-back.ts';
 import { violatedConstraints } from './violated-constraints.ts';
+import type { WriteTrials } from './write-trials.ts';
 
 /** The state of the clone before the command, for comparison. */
 export interface EffectsBefore {
@@ -37,7 +38,7 @@ export async function readEffects(
   session: Session,
   schema: SchemaSection,
   { definitions, bodies, overloads, nextValues }: EffectsBefore,
-): Promise<Omit<EffectFacts, 'probes' | 'alreadyThere' | 'filteredWrites' | 'unapplied' | 'idleRevokes'>> {
+): Promise<Omit<EffectFacts, 'probes' | 'alreadyThere' | 'unapplied' | 'idleRevokes' | keyof WriteTrials>> {
   const statistics = mayLackStatistics(schema);
   const made = newRelations(schema);
   const sent = subscriberChanges(schema);
