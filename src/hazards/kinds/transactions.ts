@@ -2,6 +2,7 @@ import { formatCount, formatDuration, listed } from '../../format.ts';
 import { longestMs } from '../../model/repeated.ts';
 import type { StatementSection } from '../../model/report.ts';
 import { beginsAsData, beginsAsIncidental } from '../../postgres/sql/classify-statement.ts';
+import { bare } from '../../postgres/sql/quote.ts';
 import { BOOKKEEPING_ROWS, byTable, type ChangedRows, changedRows, totalRows } from '../changed-rows.ts';
 import { locksEvidence, relationEvidence, rowCount, statementTime } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
@@ -11,6 +12,9 @@ import { LINGERING_MS, MANY_ROWS } from '../thresholds.ts';
 import { isBuilt } from './builds.ts';
 import { ROW_LOCKS } from './row-locks.ts';
 import { isOfEmptyColumn } from './scans.ts';
+
+/** Rows that triggers insert are often sent on, as events or messages. */
+const MANY_BY_TRIGGERS = 10 * MANY_ROWS;
 
 /** Hazards of what a migration does between BEGIN and COMMIT. */
 export const TRANSACTIONS: readonly HazardRecord[] = [
@@ -76,7 +80,7 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
   {
     code: 'BACKFILL_IN_ONE_TRANSACTION',
     title: 'many rows are changed in one transaction',
-    condition: `One transaction updates or deletes ${formatCount(MANY_ROWS)} rows or more of existing tables, by a statement, a function, a DO block, a trigger or ON CONFLICT DO UPDATE.`,
+    condition: `One transaction updates or deletes ${formatCount(MANY_ROWS)} rows or more of existing tables, by a statement, a function, a DO block, a trigger or ON CONFLICT DO UPDATE. At least a warning if its triggers insert ${formatCount(MANY_BY_TRIGGERS)} rows or more.`,
     effect:
       'The rows stay locked until it ends, replicas fall behind, vacuum cannot remove dead rows, and a failure rolls back all of it.',
     safer: 'Change batches of some thousands of rows by primary key, each in a transaction of its own.',
@@ -86,14 +90,18 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
         const [most] = changed;
         const rows = totalRows(changed);
         if (!most || rows < MANY_ROWS) return [];
+        const inserted = byTriggers(context, statements);
         const openMs =
           most.statement.locks?.reduce((longest, { heldMs }) => Math.max(longest, heldMs ?? 0), 0) ?? null;
         return [
           {
             statement: most.statement.index,
             relation: most.relation,
-            severity: weighRows(rows, openMs),
-            message: `${rowsOf(changed)} are changed in one transaction`,
+            severity: worst([
+              weighRows(rows, openMs),
+              totalRows(inserted) >= MANY_BY_TRIGGERS ? 'warning' : 'notice',
+            ]),
+            message: `${rowsOf(changed)} are changed in one transaction${inserted.length === 0 ? '' : `, and triggers insert ${rowsOf(inserted)}`}`,
             evidence: `${rowCount(rows, isCounted(changed))} in ${timeOf(changed)}; ${relationEvidence(context, most.relation)}`,
             advice: sqlAdvice(
               'Repeat a batch, committing after each, until it changes nothing:',
@@ -182,6 +190,17 @@ function heavy(context: HazardContext, statement: StatementSection): boolean {
         !(action.kind === 'foreign key' && isOfEmptyColumn(context, { statement, action })))
     );
   });
+}
+
+/** Rows that a statement inserted into tables that it does not name. */
+function byTriggers(context: HazardContext, statements: readonly StatementSection[]): ChangedRows[] {
+  const inserted = changedRows(context, statements, true).filter(
+    ({ verb, statement, relation }) =>
+      verb === 'insert' &&
+      context.facts.parsed.get(statement.index)?.effect === 'rows' &&
+      !statement.sql.toLowerCase().includes(bare(relation).toLowerCase()),
+  );
+  return byTable(inserted).flat();
 }
 
 /** `1,203,442 rows of public.orders, public.users`, the table with most of them first. */
