@@ -87,12 +87,13 @@ const signature = (each: Pick<Overload, 'schema' | 'name' | 'arguments'>) =>
 /** Prepares the calls of functions, with and without their optional arguments. Nothing of it runs. */
 async function refusedCalls(session: Session, isTried: (each: Overload) => boolean): Promise<TriedCall[]> {
   const overloads = (await session.query<Overload & object>(OVERLOADED)).filter(isTried);
-  const refused: TriedCall[] = [];
-  for (const { of, typed, call } of overloads.flatMap(callsOf).slice(0, MOST_CALLS)) {
-    const refusal = await refusalOf(session, call);
-    if (refusal !== null) refused.push({ of, typed, call, refusal });
-  }
-  return refused;
+  const tried = overloads
+    .flatMap(callsOf)
+    .slice(0, MOST_CALLS)
+    .map(async (each) => ({ ...each, refusal: await refusalOf(session, each.call) }));
+  return (await Promise.all(tried)).flatMap(({ refusal, ...call }) =>
+    refusal === null ? [] : [{ ...call, refusal }],
+  );
 }
 
 function callsOf(of: Overload): Omit<TriedCall, 'refusal'>[] {

@@ -17,7 +17,7 @@ export type NextValues = readonly NextValue[];
 
 // The sequence of a serial or identity column is compared with the values of its column instead. One that cycles begins again without a command.
 const UNOWNED = `
-select c.oid::pg_catalog.text as oid, n.nspname as schema, c.relname as name, q.seqincrement > 0 as "isRising"
+select c.oid::pg_catalog.text as oid, n.nspname as schema, c.relname as name, q.seqincrement::pg_catalog.text as increment
 from pg_catalog.pg_sequence q join ${RELATIONS_AND_SCHEMAS} on c.oid = q.seqrelid
 where c.relkind = 'S' and c.relpersistence <> 't' and not q.seqcycle and ${USER_SCHEMA}
   and pg_catalog.has_schema_privilege(n.oid, 'USAGE') and case when c.relkind = 'S' then pg_catalog.has_sequence_privilege(c.oid, 'SELECT') end
@@ -29,7 +29,7 @@ interface Unowned {
   readonly oid: string;
   readonly schema: string;
   readonly name: string;
-  readonly isRising: boolean;
+  readonly increment: string;
 }
 
 /** Columns whose default takes a value of the sequence. */
@@ -57,16 +57,18 @@ export async function readNextValues(session: Session): Promise<NextValues> {
   if (unowned.length === 0) return [];
   const values = unowned.map(
     ({ oid, schema, name }) =>
-      `select ${literal(oid)} as oid, (s.last_value + case when s.is_called then q.seqincrement::pg_catalog.numeric else 0 end)::pg_catalog.text as next
-       from ${identifier(schema)}.${identifier(name)} s join pg_catalog.pg_sequence q on q.seqrelid = ${literal(oid)}`,
+      `select ${literal(oid)} as oid, last_value::pg_catalog.text as last, is_called as called from ${identifier(schema)}.${identifier(name)}`,
   );
-  const rows = await session.query<{ oid: string; next: string }>(values.join(' union all '));
-  const next = new Map(rows.map((row) => [row.oid, row.next]));
-  return unowned.flatMap(({ oid, schema, name, isRising }) => {
-    const value = next.get(oid);
-    return value === undefined
-      ? []
-      : [{ oid, sequence: displayName(schema, name), next: BigInt(value), isRising }];
+  const rows = await session.query<{ oid: string; last: string; called: boolean }>(
+    values.join(' union all '),
+  );
+  const states = new Map(rows.map((row) => [row.oid, row]));
+  return unowned.flatMap(({ oid, schema, name, increment }) => {
+    const state = states.get(oid);
+    if (!state) return [];
+    const step = BigInt(increment);
+    const next = BigInt(state.last) + (state.called ? step : 0n);
+    return [{ oid, sequence: displayName(schema, name), next, isRising: step > 0n }];
   });
 }
 
