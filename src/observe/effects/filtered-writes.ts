@@ -14,6 +14,17 @@ export interface SentStatements extends ParsedStatements {
 /** Tells if a statement may run because of us. */
 export type MayRun = (sql: string) => Promise<boolean>;
 
+/** A session that may write to the clone, and how much time it has. */
+export interface Trial {
+  readonly session: Session;
+  readonly sent: SentStatements;
+  readonly mayRun: MayRun;
+  /** The id of the next transaction before the command. */
+  readonly since: number;
+  /** Time that is left. */
+  readonly leftMs: () => number;
+}
+
 interface Counted {
   readonly rows: number;
   readonly role: string;

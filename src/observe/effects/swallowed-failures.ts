@@ -6,8 +6,7 @@ import { actionsOf, fieldsIf } from '../../postgres/sql/classify-statement.ts';
 import { languageOf, plpgsqlCode, sqlCode, UNREADABLE } from '../../postgres/sql/code-texts.ts';
 import { parseText } from '../../postgres/sql/parse.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
-import { settingsOf, triedInRollback } from './filtered-writes.ts';
-import type { Trial } from './write-trials.ts';
+import { settingsOf, type Trial, triedInRollback } from './filtered-writes.ts';
 
 /** Rows violate a constraint. */
 const VIOLATION = /^23/;

@@ -7,7 +7,7 @@ import { parseText } from '../../postgres/sql/parse.ts';
 import { displayName, identifier } from '../../postgres/sql/quote.ts';
 import { isWord, slice, type Token, tokensOf } from '../../postgres/sql/tokens.ts';
 import { itemsOf, type Node, strings } from '../../postgres/sql/tree.ts';
-import { type MayRun, partsOfWrite, type SentStatements, settingsOf, triedRow } from './filtered-writes.ts';
+import { partsOfWrite, type SentStatements, settingsOf, type Trial, triedRow } from './filtered-writes.ts';
 import { swallowedBy } from './swallowed-failures.ts';
 
 /** Time for all trials of a run. */
@@ -17,17 +17,6 @@ const LONGEST_TEXT = 20_000;
 
 /** Facts that only a trial of the command's writes shows. */
 export type WriteTrials = Pick<EffectFacts, 'filteredWrites' | 'severalMatches' | 'neverTrue' | 'swallowed'>;
-
-/** A session that may write to the clone, and how much time it has. */
-export interface Trial {
-  readonly session: Session;
-  readonly sent: SentStatements;
-  readonly mayRun: MayRun;
-  /** The id of the next transaction before the command. */
-  readonly since: number;
-  /** Time that is left. */
-  readonly leftMs: () => number;
-}
 
 /**
  * Tries on the clone if an UPDATE had to choose among several rows, if a condition can be true at all, and if a DO block passes over an
