@@ -238,7 +238,8 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
         const listed = await runLine(listLine, { env: elsewhere });
         for (const name of left)
           expect(listed.stdout).toMatch(new RegExp(`${name} +clone left by a dead run`));
-        expect(fake.calls('destroy')).toEqual([]);
+        // Not by the calls: a program of a run that was killed may send its own again, after a minute.
+        expect(ours().map(({ name }) => name)).toEqual(expect.arrayContaining(left));
       }
       const { stdout, stderr, exitCode } = await runLine(cleanLine, { env: elsewhere });
       for (const name of left) expect(stdout + stderr).toContain(`removed ${name}`);
