@@ -24,8 +24,9 @@ import {
   waitForCounters,
 } from './database-state.ts';
 import { closeDatabase } from './fence.ts';
-import { openWindow, type Successor } from './maintenance-window.ts';
+import type { Successor } from './maintenance-window.ts';
 import { brokenWords, enter, returnWithWrites } from './online/perform-return.ts';
+import { openWindow } from './open-window.ts';
 import { obstacleReasons } from './preflight.ts';
 import type { SwapSubject } from './rename.ts';
 import type { RollbackPlan } from './swap-plan.ts';
@@ -37,7 +38,7 @@ import { refusedSwap, swapFailure } from './swap-section.ts';
  * | step | what it leaves if the process dies right after it, and who repairs that |
  * |---|---|
  * | connect, find the original, check, confirm | nothing: the server ends our sessions |
- * | open the window, close the target | maintenance-window.ts says it |
+ * | open the window, close the target | open-window.ts says it |
  * | count the writes since the swap, close the original | the target closed, as before; the original was closed already |
  * | rename | the original as the target, open; the newer database under its new name, closed and marked |
  *

@@ -7,8 +7,8 @@ import { prepare } from '../rehearsal/prepare.ts';
 import { rehearseAndRemember } from '../rehearsal/rehearse.ts';
 import { inTurn, type Lifetime, withScope } from '../rehearsal/with-scope.ts';
 import { readClusterProperties } from './database-state.ts';
-import { openWindow } from './maintenance-window.ts';
 import { performOnlineSwap } from './online/perform-online-swap.ts';
+import { openWindow } from './open-window.ts';
 import { objectionToSwap, swapObjections } from './preflight.ts';
 import {
   cloneTarget,
@@ -30,7 +30,7 @@ import { refusedSwap, withSwap } from './swap-section.ts';
  * | take the change lock | nothing: the server ends our session, and with it the lock |
  * | rehearse, confirm | what a rehearsal leaves: its clone, until its watchdog or `clean` drops it |
  * | prepare, check | nothing: the server ends our sessions |
- * | open the window, close the target | maintenance-window.ts says it |
+ * | open the window, close the target | open-window.ts says it |
  * | clone, migrate, verify, seal | the target closed, as before; the clone with its mark, which `clean` drops |
  * | rename | the clone as the target, open; the original under its new name, closed and marked, kept for a rollback |
  *

@@ -33,6 +33,11 @@ export interface ClosedTarget {
   readonly audit: Audit;
 }
 
+/** Formats the statements with which a person reopens the target. */
+export function byHand({ database, comment }: ClosedTarget): string {
+  return `${openingStatements(database.name, comment).join('; ')};`;
+}
+
 /**
  * Reopens the target on the server that its address belongs to now. After a failover that is the new primary: there it is
  * reopened if its mark says that it was replicated closed; on the former primary it stays closed, so that no session writes there.

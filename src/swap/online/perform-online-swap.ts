@@ -12,7 +12,7 @@ import { redactIfAsked } from '../../rehearsal/judge-rehearsal.ts';
 import { prepare, type RehearsalContext } from '../../rehearsal/prepare.ts';
 import { rehearseAndRemember } from '../../rehearsal/rehearse.ts';
 import { type Lifetime, withScope } from '../../rehearsal/with-scope.ts';
-import { prepareWindow } from '../maintenance-window.ts';
+import { prepareWindow } from '../open-window.ts';
 import { FOR_SUCCESSOR, migrateClone, requireSealable, verifyClone } from '../successor.ts';
 import type { SwapPlan } from '../swap-plan.ts';
 import { NOTHING_YET, refusedOnline, swapFailure, withSwap } from '../swap-section.ts';

@@ -20,7 +20,7 @@ import { identifier } from '../../postgres/sql/quote.ts';
 import { prepareDigest } from '../../proof/catalogue-digest.ts';
 import type { Scope } from '../../scope.ts';
 import { readClusterProperties } from '../database-state.ts';
-import { prepareWindow } from '../maintenance-window.ts';
+import { prepareWindow } from '../open-window.ts';
 import type { SwapSubject } from '../rename.ts';
 import type { RollbackPlan } from '../swap-plan.ts';
 import { NOTHING_YET, refusedOnline } from '../swap-section.ts';
