@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { disturbedSwap, onlineTarget, PLACES } from '../helpers/online-trials.ts';
+import { PLACES } from '../helpers/online-places.ts';
+import { disturbedSwap, onlineTarget } from '../helpers/online-trials.ts';
 
 describe('an online swap whose server crashes and comes back', () => {
   const target = onlineTarget(18);

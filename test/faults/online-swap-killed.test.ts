@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../helpers/cli.ts';
-import { disturbedSwap, onlineTarget, PLACES, type PlaceName } from '../helpers/online-trials.ts';
+import { PLACES, type PlaceName } from '../helpers/online-places.ts';
+import { disturbedSwap, onlineTarget } from '../helpers/online-trials.ts';
 
 const timeout = 120_000;
 

@@ -2,7 +2,8 @@ import { Client } from 'pg';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { withClient } from '../helpers/client.ts';
 import { until } from '../helpers/cutting.ts';
-import { disturbedSwap, type OnlineTarget, onlineTarget, PLACES } from '../helpers/online-trials.ts';
+import { PLACES } from '../helpers/online-places.ts';
+import { disturbedSwap, endFollowing, type OnlineTarget, onlineTarget } from '../helpers/online-trials.ts';
 import type { Decision } from '../helpers/relay.ts';
 import { inDatabase } from '../helpers/swapping.ts';
 
@@ -28,23 +29,20 @@ async function holdApply(target: OnlineTarget): Promise<void> {
   await client.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
 }
 
-const WORKER = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type LIKE 'logical replication%worker'`;
-const WALSENDER = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'walsender'`;
-
 describe('an online swap', () => {
   const target = onlineTarget(18);
 
   test.each([
-    { what: 'worker', sql: WORKER, name: 'catching up' },
-    { what: 'worker', sql: WORKER, name: 'closed for the cut-over' },
-    { what: 'walsender', sql: WALSENDER, name: 'comparing' },
-    { what: 'walsender', sql: WALSENDER, name: 'closed for the cut-over' },
-  ] as const)('goes on after its $what was terminated: $name', { timeout }, async ({ sql, name }) => {
+    { kind: 'worker', name: 'catching up' },
+    { kind: 'worker', name: 'closed for the cut-over' },
+    { kind: 'walsender', name: 'comparing' },
+    { kind: 'walsender', name: 'closed for the cut-over' },
+  ] as const)('goes on after its $kind was terminated: $name', { timeout }, async ({ kind, name }) => {
     let ended = 0;
     const swapped = await disturbedSwap(target(), {
       place: PLACES[name],
       disturb: async (): Promise<Decision> => {
-        ended = (await ask(target(), sql)).length;
+        ended = await endFollowing(target(), kind);
         return 'forward';
       },
     });

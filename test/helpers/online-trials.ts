@@ -2,12 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import type { Server } from '../../src/local-server/embedded.ts';
 import { PROGRAM, plainEnvironment, safemigrate, sqlCommand } from './cli.ts';
 import { withClient } from './client.ts';
 import { until } from './cutting.ts';
+import type { Place } from './online-places.ts';
 import { ownServer } from './own-server.ts';
 import { type Decision, startRelay } from './relay.ts';
 import { SHADOWED_TABLES, type ShadowedWriters, startShadowedWriters } from './shadowed-writers.ts';
@@ -55,36 +57,17 @@ export function onlineTarget(version: ServerVersion): () => OnlineTarget {
   };
 }
 
-/** A place in a run: the requests that come to the server in this order, the last of which is disturbed. */
-export type Place = readonly RegExp[];
+/** The two backends by which a database follows another one. They are terminated: kill -9 of one restarts the whole server. */
+export const FOLLOWING_BACKENDS = {
+  worker: "backend_type LIKE 'logical replication%worker'",
+  walsender: "backend_type = 'walsender'",
+} as const;
 
-const FOLLOWING = /^ALTER SUBSCRIPTION .* ENABLE/;
-const CLOSING = /^ALTER DATABASE "app" ALLOW_CONNECTIONS false/;
-const OPENING = /^ALTER DATABASE "app" ALLOW_CONNECTIONS true/;
-const COMMIT = /^COMMIT/;
-
-/** A place in each step of an online swap, in their order. Only after the last one it is done. */
-export const PLACES = {
-  published: [/^CREATE PUBLICATION/, COMMIT],
-  slot: [/pg_create_logical_replication_slot/],
-  'closed for the clone': [CLOSING, COMMIT],
-  cloning: [/^CREATE DATABASE/],
-  'cloned and opened': [/^CREATE DATABASE/, OPENING, COMMIT],
-  migrating: [/^CREATE DATABASE/, /^ALTER TABLE orders/],
-  'about to follow': [/pg_replication_slot_advance/],
-  following: [FOLLOWING],
-  'catching up': [FOLLOWING, /pg_logical_emit_message/],
-  comparing: [FOLLOWING, /md5\(string_agg/],
-  'closed for the cut-over': [FOLLOWING, CLOSING, COMMIT],
-  draining: [FOLLOWING, CLOSING, /pg_logical_emit_message/],
-  'handed over': [/^DROP SUBSCRIPTION/, COMMIT],
-  'closed both': [/^DROP SUBSCRIPTION/, /^ALTER DATABASE .*_rehearsal_.* ALLOW_CONNECTIONS false/, COMMIT],
-  renaming: [/^ALTER DATABASE "app" RENAME/],
-  renamed: [/^ALTER DATABASE "app" RENAME/, COMMIT],
-} as const satisfies Record<string, Place>;
-
-export type PlaceName = keyof typeof PLACES;
-export const PLACE_NAMES = Object.keys(PLACES) as PlaceName[];
+/** Ends those of a kind that are there. @returns how many. */
+export async function endFollowing({ server }: OnlineTarget, kind: keyof typeof FOLLOWING_BACKENDS) {
+  const sql = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${FOLLOWING_BACKENDS[kind]}`;
+  return withClient(server.url, async (client) => (await client.query(sql)).rows.length);
+}
 
 export interface Trial {
   readonly place: Place;
@@ -98,6 +81,8 @@ export interface Trial {
   /** `name:password` of the swap and of the clients. Default: the superuser's. */
   readonly user?: string;
   readonly migration?: string;
+  /** The original follows, and takes the target's place again in the end, with all rows. */
+  readonly wayBack?: boolean;
 }
 
 export interface TrialResult {
@@ -106,12 +91,23 @@ export interface TrialResult {
   readonly stdout: string;
   readonly stderr: string;
   /** `swap` of the report, if there is one. */
-  readonly swap: { outcome: string; reasons: string[]; online: { attempts: number | null } } | undefined;
+  readonly swap:
+    | {
+        outcome: string;
+        reasons: string[];
+        online: { attempts: number | null; wayBack: { failure: string | null } | null };
+      }
+    | undefined;
   readonly reached: boolean;
   /** The target has the migration. */
   readonly swapped: boolean;
   /** Everything of the swap on the server after its process, and the reopen agent, ended: its original included. */
   readonly left: readonly string[];
+  /**
+   * Time until the target was open, in milliseconds: from the end of the process, after which its agent repairs, or from the start of
+   * `clean` if the agent is dead as well.
+   */
+  readonly openAfterMs: number;
 }
 
 /** Clients begin to write here: for the rehearsal, on a clone by template, the target is idle. */
@@ -144,12 +140,13 @@ export async function disturbedSwap(target: OnlineTarget, trial: Trial): Promise
   });
   try {
     child = start(target, relay.port, trial);
+    const opened = once(child, 'exit').then(() => openAfter(target, () => isAlive(agent)));
     const output = Promise.all([child.stdout && text(child.stdout), child.stderr && text(child.stderr)]);
     await once(child, 'close');
     const [stdout, stderr] = (await output).map((each) => each ?? '') as [string, string];
     const { exitCode, signalCode: signal } = child;
     const swap = stdout === '' ? undefined : JSON.parse(stdout).swap;
-    const after = await settle(target, writers, agent);
+    const after = await settle(target, writers, { agent, opened, wayBack: trial.wayBack ?? false });
     return { exitCode, signal, stdout, stderr, swap, reached, ...after };
   } finally {
     child?.kill('SIGKILL');
@@ -169,6 +166,7 @@ function start(target: OnlineTarget, port: number, trial: Trial): ChildProcess {
   const migration =
     trial.migration ?? `ALTER TABLE orders ADD COLUMN extra_${target.trials} int NOT NULL DEFAULT 7`;
   const words = ['swap', '--online', '--yes', '--format', 'json', '--limit', 'cut-over=3s'];
+  if (trial.wayBack) words.push('--way-back', '1h');
   return spawn(
     PROGRAM[0],
     [...PROGRAM.slice(1), ...words, ...(trial.options ?? []), '--', ...sqlCommand(migration)],
@@ -190,26 +188,54 @@ export async function emptied(target: OnlineTarget): Promise<void> {
 async function settle(
   target: OnlineTarget,
   writers: ShadowedWriters | undefined,
-  agent: number | undefined,
-): Promise<Pick<TrialResult, 'swapped' | 'left'>> {
+  run: { agent: number | undefined; opened: Promise<number | undefined>; wayBack: boolean },
+): Promise<Pick<TrialResult, 'swapped' | 'left' | 'openAfterMs'>> {
   const { url } = target;
-  if (agent === undefined) await until('the target is open', () => isOpen(target));
+  const { agent } = run;
   // It ends once the target is open. If it is dead, too, the target stays closed until somebody cleans.
-  else await until('the reopen agent ends', async () => !isAlive(agent));
+  if (agent !== undefined) await until('the reopen agent ends', async () => !isAlive(agent));
+  const byAgent = await run.opened;
   const left = await extras(target).catch(() => ['the target is closed']);
-  await until('clean finds nothing of a living run', async () => {
-    const cleaned = await safemigrate(['clean', '--url', url]);
-    expect(cleaned).toMatchObject({ exitCode: 0, stderr: '' });
-    return !/alive|cannot be seen/.test(cleaned.stdout);
+  let cleans = true;
+  const cleaning = cleaned(url).finally(() => {
+    cleans = false;
   });
+  const [byClean] = await Promise.all([openAfter(target, () => cleans), cleaning]);
   if (writers) await judgeRows(writers, url);
-  const [original, ...rest] = await extras(target);
-  expect({ original, rest }).toEqual({
-    original: original === undefined ? undefined : expect.stringMatching(/^database app_before_/),
-    rest: [],
+  const swapped = (await extras(target)).some(isOriginal);
+  if (swapped && run.wayBack) {
+    const back = await safemigrate(['rollback', '--yes', '--limit', 'cut-over=10s', '--url', url]);
+    expect(back, back.stderr).toMatchObject({ exitCode: 0 });
+    expect((await writers?.compare(url))?.wrong).toEqual([]);
+  }
+  const kept = await extras(target);
+  expect(kept).toEqual(swapped ? [expect.stringMatching(ORIGINAL)] : []);
+  if (swapped) await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
+  return { swapped, left, openAfterMs: byAgent ?? byClean ?? Number.NaN };
+}
+
+const ORIGINAL = /^database app_before_/;
+const isOriginal = (extra: string) => ORIGINAL.test(extra);
+
+const OPEN_POLL_MS = 2;
+
+/** @returns the time until the target was open, in milliseconds; undefined if nobody is left to open it. */
+async function openAfter(target: OnlineTarget, somebodyOpens: () => boolean): Promise<number | undefined> {
+  const startedAt = performance.now();
+  for (let waits = true; waits; ) {
+    waits = somebodyOpens();
+    if (await isOpen(target)) return performance.now() - startedAt;
+    await delay(OPEN_POLL_MS);
+  }
+  return undefined;
+}
+
+async function cleaned(url: string): Promise<void> {
+  await until('clean finds nothing of a living run', async () => {
+    const { exitCode, stdout, stderr } = await safemigrate(['clean', '--url', url]);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    return !/alive|cannot be seen/.test(stdout);
   });
-  if (original !== undefined) await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
-  return { swapped: original !== undefined, left };
 }
 
 async function judgeRows(writers: ShadowedWriters, url: string): Promise<void> {
@@ -221,7 +247,8 @@ async function judgeRows(writers: ShadowedWriters, url: string): Promise<void> {
   expect(rows).toBeGreaterThan(0);
 }
 
-function isAlive(pid: number): boolean {
+function isAlive(pid: number | undefined): boolean {
+  if (pid === undefined) return false;
   try {
     return process.kill(pid, 0);
   } catch {

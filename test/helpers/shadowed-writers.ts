@@ -21,8 +21,8 @@ export interface ShadowedWriters {
   readonly committed: () => number;
   /** What clients were told instead, by message. */
   readonly errors: string[];
-  /** The longest time that a transaction of any client has taken so far, with all tries, in milliseconds. */
-  longestGapMs(): number;
+  /** Takes the longest time of any client's transaction, with all tries, in milliseconds: of those that ended since it was last taken. */
+  takeLongestGapMs(): number;
   stop(): Promise<void>;
   /** Compares every row with what it must be. @returns how many, and those that are wrong; both are empty sets of wrongs if all is well. */
   compare(url: string): Promise<{ rows: number; wrong: string[] }>;
@@ -51,7 +51,11 @@ export function startShadowedWriters(url: string, clients: number, pauseMs = 0):
   return {
     errors,
     committed: () => states.reduce((sum, { committed }) => sum + committed, 0),
-    longestGapMs: () => Math.max(...states.map(({ longestGapMs }) => longestGapMs)),
+    takeLongestGapMs() {
+      const longest = Math.max(...states.map(({ longestGapMs }) => longestGapMs));
+      for (const state of states) state.longestGapMs = 0;
+      return longest;
+    },
     async stop() {
       stopping = true;
       await ended;

@@ -4,7 +4,7 @@ import { safemigrate, sqlCommand } from './cli.ts';
 import { withClient } from './client.ts';
 import { until } from './cutting.ts';
 import { emptied, type OnlineTarget } from './online-trials.ts';
-import { startShadowedWriters } from './shadowed-writers.ts';
+import { type ShadowedWriters, startShadowedWriters } from './shadowed-writers.ts';
 
 /** Run in turn. */
 export const MIGRATIONS = [
@@ -23,10 +23,38 @@ DROP INDEX IF EXISTS made;`;
 
 export type OnlineSwap = SwapSection & { readonly online: OnlineSection };
 
+/** The clients' longest transactions, in milliseconds, around the two times for which a swap closes the target. */
+export interface Gaps {
+  readonly forClone: number;
+  readonly forCutOver: number;
+}
+
+/** Takes the longest transaction between the making of the slot and the beginning of the following. */
+async function gapForClone(
+  { server }: OnlineTarget,
+  writers: ShadowedWriters,
+  swapping: Promise<unknown>,
+): Promise<number> {
+  let ended = false;
+  void swapping.finally(() => {
+    ended = true;
+  });
+  await withClient(server.url, async (client) => {
+    const isThere = (what: string) => async () =>
+      ended || (await client.query(`SELECT FROM ${what}`)).rows.length > 0;
+    await until('there is a slot', isThere("pg_replication_slots WHERE slot_type = 'logical'"), MOST_MS);
+    writers.takeLongestGapMs();
+    await until('the clone follows', isThere('pg_subscription WHERE subenabled'), MOST_MS);
+  });
+  return writers.takeLongestGapMs();
+}
+
+const MOST_MS = 600_000;
+
 /**
  * One online swap after the other while clients write, with all rows compared after each.
  * @param load.pauseMs between two transactions of a client. @param load.through where the clients write. @param load.options of the tool.
- * @returns the sections of the swaps, the clients' longest transaction in each, sums, and for how long they wrote.
+ * @returns the sections of the swaps, the clients' longest transactions in each, sums, and for how long they wrote.
  */
 export async function swapsUnderLoad(
   target: OnlineTarget,
@@ -35,7 +63,7 @@ export async function swapsUnderLoad(
   const { url } = target;
   const sums = { 'rows compared': 0, transactions: 0, 'client errors': 0 };
   const done: OnlineSwap[] = [];
-  const gaps: number[] = [];
+  const gaps: Gaps[] = [];
   let writtenMs = 0;
   for (let at = 0; at < load.swaps; at++) {
     await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
@@ -52,12 +80,13 @@ export async function swapsUnderLoad(
       const migration = MIGRATIONS[at % MIGRATIONS.length] ?? '';
       const words = ['--url', url, 'swap', '--online', '--yes', '--format', 'json', '--clone', 'cluster'];
       const limit = ['--limit', 'cut-over=5s'];
-      const swapped = await safemigrate([
+      const swapping = safemigrate([
         ...words,
         ...limit,
         ...(load.options ?? []),
         ...['--', ...sqlCommand(migration)],
       ]);
+      const [swapped, forClone] = await Promise.all([swapping, gapForClone(target, writers, swapping)]);
       const { swap, verdict } = JSON.parse(swapped.stdout);
       const why = JSON.stringify({ reasons: swap.reasons, verdict });
       expect({ ...swapped, stdout: swap }, why).toMatchObject({
@@ -66,6 +95,7 @@ export async function swapsUnderLoad(
       });
       done.push(swap);
       await writeOn();
+      gaps.push({ forClone, forCutOver: writers.takeLongestGapMs() });
     } finally {
       await writers.stop();
     }
@@ -75,7 +105,6 @@ export async function swapsUnderLoad(
     sums['rows compared'] += rows;
     sums.transactions += writers.committed();
     sums['client errors'] += writers.errors.length;
-    gaps.push(writers.longestGapMs());
   }
   return { done, gaps, sums, writtenMs };
 }
