@@ -1,6 +1,7 @@
 import { listed } from '../../format.ts';
 import type { PublishedChange } from '../../model/effect-facts.ts';
 import { bare, displayName, lastPart } from '../../postgres/sql/quote.ts';
+import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import type { Finding, HazardRecord } from '../hazard-definition.ts';
 import { milder, type Severity } from '../severity.ts';
@@ -116,14 +117,13 @@ function readers({ facts }: HazardContext, severity: Severity): { severity: Seve
 /** The statement that takes a table out of a publication, or drops the table. */
 function leaving(context: HazardContext, publication: string, table: string): number | null {
   const altering = context.facts.statements.filter(
-    ({ tag, error, sql }) => tag === 'ALTER PUBLICATION' && !error && sql.includes(bare(publication)),
+    ({ tag, error, sql }) => tag === 'ALTER PUBLICATION' && error === null && isNamed(sql, bare(publication)),
   );
+  const named = altering.find(({ sql }) => isNamed(sql, bare(lastPart(table))));
+  if (named || context.changed('drop', table))
+    return named?.index ?? statementOfDrop(context, 'table', table);
   // SET TABLE names only those that stay.
-  const altered =
-    altering.find(({ sql }) => sql.includes(bare(lastPart(table)))) ??
-    altering.find(({ sql }) => /\bSET\s+TABLE\b/i.test(sql));
-  const isGone = context.changed('drop', table);
-  return altered?.index ?? (isGone ? statementOfDrop(context, 'table', table) : null);
+  return altering.find(({ sql }) => /\bSET\s+TABLE\b/i.test(sql))?.index ?? null;
 }
 
 function changing(context: HazardContext, { what, relation, column }: PublishedChange): number | null {
