@@ -53,6 +53,26 @@ describe('an online swap', () => {
     if (name === 'closed for the cut-over') expect(attempts).toBeGreaterThan(1);
   });
 
+  test('has a way back although its first connection was broken, which stops a subscription', {
+    timeout,
+  }, async () => {
+    const stopped = 'SELECT FROM pg_subscription WHERE NOT subenabled';
+    const swapped = await disturbedSwap(target(), {
+      place: [...PLACES.renamed, /^COMMENT ON DATABASE .*"state":"following"/],
+      migration: 'ALTER TABLE orders ADD CHECK (amount >= 0)',
+      wayBack: true,
+      disturb: async (): Promise<Decision> => {
+        await until('the original is stopped', async () => {
+          await endFollowing(target(), 'walsender');
+          return (await ask(target(), stopped)).length === 1;
+        });
+        return 'forward';
+      },
+    });
+    expect(swapped).toMatchObject({ reached: true, exitCode: 0, swapped: true });
+    expect(swapped.swap?.online.wayBack?.failure).toBeNull();
+  });
+
   test('names a row that differs in the clone, and leaves the target as it is', { timeout }, async () => {
     let id = 0;
     const undone = await disturbedSwap(target(), {

@@ -58,14 +58,15 @@ export function onlineTarget(version: ServerVersion): () => OnlineTarget {
 }
 
 /** The two backends by which a database follows another one. They are terminated: kill -9 of one restarts the whole server. */
-export const FOLLOWING_BACKENDS = {
-  worker: "backend_type LIKE 'logical replication%worker'",
-  walsender: "backend_type = 'walsender'",
+const FOLLOWING_BACKENDS = {
+  worker: "SELECT pid FROM pg_stat_activity WHERE backend_type LIKE 'logical replication%worker'",
+  // Statements about subscriptions have one as well, for a moment, and so have slots a session that makes or advances them.
+  walsender: `SELECT pid FROM pg_stat_activity JOIN pg_replication_slots ON active_pid = pid WHERE backend_type = 'walsender'`,
 } as const;
 
 /** Ends those of a kind that are there. @returns how many. */
 export async function endFollowing({ server }: OnlineTarget, kind: keyof typeof FOLLOWING_BACKENDS) {
-  const sql = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${FOLLOWING_BACKENDS[kind]}`;
+  const sql = `SELECT pg_terminate_backend(pid) FROM (${FOLLOWING_BACKENDS[kind]}) found`;
   return withClient(server.url, async (client) => (await client.query(sql)).rows.length);
 }
 

@@ -9,6 +9,7 @@ import {
   endWayBack,
   enterOriginal,
   findWayBacks,
+  resumeWayBack,
   shutStatement,
   type WayBack,
 } from '../../ownership/way-back.ts';
@@ -171,10 +172,18 @@ async function letOriginalFollow(subject: SwapSubject, way: OwnConnection, lsn: 
     shutStatement(original.name),
     `COMMENT ON DATABASE ${identifier(original.name)} IS ${literal(mark)}`,
   ]);
-  const follows = async () => (await ownWayBack(control, run))?.broken === null;
+  let resumed = 0;
+  const follows = async () => {
+    const broken = (await ownWayBack(control, run))?.broken;
+    // A connection that breaks disables it as well (disable_on_error), so it gets another try.
+    if (broken?.kind === 'stopped' && resumed++ < MOST_RESUMED) await resumeWayBack(control, original, enter);
+    return broken === null;
+  };
   if (await waitUntil(follows, { everyMs: 50, timeoutMs: STARTED_WITHIN_MS })) return;
   throw new Error("its worker did not start; the server's log has the reason");
 }
 
 /** Before 16 the server starts one worker every 5 s. */
 const STARTED_WITHIN_MS = 15_000;
+/** An original that cannot apply a write stops each time. */
+const MOST_RESUMED = 3;
