@@ -35,7 +35,7 @@ describe.skipIf(obstacle)('a target that is closed to be cloned', () => {
   let disk: LoopFileSystem;
   let server: Server;
   beforeAll(async () => {
-    disk = await loopFileSystem('xfs', (8 + (Math.max(...SIZES_MB) / 1000) * 6) * 1024 ** 3);
+    disk = await loopFileSystem('xfs', Math.ceil(8 + (Math.max(...SIZES_MB) / 1000) * 6) * 1024 ** 3);
     server = await ownServer(18, { parent: disk.folder, settings: { fsync: 'on', max_wal_size: '4GB' } });
   }, 300_000);
   afterAll(async () => {
