@@ -169,16 +169,17 @@ export async function compareColumns(
     columns: columns.map((column) => ({ name: column.after, type: column.to })),
   };
   const then = await target.query<ComparedRow & object>(all ? allOf(former) : sampleOf(former));
+  const sameKeys = all || !isKeyed ? [] : await rowsByKey(clone, current, then);
+  // Without one of the keys all of them were replaced.
   const found =
-    all || !isKeyed
-      ? await clone.query<ComparedRow & object>(all ? allOf(current) : sampleOf(current))
-      : await rowsByKey(clone, current, then);
+    sameKeys.length > 0
+      ? sameKeys
+      : await clone.query<ComparedRow & object>(all ? allOf(current) : sampleOf(current));
   const byKey = new Map(found.map((row) => [JSON.stringify(row.key), row]));
   const matched = then.flatMap((row) => {
     const own = byKey.get(JSON.stringify(row.key));
     return own ? [[row.values, own.values] as const] : [];
   });
-  // Without a match the keys themselves were replaced.
   const pairs = isKeyed && matched.length > 0 ? matched : null;
   return columns.map((column, at) => {
     const partAt = (kind: Part['kind']) => {

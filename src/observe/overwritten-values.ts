@@ -32,13 +32,15 @@ interface UpdatedTable {
 
 /**
  * Tables with rows from before the command and updates by it, most updates first. Rewritten ones are left out, since they are compared
- * whole.
+ * whole, and those that are empty now.
  */
 export function updatedTables(
   { tables, written }: DataSection,
   schema: SchemaSection | null,
 ): UpdatedTable[] {
-  const others = tables.filter(({ rewritten, bytesBefore }) => rewritten || bytesBefore === 0);
+  const others = tables.filter(
+    ({ rewritten, bytesBefore, rowsAfter }) => rewritten || bytesBefore === 0 || rowsAfter === 0,
+  );
   const leftOut = new Set(others.map(({ relation }) => relation));
   const renamed = schema?.renames.filter(({ kind }) => kind === 'table') ?? [];
   const former = new Map(renamed.map(({ from, to }) => [to, from]));

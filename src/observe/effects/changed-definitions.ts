@@ -238,12 +238,16 @@ function lastingRenames({ changes, renames }: SchemaSection): Renames {
   return renames.filter(({ from }) => !taken.has(from));
 }
 
-/** Puts the definitions under the new names of their tables, views and columns. */
+/** Puts the definitions under the new names of their schemas, tables, views and columns. */
 function underNewNames(definitions: Definitions, renames: Renames): Definitions {
   const now = new Map(renames.map(({ from, to }) => [from, to]));
   return new Map(
     [...definitions.values()].map((each) => {
-      const relation = now.get(each.relation) ?? each.relation;
+      const schema = renames.find(
+        ({ kind, from }) => kind === 'schema' && each.relation.startsWith(`${from}.`),
+      );
+      const moved = schema ? `${schema.to}${each.relation.slice(schema.from.length)}` : each.relation;
+      const relation = now.get(each.relation) ?? moved;
       const own = now.get(`${each.relation}.${displayName(each.name)}`);
       const name = own === undefined ? each.name : bare(own);
       return [keyOf({ ...each, relation, name }), { ...each, relation, name }];

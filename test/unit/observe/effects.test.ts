@@ -171,4 +171,15 @@ describe('definitions that changed under their name', () => {
     expect(named(before, after, [], [renamed, column])).toEqual([]);
     expect(named(before, new Map(), [], [renamed])).toEqual(['generated public.sales total']);
   });
+
+  test('are none in a schema that has a new name', () => {
+    const before = definitions(
+      ['generated', 'portal.order', 'total', 'a'],
+      ['open', 'portal.v', '', 'SELECT'],
+    );
+    const after = definitions(['generated', 'shop.order', 'total', 'a'], ['open', 'shop.v', '', 'SELECT']);
+    const schema = { kind: 'schema', from: 'portal', to: 'shop' };
+    expect(named(before, after, [], [schema])).toEqual([]);
+    expect(named(before, after, [])).toEqual(['open shop.v ', 'generated portal.order total']);
+  });
 });
