@@ -46,9 +46,12 @@ export const LOSSES: readonly HazardRecord[] = [
     effect:
       'Its values are lost, and code that still names it, or has cached the columns of SELECT *, fails.',
     safer: 'First release code that does not use it (ORMs list all columns on their own), then drop it.',
-    find: (context) =>
-      droppedObjects(context, 'column')
+    find: (context) => {
+      // A view may have the name of a table that is dropped.
+      const tables = new Set(droppedObjects(context, 'table').map(({ object }) => object));
+      return droppedObjects(context, 'column')
         .filter(({ object }) => context.relation(withoutLastPart(object)))
+        .filter(({ object }) => !tables.has(withoutLastPart(object)))
         .map(({ object }) => {
           const relation = withoutLastPart(object);
           const lost = context.facts.data?.lost.find(
@@ -89,7 +92,8 @@ export const LOSSES: readonly HazardRecord[] = [
                     `SELECT count(*) FROM ${relation} WHERE ${lastPart(object)}::text IS DISTINCT FROM ${copy}::text`,
                   ),
           };
-        }),
+        });
+    },
   },
   {
     code: 'VALUES_CONVERTED',

@@ -267,6 +267,22 @@ test('a dropped column says how many rows had a value', () => {
   expect(severity).toBe('error');
 });
 
+test('a table whose name a view takes is dropped, and its columns are not named', () => {
+  const found = findHazards(
+    facts({
+      schema: schema({
+        changes: [
+          { ...change('drop', 'table', 'public.users'), dataLoss: true },
+          { ...change('drop', 'column', 'public.users.email'), dataLoss: true },
+          change('create', 'view', 'public.users'),
+        ],
+      }),
+      catalogue: { relations: new Map([['public.users', relation(MB, 10)]]) },
+    }),
+  );
+  expect(found.map(({ code }) => code)).toEqual(['TABLE_DROPPED']);
+});
+
 describe('without a lock_timeout', () => {
   const codes = (given: {
     before?: Action;
