@@ -19,6 +19,18 @@ export interface EffectFacts {
   readonly ambiguous: readonly AmbiguousCall[];
   readonly setBack: readonly SequenceSetBack[];
   readonly idleRevokes: readonly IdleRevoke[];
+  readonly refusedTypes: readonly RefusedType[];
+}
+
+/** A column that takes no values of the type that it had, or does not compare with them. */
+export interface RefusedType {
+  readonly object: string;
+  /** The type before. */
+  readonly from: string;
+  /** It is refused when it is stored; false: when it is compared. */
+  readonly stored: boolean;
+  readonly sqlstate: string;
+  readonly message: string;
 }
 
 /** A call of a function from before the command that fits a new one of its name as well. */
@@ -195,6 +207,7 @@ export const NO_EFFECTS: EffectFacts = {
   swallowed: [],
   unapplied: [],
   ambiguous: [],
+  refusedTypes: [],
   setBack: [],
   idleRevokes: [],
 };

@@ -252,8 +252,7 @@ export class CloneWatch {
           measured(caveats, 'schema', () => this.#options.schema.after()),
         ]);
         const effects =
-          schema &&
-          (await measured(caveats, 'hazards', () => readEffects(session, schema.section, before.effects)));
+          schema && (await measured(caveats, 'hazards', () => readEffects(session, schema, before.effects)));
         const procedures =
           asked.procedures &&
           before.hasUserCode &&

@@ -25,6 +25,21 @@ export async function ifAnswered<T>(ask: () => Promise<T>): Promise<T | undefine
   }
 }
 
+/** Prepares a statement, which does not run. @returns why the server refuses it; null: it takes it. */
+export async function refusalOf(
+  session: Session,
+  sql: string,
+): Promise<{ readonly sqlstate: string; readonly message: string } | null> {
+  try {
+    await session.queryAll([`PREPARE safemigrate_tried AS ${sql}`, 'DEALLOCATE safemigrate_tried']);
+    return null;
+  } catch (error) {
+    const sqlstate = sqlstateOf(error);
+    if (sqlstate === undefined) throw error;
+    return { sqlstate, message: (error as Error).message };
+  }
+}
+
 /**
  * Repeats a check until it is true or the time is up. @returns the last answer.
  * @throws AbortError by the signal, during a pause.

@@ -1,3 +1,4 @@
+import type { RefusedType } from '../../model/effect-facts.ts';
 import type { SchemaChange } from '../../model/report.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
@@ -72,15 +73,16 @@ export const APPLICATION: readonly HazardRecord[] = [
     code: 'COLUMN_RETYPED',
     title: "a column's type is changed under running code",
     condition:
-      'A column of an existing table has a different type. More severe if the new type takes fewer whole numbers, or a time loses its time zone.',
+      'A column of an existing table has a different type. More severe if the new type takes fewer whole numbers, a time loses its time zone, or values of the old type are no longer stored in the column or compared with it: both statements are prepared on the clone.',
     effect:
-      'Sessions that prepared a query on the column fail with "cached plan must not change result type" until they reconnect, and code gets values of a different type.',
+      'Sessions that prepared a query on the column fail with "cached plan must not change result type" until they reconnect, and code gets values of a different type. Code that sends values with the old type may fail with SQLSTATE 42804 or 42883; literals and parameters without a type are taken if the new type can read them.',
     safer: 'Add a column of the new type next to the old one until all code uses it.',
     find: (context) =>
       columnChanges(context, / TYPE /).map(({ object, sql }) => {
         const relation = withoutLastPart(object);
         const type = / TYPE (.*?)(?: USING .*| COLLATE .*)?$/s.exec(sql)?.[1] ?? '…';
-        const narrowed = narrowing(context, object);
+        const refused = context.facts.catalogue.effects.refusedTypes.find((each) => each.object === object);
+        const narrowed = narrowing(context, object) ?? (refused ? refusing(refused) : null);
         const finding = changeFinding(
           context,
           statementOfColumn(context, 'alter type', object),
@@ -91,7 +93,15 @@ export const APPLICATION: readonly HazardRecord[] = [
             `ALTER TABLE ${relation} ADD COLUMN ${displayName(`${bare(object)}_new`)} ${type}`,
           ),
         );
-        return narrowed === null ? finding : { ...finding, severity: weighBreakage(context, relation) };
+        return narrowed === null
+          ? finding
+          : {
+              ...finding,
+              severity: weighBreakage(context, relation),
+              ...(refused
+                ? { evidence: `${finding.evidence}; ${refused.message} (SQLSTATE ${refused.sqlstate})` }
+                : {}),
+            };
       }),
   },
   {
@@ -268,6 +278,10 @@ function columnChanges(context: HazardContext, sql: RegExp): SchemaChange[] {
 function statementOfColumn(context: HazardContext, does: 'alter type' | 'drop not null', object: string) {
   const named = context.actionsOn(does).find(({ part }) => part === object);
   return named?.statement.index ?? indexOfCode(context, withoutLastPart(object), bare(lastPart(object)));
+}
+
+function refusing({ from, stored }: RefusedType): string {
+  return `it ${stored ? 'refuses' : 'no longer compares with'} values that code sends as ${from}`;
 }
 
 const WHOLE_NUMBERS = ['smallint', 'integer', 'bigint'];

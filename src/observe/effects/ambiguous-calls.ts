@@ -1,7 +1,7 @@
-import { sqlstateOf } from '../../errors.ts';
 import type { AmbiguousCall } from '../../model/effect-facts.ts';
 import { FIRST_USER_OID, ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
+import { refusalOf } from '../../postgres/session-helpers.ts';
 import { displayName, identifier } from '../../postgres/sql/quote.ts';
 
 /** A function that has another one of its name beside it. */
@@ -90,9 +90,9 @@ async function refusedCalls(session: Session, isTried: (each: Overload) => boole
   const tried = overloads
     .flatMap(callsOf)
     .slice(0, MOST_CALLS)
-    .map(async (each) => ({ ...each, refusal: await refusalOf(session, each.call) }));
+    .map(async (each) => ({ ...each, refusal: await refusalOf(session, `SELECT ${each.call}`) }));
   return (await Promise.all(tried)).flatMap(({ refusal, ...call }) =>
-    refusal === null ? [] : [{ ...call, refusal }],
+    refusal?.sqlstate === AMBIGUOUS ? [{ ...call, refusal: refusal.message }] : [],
   );
 }
 
@@ -105,14 +105,4 @@ function callsOf(of: Overload): Omit<TriedCall, 'refusal'>[] {
       return { of, typed, call: `${identifier(schema)}.${identifier(name)}(${given.join(', ')})` };
     }),
   );
-}
-
-async function refusalOf(session: Session, call: string): Promise<string | null> {
-  try {
-    await session.queryAll([`PREPARE safemigrate_call AS SELECT ${call}`, 'DEALLOCATE safemigrate_call']);
-    return null;
-  } catch (error) {
-    if (sqlstateOf(error) === undefined) throw error;
-    return sqlstateOf(error) === AMBIGUOUS ? (error as Error).message : null;
-  }
 }

@@ -2,12 +2,14 @@ import type { BrokenFunction, EffectFacts, PublishedChange } from '../../model/e
 import type { SchemaSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, lastPart, nameParts, withoutLastPart } from '../../postgres/sql/quote.ts';
+import type { Retyped } from '../../schema/type-changes.ts';
 import { ambiguousCalls, type Overloads, readOverloads } from './ambiguous-calls.ts';
 import { type BodiesBefore, newlyBroken, readBodiesBefore } from './body-failures.ts';
 import { brokenFunctions, goneNames, hasGone } from './broken-functions.ts';
 import { changedDefinitions, type Definitions, readDefinitions } from './changed-definitions.ts';
 import { grantsOf, missingGrants, newRelations } from './missing-grants.ts';
 import { mayLackStatistics, unanalyzed } from './missing-statistics.ts';
+import { refusedTypes } from './refused-types.ts';
 import { type NextValues, readNextValues, sequencesSetBack } from './sequences-set-back.ts';
 import { violatedConstraints } from './violated-constraints.ts';
 import type { WriteTrials } from './write-trials.ts';
@@ -36,7 +38,7 @@ export async function readEffectsBefore(session: Session): Promise<EffectsBefore
  */
 export async function readEffects(
   session: Session,
-  schema: SchemaSection,
+  { section: schema, retyped }: { readonly section: SchemaSection; readonly retyped: readonly Retyped[] },
   { definitions, bodies, overloads, nextValues }: EffectsBefore,
 ): Promise<Omit<EffectFacts, 'probes' | 'alreadyThere' | 'unapplied' | 'idleRevokes' | keyof WriteTrials>> {
   const statistics = mayLackStatistics(schema);
@@ -50,6 +52,7 @@ export async function readEffects(
     redefined: changedDefinitions(definitions, await readDefinitions(session), schema),
     violated: await violatedConstraints(session, schema),
     published: sent.length > 0 ? await publishedChanges(session, sent) : [],
+    refusedTypes: await refusedTypes(session, retyped),
     ambiguous: await ambiguousCalls(session, overloads),
     setBack: await sequencesSetBack(session, nextValues),
   };

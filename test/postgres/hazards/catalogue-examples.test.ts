@@ -108,4 +108,22 @@ testHazardExamples([
     sql: 'REVOKE ALL ON :schema.items FROM PUBLIC, tried_app; GRANT SELECT, INSERT, UPDATE, DELETE ON :schema.items TO tried_app',
     never: 'WITHOUT_EFFECT',
   },
+  {
+    what: 'a column that becomes a number, and refuses the truth values that code sends',
+    setup: `CREATE TABLE items (id int PRIMARY KEY, sent bool NOT NULL); INSERT INTO items SELECT n, true FROM generate_series(1, 50) n; ${ROLE}`,
+    sql: 'ALTER TABLE items ALTER sent TYPE smallint USING sent::int',
+    told: 'COLUMN_RETYPED',
+  },
+  {
+    what: 'a number that becomes a text, and no longer compares with numbers',
+    setup: `CREATE TABLE items (id int PRIMARY KEY, no int); INSERT INTO items SELECT n, n FROM generate_series(1, 50) n; ${ROLE}`,
+    sql: 'ALTER TABLE items ALTER no TYPE text',
+    told: 'COLUMN_RETYPED',
+  },
+  {
+    what: 'a column that takes longer texts',
+    setup: `CREATE TABLE items (id int PRIMARY KEY, code varchar(9)); INSERT INTO items SELECT n, 'C' || n FROM generate_series(1, 50) n; ${ROLE}`,
+    sql: 'ALTER TABLE items ALTER code TYPE text',
+    never: 'COLUMN_RETYPED',
+  },
 ] satisfies readonly HazardExample[]);
