@@ -184,12 +184,14 @@ function changedDefault(context: HazardContext, object: string, facts: DefaultFa
   const fills = context.actionsOn('create trigger').some((each) => each.relation === relation);
   const breaks = isDropped && facts.notNull && !fills;
   const result = now ?? (facts.notNull ? 'no value' : 'NULL');
+  // Code leaves numbers and keys to the server. Whether it names a column with a constant default, only its own INSERTs show.
+  const weight = weighBreakage(context, relation);
+  const dropped = breaks && !isConstant(then) ? weight : milder(weight);
   return [
     {
       statement: own.at(-1)?.statement.index ?? null,
       relation,
-      // Only the application's own INSERTs show whether they name the column.
-      severity: isFrozen ? 'warning' : isDropped ? milder(weighBreakage(context, relation)) : 'notice',
+      severity: isFrozen ? 'warning' : isDropped ? dropped : 'notice',
       message: breaks
         ? `each INSERT into ${relation} must name ${lastPart(object)}, whose default ${then} is dropped`
         : `an INSERT that does not name ${object} stores ${result} instead of ${then}`,

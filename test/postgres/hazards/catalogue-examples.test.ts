@@ -121,6 +121,20 @@ testHazardExamples([
     told: 'COLUMN_RETYPED',
   },
   {
+    what: 'a default that gives numbers, and is dropped',
+    setup: `CREATE SEQUENCE numbers_:schema; CREATE TABLE items (id int PRIMARY KEY, no text NOT NULL DEFAULT 'R' || nextval('numbers_:schema'));
+      INSERT INTO items SELECT n FROM generate_series(1, 50) n; ${ROLE}`,
+    sql: 'ALTER TABLE items ALTER no DROP DEFAULT',
+    told: 'DEFAULT_CHANGED',
+  },
+  {
+    what: 'a default that is dropped for another one that gives numbers',
+    setup: `CREATE SEQUENCE numbers_:schema; CREATE TABLE items (id int PRIMARY KEY, no text NOT NULL DEFAULT 'R' || nextval('numbers_:schema'));
+      INSERT INTO items SELECT n FROM generate_series(1, 50) n; ${ROLE}`,
+    sql: "ALTER TABLE items ALTER no SET DEFAULT 'S' || nextval('numbers_:schema')",
+    never: 'DEFAULT_CHANGED',
+  },
+  {
     what: 'a column that takes longer texts',
     setup: `CREATE TABLE items (id int PRIMARY KEY, code varchar(9)); INSERT INTO items SELECT n, 'C' || n FROM generate_series(1, 50) n; ${ROLE}`,
     sql: 'ALTER TABLE items ALTER code TYPE text',
