@@ -212,7 +212,12 @@ export type Action =
     }
   | { readonly does: 'set tablespace'; readonly table: Name }
   | { readonly does: 'replica identity'; readonly table: Name }
-  | { readonly does: 'row security'; readonly table: Name; readonly enable: boolean }
+  /** `forced`: for the owner of the table, too. */
+  | {
+      readonly does: 'row security';
+      readonly table: Name;
+      readonly to: 'enabled' | 'disabled' | 'forced' | 'no longer forced';
+    }
   | { readonly does: 'refresh'; readonly view: Name; readonly concurrently: boolean }
   | { readonly does: 'create trigger'; readonly table: Name; readonly trigger: string }
   /** `trigger`: null for ALL and USER. */

@@ -14,7 +14,7 @@ export const ACCESS: readonly HazardRecord[] = [
     code: 'POLICY_CHANGED',
     title: 'row-level security is changed',
     condition:
-      'A policy of an existing table is created, changed or dropped, or row-level security is enabled or disabled for it.',
+      'A policy of an existing table is created, changed or dropped, or row-level security is enabled or disabled for it, or forced on its owner.',
     effect:
       'Queries return fewer rows, or rows that they should not, without any error; without any policy they return none.',
     safer:
@@ -256,7 +256,7 @@ function rowSecurity(context: HazardContext): Finding[] {
         context,
         statement.index,
         relation,
-        `row-level security of ${relation} is ${action.enable ? 'enabled' : 'disabled'}`,
+        `row-level security of ${relation} is ${action.to}${/forced/.test(action.to) ? ' on the owner of the table' : ''}`,
         QUERY_IT,
       ),
     )

@@ -38,6 +38,7 @@ describe('what a statement asks for', () => {
       { kind: 'not null', columns: ['a'], notValid: true },
     ],
     ['ALTER TABLE t DETACH PARTITION p CONCURRENTLY', { does: 'detach partition', concurrently: true }],
+    ['ALTER TABLE t FORCE ROW LEVEL SECURITY', { does: 'row security', to: 'forced' }],
     ['ALTER TABLE t ADD a int GENERATED ALWAYS AS (b) STORED', { does: 'add column', stored: true }],
     ['ALTER TABLE t ADD a int GENERATED ALWAYS AS (b) VIRTUAL', { does: 'add column', stored: false }],
     ['ALTER TABLE t ADD a numeric(12, 2)', { type: 'numeric(12,2)' }],

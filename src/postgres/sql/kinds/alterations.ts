@@ -90,11 +90,13 @@ function alteration(
     case 'AT_ReplicaIdentity':
       return [{ does: 'replica identity', table }];
     case 'AT_EnableRowSecurity':
-    case 'AT_ForceRowSecurity':
-      return [{ does: 'row security', table, enable: true }];
+      return [{ does: 'row security', table, to: 'enabled' }];
     case 'AT_DisableRowSecurity':
+      return [{ does: 'row security', table, to: 'disabled' }];
+    case 'AT_ForceRowSecurity':
+      return [{ does: 'row security', table, to: 'forced' }];
     case 'AT_NoForceRowSecurity':
-      return [{ does: 'row security', table, enable: false }];
+      return [{ does: 'row security', table, to: 'no longer forced' }];
     default:
       return [];
   }
