@@ -38,6 +38,8 @@ export function growthOf(
   const work = workOf(context, statement);
   const growth = work && sizes.growth(work.relations);
   if (!work || !growth) return same;
+  // The first is the table whose rows are looked up in the others.
+  if (work.kind === 'lookup' && sizes.isEmptyThere(work.relations[0] ?? '')) return same;
   const isBatch = LIMITED.test(statement.sql) || batches.has(normalizeSql(statement.sql));
   if (work.kind === 'rows' && isBatch) return same;
   const rowFactor = growth.hereRows > 0 ? growth.thereRows / growth.hereRows : null;

@@ -23,6 +23,11 @@ export class Sizes {
     return this.#there.get(this.#former.get(relation) ?? relation);
   }
 
+  isEmptyThere(relation: string): boolean {
+    const { rows, sizeBytes } = this.there(relation) ?? {};
+    return rows === 0 || sizeBytes === 0;
+  }
+
   #facts(relation: string): RelationFacts | undefined {
     return this.#here.get(relation) ?? this.#here.get(this.#renamed.get(relation) ?? '');
   }

@@ -41,6 +41,20 @@ const BUILDING = {
   only: false,
 } as const;
 const BUILDS = asking({ 0: BUILDING });
+const REFERS = asking({
+  0: {
+    does: 'add constraint',
+    table: { schema: 'public', name: 'refunds' },
+    kind: 'foreign key',
+    constraint: null,
+    columns: ['order_id'],
+    usingIndex: null,
+    notValid: false,
+    references: table,
+    provesNotNull: [],
+    ofNewColumn: false,
+  },
+});
 
 const judge = (
   given: Parameters<typeof facts>[0],
@@ -123,28 +137,29 @@ describe('judged by a profile', () => {
       transaction: 1,
       locks: [[ORDERS, 'SHARE ROW EXCLUSIVE', 4]],
     });
-    const parsed = asking({
-      0: {
-        does: 'add constraint',
-        table: { schema: 'public', name: 'refunds' },
-        kind: 'foreign key',
-        constraint: null,
-        columns: ['order_id'],
-        usingIndex: null,
-        notValid: false,
-        references: table,
-        provesNotNull: [],
-        ofNewColumn: false,
-      },
-    });
     const timeAfter = (inserted: number) => {
       const written =
         inserted === 0 ? [] : [{ relation: 'public.refunds', inserted, updated: 0, deleted: 0 }];
       const data: DataSection = { ...NO_DATA, written };
-      return judge({ statements: [refers], parsed, data }, HUNDREDFOLD).statements[0]?.atProductionSize;
+      return judge({ statements: [refers], parsed: REFERS, data }, HUNDREDFOLD).statements[0]
+        ?.atProductionSize;
     };
     expect(timeAfter(0)).toBeUndefined();
     expect(timeAfter(1000)).toBeDefined();
+  });
+
+  test('a table that is empty in production looks nothing up there, however large the other table is', () => {
+    const timeWith = (rows: number) =>
+      judge(
+        {
+          statements: [statement(0, { tag: 'ALTER TABLE', durationMs: 50 })],
+          parsed: REFERS,
+          catalogue: { relations: new Map([...HERE, ['public.refunds', relation(MB, rows)]]) },
+        },
+        sampleProfile([profiled(ORDERS, 1000 * MB, 10_000_000), profiled('public.refunds', MB, rows)]),
+      ).statements[0]?.atProductionSize;
+    expect(timeWith(0)).toBeUndefined();
+    expect(timeWith(5000)).toBeDefined();
   });
 
   test('rows that an UPDATE changes grow with the table; one row that it named does not', () => {
