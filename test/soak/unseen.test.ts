@@ -52,9 +52,12 @@ const SETS: readonly Set[] = [
   {
     folder: 'hospital',
     title: 'Examples of a hospital, written without a look at the rules',
-    firstRun: [],
-    recall: 0.5,
-    falseWarnings: 4,
+    firstRun: [
+      'First run, before any rule was changed for them: 63 of 100 dangerous ones were a warning, an error or a failure, and 55 of these named the danger that the file states; 97 had any hazard. 1 of 50 safe ones was a warning.',
+      'Of the 37 others, 27 are locks and rewrites of tables of 20,000 to 105,000 rows that a notice names: they take less than a second. The same code with a profile in which all tables of 20,000 rows or more are 100 times as large told 25 of them, which makes 88 of 100, 81 named, and warned of 2 of 50 safe ones. The 30 examples about locks and the safe ones were run with it.',
+    ],
+    recall: 0.6,
+    falseWarnings: 2,
   },
 ];
 
