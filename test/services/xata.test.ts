@@ -16,7 +16,6 @@ const branchOf = ({ id, name, createdAt }: Thing) => ({ ...MAIN, id, name, creat
 await serviceSuite({
   service: 'xata',
   billed: /^hours of the instance, and by GB-months of the changed pages$/,
-  thorough: true,
   of: 'org-1/project-1',
   program: 'xata',
   expired: 'Error: not logged in. Run xata auth login',
