@@ -13,7 +13,7 @@ export interface RecognisedService {
   readonly title: string;
   /** Cost of a clone there, in a phrase. */
   readonly cost: string;
-  /** Units by which it is billed. */
+  /** Words for what it is billed by. */
   readonly billing: ServiceBilling;
   readonly readyMs: number;
   /** The command line of the service, and the rights that its login needs. */

@@ -24,7 +24,7 @@ const comparedColumn = z.object({
    * values become the same.
    */
   spellings: z.int().optional(),
-  /** Values of which only the beginning is left, as much as the new type has room for; absent: none. */
+  /** Values that were cut to the length of the new type; absent: none. */
   cut: z.int().optional(),
   /** JSON objects, among those that an UPDATE changed, of whose keys none is left; absent: none. */
   keysLost: z.int().optional(),

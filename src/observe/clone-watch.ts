@@ -30,13 +30,7 @@ import { readProcedures } from './locks-in-bodies.ts';
 import { readOrphans } from './orphans.ts';
 import { keepingSequences } from './probes/try-probes.ts';
 import { allRelations, givenRelations, newAmong, type RelationTree } from './relation-names.ts';
-import {
-  compareRelations,
-  countsAreCurrent,
-  type RelationsData,
-  readRelations,
-  rowsGone,
-} from './relations.ts';
+import { compareRelations, currentCounts, type RelationsData, readRelations, rowsGone } from './relations.ts';
 
 interface CloneWatchOptions {
   readonly target: Target;
@@ -77,11 +71,6 @@ const COLD_FROM_BYTES = 64 * 2 ** 20;
 const HAS_USER_CODE = `
 SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
   WHERE p.oid >= ${FIRST_USER_OID} AND l.lanname NOT IN ('internal', 'c')) AS has`;
-const COUNTS_ARE_OLD: Caveat = {
-  path: 'data.written',
-  kind: 'unmeasured',
-  reason: 'the server had not counted all written rows yet: the last ones of the command may be missing',
-};
 const WAL_SINCE = 'SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1)::int8 AS bytes';
 
 /** Reads what the clone holds before the command, and what the command made of it. */
@@ -268,7 +257,7 @@ export class CloneWatch {
   }
 
   async #readDataAgain(session: Session, before: DataBefore, wanted: Iterable<number>, caveats: Caveat[]) {
-    if (!(await countsAreCurrent(session))) caveats.push(COUNTS_ARE_OLD);
+    caveats.push(...(await currentCounts(session)));
     const tree = await givenRelations(session, wanted);
     return {
       relations: await readRelations(session, before.relations),

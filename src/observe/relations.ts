@@ -70,14 +70,14 @@ select coalesce(pg_catalog.pg_stat_get_snapshot_timestamp() < $1::timestamptz, f
   pg_catalog.pg_stat_clear_snapshot()::text as cleared`;
 const COUNTS_COME = { everyMs: 20, timeoutMs: 3000 };
 
-/**
- * Waits until the server has counted all writes before now. Sessions report their writes when they end.
- * @returns false: it has not, in time.
- */
-export async function countsAreCurrent(session: Session): Promise<boolean> {
+/** Waits until the server has counted all writes before now. Sessions report their writes when they end. @returns a caveat if it has not. */
+export async function currentCounts(session: Session): Promise<Caveat[]> {
   const [now] = await session.query<{ now: string }>('select pg_catalog.clock_timestamp()::text as now');
   const isOld = async () => (await session.query<{ old: boolean }>(COUNTS_ARE_OLD, [now?.now]))[0]?.old;
-  return waitUntil(async () => !(await isOld()), COUNTS_COME);
+  if (await waitUntil(async () => !(await isOld()), COUNTS_COME)) return [];
+  const reason =
+    'the server had not counted all written rows yet: the last ones of the command may be missing';
+  return [{ path: 'data.written', kind: 'unmeasured', reason }];
 }
 
 /**

@@ -64,7 +64,7 @@ export const TRIED: readonly HazardRecord[] = Object.values(TEXTS).map((texts) =
   find: (context) => (texts === TEXTS['sequence behind'] ? setBack(context) : []),
 }));
 
-/** Sequences without an owner, of which no unique column shows which values are in use. */
+/** Sequences that no column owns. No unique column shows which of their values are used. */
 function setBack({ facts }: HazardContext): Finding[] {
   const { effects } = facts.catalogue;
   const isTold = (sequence: string) => effects.probes.some(({ probe }) => probe === `value of ${sequence}`);

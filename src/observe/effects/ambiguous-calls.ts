@@ -51,7 +51,7 @@ const AMBIGUOUS = '42725';
 /** Reads which functions there are, and which calls of those with the same name fit several of them. */
 export async function readOverloads(session: Session): Promise<Overloads> {
   const known = await session.query<Pick<Overload, 'schema' | 'name' | 'arguments'> & object>(SIGNATURES);
-  const refused = await refusedCalls(session, () => true);
+  const refused = await refusedCalls(session, await session.query<Overload & object>(OVERLOADED));
   return { known: new Set(known.map(signature)), refused: new Set(refused.map(({ call }) => call)) };
 }
 
@@ -61,9 +61,8 @@ export async function ambiguousCalls(session: Session, before: Overloads): Promi
   const others = overloads.filter((each) => !before.known.has(signature(each)));
   const isNewName = (each: Overload) => others.some((other) => nameOf(other) === nameOf(each));
   if (others.length === 0) return [];
-  const refused = (
-    await refusedCalls(session, (each) => before.known.has(signature(each)) && isNewName(each))
-  ).filter(({ call }) => !before.refused.has(call));
+  const known = overloads.filter((each) => before.known.has(signature(each)) && isNewName(each));
+  const refused = (await refusedCalls(session, known)).filter(({ call }) => !before.refused.has(call));
   return [...new Set(refused.map((each) => each.of))].flatMap((of): AmbiguousCall[] => {
     const own = refused.filter((each) => each.of === of);
     const first = own.find(({ typed }) => typed) ?? own[0];
@@ -85,8 +84,7 @@ const signature = (each: Pick<Overload, 'schema' | 'name' | 'arguments'>) =>
   `${nameOf(each)}(${each.arguments})`;
 
 /** Prepares the calls of functions, with and without their optional arguments. Nothing of it runs. */
-async function refusedCalls(session: Session, isTried: (each: Overload) => boolean): Promise<TriedCall[]> {
-  const overloads = (await session.query<Overload & object>(OVERLOADED)).filter(isTried);
+async function refusedCalls(session: Session, overloads: readonly Overload[]): Promise<TriedCall[]> {
   const tried = overloads
     .flatMap(callsOf)
     .slice(0, MOST_CALLS)
