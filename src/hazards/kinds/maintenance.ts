@@ -14,12 +14,22 @@ export const MAINTENANCE: readonly HazardRecord[] = [
   {
     code: 'STATISTICS_MISSING',
     title: 'the planner has no statistics of a column or an index of a large table',
-    condition: `After the command a column that an index or a foreign key uses (of another type, or new with a stored value) or a new index on an expression has no statistics, on a table of ${formatCount(WARNING.rows)} rows or 100 MB or more, and the command did not ANALYZE it. Or a column of such a table has a statistics target of 0, but for binary and JSON, or extended statistics of it are dropped.`,
+    condition: `After the command a column that an index or a foreign key uses (of another type, or new with a stored value) or a new index on an expression has no statistics, on a table of ${formatCount(WARNING.rows)} rows or 100 MB or more, and the command did not ANALYZE it.`,
     effect:
       'Neither ALTER TABLE nor CREATE INDEX makes autovacuum analyze a table: until a tenth of its rows has changed, queries are planned with defaults, and a join or a sort may take a thousand times as long.',
     safer:
       'ANALYZE the table at the end of the migration, outside of its transaction; it blocks neither reads nor writes (https://www.postgresql.org/docs/current/sql-analyze.html, https://www.postgresql.org/docs/current/sql-altertable.html, SET DATA TYPE).',
-    find: (context) => [...notAnalyzed(context), ...noLongerGathered(context)],
+    find: notAnalyzed,
+  },
+  {
+    code: 'STATISTICS_OFF',
+    title: 'ANALYZE no longer gathers statistics of a large table',
+    condition: `On a table of ${formatCount(WARNING.rows)} rows or 100 MB or more, the command sets the statistics target of a column to 0, but for binary and JSON, or drops extended statistics whose columns stay.`,
+    effect:
+      'The planner estimates the column, or the columns together, with defaults: a join or a sort may take a thousand times as long. With a target of 0 the old statistics stay and get stale, so the plans change only later.',
+    safer:
+      'Leave the target at -1, the default of the server, and keep CREATE STATISTICS while queries filter by those columns together (https://www.postgresql.org/docs/current/planner-stats.html).',
+    find: noLongerGathered,
   },
   {
     code: 'AUTOVACUUM_OFF',
