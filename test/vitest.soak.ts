@@ -3,15 +3,23 @@ import { withServers } from './helpers/vitest-project.ts';
 
 const { SAFEMIGRATE_TEST_SEED = 'random', SAFEMIGRATE_TEST_CASES = '40' } = process.env;
 
-/** Tests that look for rare failures by repeating themselves, and those of services, with all programs and at each step: `npm run soak`. */
+/** Tests that look for rare failures by repeating themselves, and those with long tables, of which other runs take a part: `npm run soak`. */
 export default defineConfig({
   test: {
     maxWorkers: 1,
     projects: [
-      withServers('soak', ['test/soak/**/*.test.ts', 'test/services/*.test.ts'], {
-        testTimeout: 30 * 60_000,
-        env: { SAFEMIGRATE_TEST_SEED, SAFEMIGRATE_TEST_CASES, SAFEMIGRATE_TEST_EVERYTHING: '1' },
-      }),
+      withServers(
+        'soak',
+        [
+          'test/soak/**/*.test.ts',
+          'test/services/*.test.ts',
+          'test/{faults/upgrade,tools/upgrade-layouts}.test.ts',
+        ],
+        {
+          testTimeout: 30 * 60_000,
+          env: { SAFEMIGRATE_TEST_SEED, SAFEMIGRATE_TEST_CASES, SAFEMIGRATE_TEST_EVERYTHING: '1' },
+        },
+      ),
     ],
   },
 });

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { EVERYTHING } from './everything.ts';
 import type { RealProgram } from './fake-service.ts';
 import { type Toolchain, toolchain } from './toolchains.ts';
 import { NPM, PYTHON } from './tools.ts';
@@ -87,7 +88,7 @@ export async function realProgram(name: keyof typeof ROWS): Promise<RealProgram>
 
 /** A program that Go builds in a minute of CPU time, for `npm run soak`; undefined elsewhere, where a shim takes its place. */
 export async function builtProgram(name: 'digitalocean' | 'tiger'): Promise<RealProgram | undefined> {
-  return process.env.SAFEMIGRATE_TEST_EVERYTHING ? realProgram(name) : undefined;
+  return EVERYTHING ? realProgram(name) : undefined;
 }
 
 function pinsOf(name: string): string {

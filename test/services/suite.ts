@@ -9,6 +9,7 @@ import { runLine, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cl
 import { type CloningOptions, changedUrl, withCloning } from '../helpers/cloning.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { codeBlocksOf } from '../helpers/documented-commands.ts';
+import { EVERYTHING } from '../helpers/everything.ts';
 import {
   type FakeProgram,
   type FakeService,
@@ -22,7 +23,6 @@ import { skipReason } from '../helpers/requirements.ts';
 import { serverUrl } from '../helpers/servers.ts';
 
 const FOREIGN = 200;
-const EVERYTHING = process.env.SAFEMIGRATE_TEST_EVERYTHING === '1';
 /** So many lists call a clone not ready that no test sees it ready. */
 const NEVER_READY = 1_000;
 const HOUR_MS = 3_600_000;
