@@ -6,15 +6,16 @@ import { type BodyQuery, expressionsOf } from './plpgsql-expressions.ts';
 
 /**
  * Functions with a body that the server does not keep track of: text in SQL or PL/pgSQL. Their definition comes with the table of a
- * trigger that runs them.
+ * trigger that runs them, found by pg_depend: pg_trigger has no index by function.
  */
 const FUNCTIONS = `
 select p.oid::int8, n.nspname as schema, p.proname as name, pg_catalog.oidvectortypes(p.proargtypes) as arguments, l.lanname as language,
   pg_catalog.pg_get_functiondef(p.oid) as definition, pg_catalog.pg_get_function_result(p.oid) as result,
   coalesce((select pg_catalog.array_agg(p.proargnames[u.place]) from pg_catalog.unnest(p.proargmodes) with ordinality u (mode, place)
     where u.mode = 't'), '{}') as returned,
-  array(select distinct t.tgrelid::pg_catalog.regclass::text from pg_catalog.pg_trigger t
-    where t.tgfoid = p.oid and not t.tgisinternal and t.tgenabled <> 'D') as tables
+  array(select distinct t.tgrelid::pg_catalog.regclass::text from pg_catalog.pg_depend d join pg_catalog.pg_trigger t on t.oid = d.objid
+    where d.classid = 'pg_catalog.pg_trigger'::pg_catalog.regclass and d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass and d.refobjid = p.oid
+      and t.tgfoid = p.oid and not t.tgisinternal and t.tgenabled <> 'D') as tables
 from pg_catalog.pg_proc p
 join pg_catalog.pg_language l on l.oid = p.prolang
 join pg_catalog.pg_namespace n on n.oid = p.pronamespace
