@@ -102,6 +102,10 @@ const REFERENCE = (own: string, other: string) => `
     'other', (select pg_catalog.format('%I.%I', m.nspname, r.relname) from pg_catalog.pg_class r
       join pg_catalog.pg_namespace m on m.oid = r.relnamespace where r.oid = k.${other}relid))`;
 
+// pg_constraint has no index by the other table.
+const REFERENCING = `select d.objid from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass
+  and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.refobjid = c.oid`;
+
 const ROLES = `
   select o.rolname from pg_catalog.aclexplode(c.relacl) x join pg_catalog.pg_roles o on o.oid = x.grantee
   where x.grantee <> c.relowner and o.rolcanlogin and not o.rolsuper
@@ -138,7 +142,7 @@ select c.oid::pg_catalog.text as oid, n.nspname as schema, c.relname as name, pg
   (select coalesce(pg_catalog.json_agg(${REFERENCE('con', 'conf')}), '[]')
     from pg_catalog.pg_constraint k where k.conrelid = c.oid and k.contype = 'f') as references,
   (select coalesce(pg_catalog.json_agg(${REFERENCE('conf', 'con')}), '[]')
-    from pg_catalog.pg_constraint k where k.confrelid = c.oid and k.contype = 'f' and k.conparentid = 0) as "referencedBy",
+    from pg_catalog.pg_constraint k where k.oid in (${REFERENCING}) and k.confrelid = c.oid and k.contype = 'f' and k.conparentid = 0) as "referencedBy",
   (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object(${INDEX_NAMES}, 'predicate', pg_catalog.pg_get_expr(x.indpred, x.indrelid),
       'keys', (select pg_catalog.json_agg(pg_catalog.pg_get_indexdef(x.indexrelid, k.place, true) order by k.place)
         from pg_catalog.generate_series(1, x.indnkeyatts) k (place)))), '[]')
