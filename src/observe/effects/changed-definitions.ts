@@ -31,7 +31,7 @@ from pg_catalog.pg_constraint k join pg_catalog.pg_class c on c.oid = k.conrelid
 where k.contype in ('f', 'p', 'u', 'x') and k.conparentid = 0 and ${USER_SCHEMA}
 union all
 select 'constraint', n.nspname, c.relname, k.conname,
-  case when pg_catalog.to_jsonb(k) ->> 'conenforced' = 'false' then 'CHECK NOT ENFORCED' else 'CHECK ENFORCED' end
+  case when not k.convalidated and pg_catalog.to_jsonb(k) ->> 'conenforced' = 'false' then 'CHECK NOT ENFORCED' else 'CHECK ENFORCED' end
 from pg_catalog.pg_constraint k join pg_catalog.pg_class c on c.oid = k.conrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where k.contype = 'c' and k.conislocal and ${USER_SCHEMA}
 union all
@@ -158,8 +158,7 @@ left join pg_catalog.pg_policy q on d.classid = 'pg_catalog.pg_policy'::pg_catal
 left join pg_catalog.pg_rewrite w on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass and w.oid = d.objid
 join pg_catalog.pg_class c on c.oid = coalesce(q.polrelid, w.ev_class) join pg_catalog.pg_namespace m on m.oid = c.relnamespace
 where p.provolatile = 'v' and p.oid >= 16384 and ${USER_SCHEMA}
-group by 2, 3, 4
-order by 1, 2, 3, 4`;
+group by 2, 3, 4`;
 
 interface Row {
   readonly kind: ChangedDefinition['kind'];
@@ -224,8 +223,11 @@ export function changedDefinitions(
   const gone = [...then]
     .filter(([key, { kind }]) => COUNTS_IF_GONE.includes(kind) && !after.has(key))
     .map(([, { text, ...rest }]) => ({ ...rest, before: text, after: null }));
-  return [...changed, ...gone];
+  return [...changed, ...gone].sort(byKey);
 }
+
+// Here, since few change and the server would sort all of them with their texts.
+const byKey = (a: ChangedDefinition, b: ChangedDefinition) => (keyOf(a) < keyOf(b) ? -1 : 1);
 
 type Renames = SchemaSection['renames'];
 
