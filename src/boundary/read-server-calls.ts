@@ -182,7 +182,7 @@ WITH RECURSIVE over(oid, name) AS (
   SELECT c.oid, c.relname FROM pg_catalog.pg_class c WHERE c.relisshared AND c.relkind = 'r'
   UNION
   SELECT r.ev_class, over.name FROM over JOIN pg_catalog.pg_rewrite r
-    ON r.ev_type = '1' AND r.ev_class >= ${FIRST_USER_OID} AND r.ev_action::pg_catalog.text ~ (':relid ' || over.oid || ' ')
+    ON r.ev_type = '1' AND r.ev_class >= ${FIRST_USER_OID} AND pg_catalog.strpos(r.ev_action::pg_catalog.text, ':relid ' || over.oid || ' ') > 0
 )
 SELECT DISTINCT n.nspname AS schema, c.relname AS view, over.name
 FROM over JOIN pg_catalog.pg_class c USING (oid) JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
