@@ -3,8 +3,12 @@ import {
   type awsCluster,
   awsClusters,
   awsDoubt,
+  awsExplain,
   awsInstances,
+  awsOffered,
+  awsParameterGroup,
   awsPlace,
+  awsRelease,
   awsState,
   awsTags,
   firstOfAws,
@@ -97,6 +101,7 @@ export const aurora: CloneService<AuroraSource> = {
         state: stateOf(each, own?.DBInstanceStatus),
         asOf: null,
         doubt: awsDoubt(each.DBClusterIdentifier, each.TagList),
+        ...awsRelease(each),
         ...(each.Endpoint && { host: each.Endpoint }),
         ...(each.Port && { port: each.Port }),
       };
@@ -120,6 +125,20 @@ export const aurora: CloneService<AuroraSource> = {
       ]);
     const which = ['--db-cluster-identifier', name, '--skip-final-snapshot'];
     await cli.text(['rds', 'delete-db-cluster', ...which, ...awsPlace(source)]);
+  },
+  upgrade: {
+    offered: (cli, source, { described }) => awsOffered(cli, described, source),
+    async order(cli, { name }, release, { source, facts: { described } }) {
+      const group = awsParameterGroup(described.DBClusterParameterGroup, described.Engine, release);
+      await cli.text([
+        ...['rds', 'modify-db-cluster', '--db-cluster-identifier', name, '--engine-version', release],
+        ...['--allow-major-version-upgrade', '--apply-immediately'],
+        ...optionIf('--db-cluster-parameter-group-name', group.name),
+        ...awsPlace(source),
+      ]);
+      return group.differences;
+    },
+    explain: (cli, clone, source, since) => awsExplain(cli, 'db-cluster', clone, source, since),
   },
 };
 

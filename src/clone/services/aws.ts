@@ -1,8 +1,13 @@
 import * as z from 'zod/mini';
 import { SafemigrateError } from '../../errors.ts';
-import type { ServiceClone, Source } from './clone-service.ts';
+import type { ServiceCli, ServiceClone, Source, UpgradeMessages } from './clone-service.ts';
 
 /** The parts of AWS that RDS and Aurora share. */
+/** The version that a server has, and the one that was ordered. */
+const versions = {
+  EngineVersion: z.optional(z.string()),
+  PendingModifiedValues: z.optional(z.nullable(z.object({ EngineVersion: z.optional(z.string()) }))),
+};
 const tags = z.optional(z.array(z.object({ Key: z.string(), Value: z.optional(z.string()) })));
 
 export const awsInstance = z.object({
@@ -10,6 +15,8 @@ export const awsInstance = z.object({
   DbiResourceId: z.string(),
   DBInstanceStatus: z.string(),
   DBInstanceClass: z.string(),
+  Engine: z.optional(z.string()),
+  ...versions,
   AllocatedStorage: z.optional(z.number()),
   DBClusterIdentifier: z.optional(z.nullable(z.string())),
   Endpoint: z.optional(z.object({ Address: z.optional(z.string()), Port: z.optional(z.number()) })),
@@ -27,6 +34,7 @@ export const awsCluster = z.object({
   DbClusterResourceId: z.string(),
   Status: z.string(),
   Engine: z.string(),
+  ...versions,
   Endpoint: z.optional(z.string()),
   Port: z.optional(z.number()),
   DBSubnetGroup: z.optional(z.string()),
@@ -41,6 +49,14 @@ export const awsCluster = z.object({
   TagList: tags,
 });
 export const awsClusters = z.object({ DBClusters: z.array(awsCluster) });
+
+const engineVersions = z.object({
+  DBEngineVersions: z.array(
+    z.object({ ValidUpgradeTarget: z.optional(z.array(z.object({ EngineVersion: z.string() }))) }),
+  ),
+});
+const events = z.object({ Events: z.array(z.object({ Message: z.optional(z.string()) })) });
+const logFiles = z.object({ DescribeDBLogFiles: z.array(z.object({ LogFileName: z.string() })) });
 
 /** The tag with which a clone is marked, besides its name. */
 const TAG = 'safemigrate';
@@ -72,4 +88,70 @@ export function firstOfAws<T>(found: readonly T[], source: Source): T {
   throw new SafemigrateError('CLONE', `AWS has no ${source.at(-1)} to clone.`, {
     hint: 'SAFEMIGRATE_CLONE_OF [region/]name names it. The target was not touched.',
   });
+}
+
+interface EngineFacts {
+  readonly Engine?: string | undefined;
+  readonly EngineVersion?: string | undefined;
+  readonly PendingModifiedValues?: { readonly EngineVersion?: string | undefined } | null | undefined;
+}
+
+/** The facts about the version of a clone, for a list. */
+export function awsRelease({ EngineVersion, PendingModifiedValues }: EngineFacts) {
+  return { release: EngineVersion, isUpgradePending: PendingModifiedValues?.EngineVersion !== undefined };
+}
+
+/** Lists the releases to which AWS would upgrade a server of this version. */
+export async function awsOffered(
+  cli: ServiceCli,
+  { Engine = 'postgres', EngineVersion = '' }: EngineFacts,
+  source: Source,
+): Promise<string[]> {
+  const call = ['rds', 'describe-db-engine-versions', '--engine', Engine, '--engine-version', EngineVersion];
+  const { DBEngineVersions } = await cli.json([...call, ...awsPlace(source)], engineVersions);
+  const targets = DBEngineVersions.flatMap(({ ValidUpgradeTarget }) => ValidUpgradeTarget ?? []);
+  return targets.map(({ EngineVersion: release }) => release);
+}
+
+/**
+ * Returns the parameter group for the new version, if the clone has one of its own: that is of a family of the old version.
+ * @param family as `postgres`.
+ */
+export function awsParameterGroup(group: string | undefined, family: string, release: string) {
+  if (group === undefined || group.startsWith('default.')) return { differences: [] };
+  const name = `default.${family}${release.split('.')[0]}`;
+  return {
+    name,
+    differences: [
+      `it was upgraded with the parameter group ${name}: the settings of ${group} were not tried, which is of the old version`,
+    ],
+  };
+}
+
+/** How AWS names its log of an upgrade. */
+const UPGRADE_LOG = 'pg_upgrade';
+const LOG_LINES = 20;
+
+/** Reads the events of the clone since a time, and the log of the upgrade. @param kind of its events, as `db-instance`. */
+export async function awsExplain(
+  cli: ServiceCli,
+  kind: 'db-instance' | 'db-cluster',
+  { name }: Pick<ServiceClone, 'name'>,
+  source: Source,
+  since: Date,
+): Promise<UpgradeMessages> {
+  const which = ['--source-type', kind, '--source-identifier', name];
+  const call = ['rds', 'describe-events', ...which, '--start-time', since.toISOString()];
+  const { Events } = await cli.json([...call, ...awsPlace(source)], events);
+  // The instance of a clone has the clone's name, also in a cluster.
+  const of = ['--db-instance-identifier', name];
+  const find = ['rds', 'describe-db-log-files', ...of, '--filename-contains', UPGRADE_LOG];
+  const { DescribeDBLogFiles } = await cli.json([...find, ...awsPlace(source)], logFiles);
+  const log: string[] = [];
+  for (const { LogFileName } of DescribeDBLogFiles) {
+    const read = ['rds', 'download-db-log-file-portion', ...of, '--log-file-name', LogFileName];
+    const text = await cli.text([...read, ...awsPlace(source), '--output', 'text']);
+    log.push(...text.split('\n').filter((line) => line.trim() !== ''));
+  }
+  return { events: Events.flatMap(({ Message }) => Message ?? []), log: log.slice(-LOG_LINES) };
 }

@@ -38,6 +38,29 @@ export interface CloneService<S extends SourceFacts = SourceFacts> {
   /** Returns the address of the clone. Parts that are left out are the target's. */
   address(cli: ServiceCli, clone: ServiceClone, order: CloneOrder): Promise<CloneAddress>;
   destroy(cli: ServiceCli, clone: ServiceClone, source: Source): Promise<void>;
+  /** The calls that upgrade a clone to another major version; left out if safemigrate does not have the service do that. */
+  readonly upgrade?: ServiceUpgrade<S>;
+}
+
+/** The service's own upgrade of a clone, in place. list() then tells its release. */
+export interface ServiceUpgrade<S extends SourceFacts = SourceFacts> {
+  /** Lists the releases to which the service would upgrade the source, as `18.1`. */
+  offered(cli: ServiceCli, source: Source, facts: S): Promise<string[]>;
+  /** Orders it. It need not have begun afterwards. @returns differences from an upgrade of the source. */
+  order(cli: ServiceCli, clone: ServiceClone, release: string, from: UpgradeSource<S>): Promise<string[]>;
+  /** Reads the service's messages about the clone since a time, the oldest first, and what its log says about the upgrade. */
+  explain(cli: ServiceCli, clone: ServiceClone, source: Source, since: Date): Promise<UpgradeMessages>;
+}
+
+export interface UpgradeSource<S extends SourceFacts = SourceFacts> {
+  readonly source: Source;
+  readonly facts: S;
+}
+
+export interface UpgradeMessages {
+  readonly events: readonly string[];
+  /** Lines of the log; none if there is no log of an upgrade. */
+  readonly log: readonly string[];
 }
 
 /** Units by which the service bills a clone, as `hours of the class`; left out if it does not bill one. */
@@ -93,6 +116,10 @@ export interface ServiceClone {
   readonly doubt: string | null;
   readonly host?: string;
   readonly port?: number;
+  /** Version of its server, as `18.1`; left out for services that upgrade no clone. */
+  readonly release?: string | undefined;
+  /** An upgrade was ordered, and is not done yet. */
+  readonly isUpgradePending?: boolean;
 }
 
 export interface CloneAddress {

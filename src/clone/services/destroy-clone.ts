@@ -24,13 +24,7 @@ export async function destroyClone(service: CloneService, source: Source, name: 
   const cli = cleaningCli(service);
   for (let tries = 1; ; tries++) {
     try {
-      const found = (await service.list(cli, source)).filter((each) => each.name === name);
-      const doubt = doubtOf(found, name);
-      if (doubt !== null)
-        throw new SafemigrateError('NOT_OURS', `${name} at ${service.title} was not removed: ${doubt}.`, {
-          hint: `Look at it yourself, with ${service.program}.`,
-        });
-      const [clone] = found;
+      const clone = await findOwnClone(service, cli, source, name, 'removed');
       if (clone === undefined || clone.state === 'deleting') return false;
       await service.destroy(cli, clone, source);
       return true;
@@ -40,6 +34,27 @@ export async function destroyClone(service: CloneService, source: Source, name: 
       await delay(TRY_AGAIN_MS);
     }
   }
+}
+
+/**
+ * Finds the clone with this name, and checks that it is ours.
+ * @param done the change that it is found for, for a message.
+ * @returns undefined if there is none.
+ * @throws SafemigrateError `NOT_OURS` if a check fails.
+ */
+export async function findOwnClone(
+  service: CloneService,
+  cli: ServiceCli,
+  source: Source,
+  name: string,
+  done: 'removed' | 'upgraded',
+): Promise<ServiceClone | undefined> {
+  const found = (await service.list(cli, source)).filter((each) => each.name === name);
+  const doubt = doubtOf(found, name);
+  if (doubt === null) return found[0];
+  throw new SafemigrateError('NOT_OURS', `${name} at ${service.title} was not ${done}: ${doubt}.`, {
+    hint: `Look at it yourself, with ${service.program}.`,
+  });
 }
 
 function doubtOf(found: readonly ServiceClone[], name: string): string | null {

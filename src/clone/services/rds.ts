@@ -1,6 +1,18 @@
 import type * as z from 'zod/mini';
 import { SafemigrateError } from '../../errors.ts';
-import { awsDoubt, type awsInstance, awsInstances, awsPlace, awsState, awsTags, firstOfAws } from './aws.ts';
+import {
+  awsDoubt,
+  awsExplain,
+  type awsInstance,
+  awsInstances,
+  awsOffered,
+  awsParameterGroup,
+  awsPlace,
+  awsRelease,
+  awsState,
+  awsTags,
+  firstOfAws,
+} from './aws.ts';
 import type { CloneService, SourceFacts } from './clone-service.ts';
 import { bytesOfGb, optionIf } from './service-cli.ts';
 
@@ -66,6 +78,7 @@ export const rds: CloneService<RdsSource> = {
       state: awsState(each.DBInstanceStatus),
       asOf: null,
       doubt: awsDoubt(each.DBInstanceIdentifier, each.TagList),
+      ...awsRelease(each),
       ...(each.Endpoint?.Address && { host: each.Endpoint.Address }),
       ...(each.Endpoint?.Port && { port: each.Endpoint.Port }),
     }));
@@ -75,5 +88,20 @@ export const rds: CloneService<RdsSource> = {
   async destroy(cli, { name }, source) {
     const which = ['--db-instance-identifier', name, '--skip-final-snapshot', '--delete-automated-backups'];
     await cli.text(['rds', 'delete-db-instance', ...which, ...awsPlace(source)]);
+  },
+  upgrade: {
+    offered: (cli, source, { described }) => awsOffered(cli, described, source),
+    async order(cli, { name }, release, { source, facts: { described } }) {
+      const own = described.DBParameterGroups?.[0]?.DBParameterGroupName;
+      const group = awsParameterGroup(own, 'postgres', release);
+      await cli.text([
+        ...['rds', 'modify-db-instance', '--db-instance-identifier', name, '--engine-version', release],
+        ...['--allow-major-version-upgrade', '--apply-immediately'],
+        ...optionIf('--db-parameter-group-name', group.name),
+        ...awsPlace(source),
+      ]);
+      return group.differences;
+    },
+    explain: (cli, clone, source, since) => awsExplain(cli, 'db-instance', clone, source, since),
   },
 };
