@@ -67,7 +67,7 @@ export class SchemaWatch {
     return this.#ask({ kind: 'describe', settings });
   }
 
-  /** The changes from the schema before to the same on another version, by names alone. @param settings of a superuser. */
+  /** The changes from the schema before to the same on another version, by names alone. @param settings of a superuser if possible. */
   upgraded(settings: ConnectionSettings): Promise<VersionDifference> {
     return this.#ask({ kind: 'upgraded', settings });
   }

@@ -114,8 +114,8 @@ async function compareVersions(schema: Snapshot, session: Session): Promise<Vers
 const BEGIN = [
   'BEGIN',
   'SET LOCAL search_path = pg_catalog',
-  // Event triggers of the database would run for each view.
-  'SET LOCAL session_replication_role = replica',
+  // Event triggers of the database would run for each view. At a service the role may lack the right: the triggers' work is undone, too.
+  "SELECT set_config('session_replication_role', 'replica', true) WHERE has_parameter_privilege('session_replication_role', 'SET')",
   'SAVEPOINT before',
 ];
 const UNDO = 'ROLLBACK TO SAVEPOINT before';
@@ -124,7 +124,7 @@ const PRINTED = "SELECT pg_get_viewdef('pg_temp.safemigrate_reprinted'::regclass
 /**
  * Each version prints the same view in its own way, such as with fewer qualified names from 16 on. So views whose definitions differ
  * are created from their old definitions on the new server, in a transaction that is rolled back, and printed there.
- * @param session of a superuser, on the server that `after` was read from.
+ * @param session of a superuser if possible, on the server that `after` was read from.
  * @returns `before`, with these definitions. A view that cannot be created keeps its own.
  */
 async function reprintViews(session: Session, before: FactBase, after: FactBase): Promise<FactBase> {
