@@ -1,25 +1,25 @@
 import { z } from 'zod';
 import { checkSection, queriesSection } from './check-model.ts';
 import { bytes, milliseconds, time } from './measures.ts';
-import { caveat } from './run-model.ts';
+import { caveat, cloneSection } from './run-model.ts';
 import { schemaChange } from './schema-model.ts';
 import { statementSection, transactionSection } from './statement-model.ts';
-import { UPGRADE_MODES } from './upgrade-mode.ts';
+import { TRIED_MODES, UPGRADE_MODES } from './upgrade-mode.ts';
 
-/** A version of PostgreSQL that is installed here. */
+/** A version of PostgreSQL. */
 const installation = z.object({
   /** Major version. */
   major: z.int(),
   /** `18.4` */
   version: z.string(),
-  /** The folder of its programs. */
-  programs: z.string(),
+  /** The folder of its programs; null: a hosted service has them. */
+  programs: z.string().nullable(),
 });
 
 /** A part of an upgrade, in the order in which they run. */
 const upgradePhase = z.object({
-  /** Program or step that ran; `command` is the command that belongs to the upgrade. */
-  name: z.enum(['initdb', 'pg_upgrade', 'start', 'first statistics', 'statistics', 'command']),
+  /** Program or step that ran: `service` is the service's own upgrade, `command` the command that belongs to the upgrade. */
+  name: z.enum(['initdb', 'pg_upgrade', 'service', 'start', 'first statistics', 'statistics', 'command']),
   /** Time that it took. */
   durationMs: milliseconds,
   /** Users cannot work during it. */
@@ -37,15 +37,15 @@ const upgradePhase = z.object({
 
 /** The upgrade in one mode, tried on a copy of the cluster. */
 const modeSection = z.object({
-  /** The mode of pg_upgrade. */
-  mode: z.enum(UPGRADE_MODES),
+  /** The mode of pg_upgrade; `service`: a hosted service upgraded the clone. */
+  mode: z.enum(TRIED_MODES),
   /** `skipped`: it was not tried, because it is not possible here or was not needed. */
   outcome: z.enum(['passed', 'failed', 'skipped']),
   /** Reason why it failed or was skipped. */
   reason: z.string().nullable(),
   /** Phases that ran, in their order. */
   phases: z.array(upgradePhase),
-  /** The phases in which users cannot work, together; null unless it passed. */
+  /** The phases in which users cannot work, together; an upper bound for `service`; null unless it passed. */
   downtimeMs: milliseconds.nullable(),
   /** Disk space that it takes beyond the old cluster; null if it could not be measured. */
   peakBytes: bytes.nullable(),
@@ -56,7 +56,7 @@ const modeSection = z.object({
 /** Results of the checks on the old and on the new version. */
 const applicationSection = z.object({
   /** The mode after which it was tried. */
-  mode: z.enum(UPGRADE_MODES),
+  mode: z.enum(TRIED_MODES),
   /** null: there were none to be tried. */
   queries: queriesSection.nullable(),
   /** Results of the user's own checks on both versions. */
@@ -140,9 +140,9 @@ export const upgradeReport = z.object({
     database: z.string(),
     /** Where the connection came from: `--url`, `DATABASE_URL`, … */
     source: z.string(),
-    /** All databases that pg_upgrade moves. */
+    /** All databases that are upgraded. */
     databases: z.int(),
-    /** Size of all databases. */
+    /** Size of all databases; at a service, of those that the role may enter. */
     sizeBytes: bytes,
     /** Work of safemigrate itself on the target, beyond reading catalogues. */
     touched: z.array(z.string()),
@@ -153,16 +153,18 @@ export const upgradeReport = z.object({
     strategy: z.string(),
     /** Isolation of the copy's server from others, as `clone.containment` of a rehearsal's report. */
     containment: z.enum(['sandbox', 'offline', 'own-server', 'target-server', 'other-server']),
-    /** Until the copy had recovered and was shut down. */
+    /** Until the copy had recovered and was shut down, or the clone of a service could be used. */
     durationMs: milliseconds,
     /** Reason why it was made in this way. */
     reason: z.string(),
+    /** The hosted service that made the clone and upgraded it; left out or null for a copy of the files. */
+    service: cloneSection.shape.service,
   }),
   /** The version that the target has. */
   from: installation,
   /** The version to upgrade to. */
   to: installation,
-  /** Result of `pg_upgrade --check`, before any mode was tried; null if initdb could not make a cluster to upgrade to. */
+  /** Result of `pg_upgrade --check`, before any mode was tried; null if initdb could not make a cluster to upgrade to, or a service upgrades. */
   check: z
     .object({
       /** pg_upgrade found no obstacle. */
@@ -181,7 +183,7 @@ export const upgradeReport = z.object({
   command: postUpgradeCommand.nullable(),
   /** null: no mode passed. */
   application: applicationSection.nullable(),
-  /** null: no mode passed. */
+  /** null: no mode passed, or there is no choice. */
   recommendation: z
     .object({
       /** The mode to use. */
@@ -218,6 +220,8 @@ export const upgradeReport = z.object({
 });
 
 export type UpgradeReport = z.infer<typeof upgradeReport>;
+/** The sections that a rehearsal returns, with the run's id. */
+export type UpgradeSections = Omit<UpgradeReport, 'version' | 'run' | 'cleanup'> & { readonly run: string };
 export type ApplicationSection = z.infer<typeof applicationSection>;
 export type PostUpgradeCommand = z.infer<typeof postUpgradeCommand>;
 export type UpgradePhase = z.infer<typeof upgradePhase>;

@@ -4,7 +4,7 @@ import { watchedWords } from './isolation-phrases.ts';
 import { sizesWords, unprovedWords } from './phrases.ts';
 import { type Place, placeOf, placeWords } from './place.ts';
 import { atOnceWords } from './sections/checks-view.ts';
-import { upgradeSummary, wayBackWords } from './sections/upgrade-view.ts';
+import { modeName, upgradeSummary, wayBackWords } from './sections/upgrade-view.ts';
 import { ADVICE, EVIDENCE } from './view/section.ts';
 import { visible } from './visible.ts';
 
@@ -39,8 +39,8 @@ export function renderUpgradeJunit(report: UpgradeReport): string {
     ? { name, seconds: 0, output: upgradeSummary(report) }
     : { name, seconds: 0, failure: verdict.reasons.join('\n') };
   const tried = modes.map((each): JunitCase => {
-    const { mode, outcome, reason, downtimeMs } = each;
-    const named = { name: `pg_upgrade --${mode}`, seconds: (downtimeMs ?? 0) / 1000 };
+    const { outcome, reason, downtimeMs } = each;
+    const named = { name: modeName(each, report), seconds: (downtimeMs ?? 0) / 1000 };
     if (outcome === 'failed') return { ...named, failure: reason ?? 'it failed' };
     return { ...named, output: reason ?? `way back: ${wayBackWords(each)}` };
   });

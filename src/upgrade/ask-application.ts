@@ -1,41 +1,54 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
 import { loginThere, targetThere } from '../clone/private/private-server.ts';
 import type { StartedCopy } from '../clone/private-cluster.ts';
+import type { Target } from '../database/target.ts';
 import { measured } from '../measured.ts';
 import type { Caveat, SchemaChange } from '../model/report.ts';
 import type { ApplicationSection } from '../model/upgrade-model.ts';
 import { runChecksAfter, runChecksBefore } from '../observe/checks/check-watch.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { PreparedUpgrade } from './prepare-upgrade.ts';
 
 /** Answers of the target's database on the old version. */
 export type OldAnswers = Awaited<ReturnType<typeof askOldVersion>>;
 
-type Place = Pick<StartedCopy, 'place' | 'original'>;
+/** Ways to log in to a copy of the target. */
+export interface CopyLogins {
+  /** For reading the schema, as the strongest role that there is. */
+  readonly schema: ConnectionSettings;
+  /** For the application's queries and the user's checks, as the target's own role. */
+  readonly checks: Pick<Clone, 'connect' | 'sharesRoles'>;
+}
 
-/** Reads the schema, and tries the application's queries and the user's checks, on the copy of the old cluster. */
+export function loginsToCopy(
+  target: Target,
+  { place, original }: Pick<StartedCopy, 'place' | 'original'>,
+): CopyLogins {
+  return {
+    schema: targetThere(target, place, original.superuser).settings,
+    checks: { connect: loginThere(target.settings, place), sharesRoles: true },
+  };
+}
+
+/** Reads the schema, and tries the application's queries and the user's checks, on a copy of the old version. */
 export async function askOldVersion(
-  { context, questions }: PreparedUpgrade,
-  { place, original }: Place,
+  { context, questions }: Pick<PreparedUpgrade, 'context' | 'questions'>,
+  logins: CopyLogins,
   schema: SchemaWatch,
 ) {
-  const { target, run } = context;
-  await schema.before(targetThere(target, place, original.superuser).settings, { run });
-  const login = { connect: loginThere(target.settings, place), sharesRoles: true };
-  const checks = await runChecksBefore(login, { ...context, ...questions });
+  await schema.before(logins.schema, { run: context.run });
+  const checks = await runChecksBefore(logins.checks, { ...context, ...questions });
   return { checks, schema, questions };
 }
 
-/** Compares the schema right after the upgrade. @returns nulls if it could not be compared: the caveats say why. */
+/** Compares the schema right after the upgrade. @param settings of the schema's login. @returns nulls if it could not be compared: the caveats say why. */
 export async function compareUpgradedSchema(
-  context: CloneContext,
-  { place, original }: Place,
-  { schema }: OldAnswers,
+  settings: ConnectionSettings,
+  { schema }: Pick<OldAnswers, 'schema'>,
   caveats: Caveat[],
 ): Promise<Pick<ApplicationSection, 'schemaChanges' | 'unmodeled'>> {
-  const found = await measured(caveats, 'application.schemaChanges', () =>
-    schema.upgraded(targetThere(context.target, place, original.superuser).settings),
-  );
+  const found = await measured(caveats, 'application.schemaChanges', () => schema.upgraded(settings));
   if (found === null) return { schemaChanges: null, unmodeled: null };
   return { schemaChanges: withoutExplained(found.changes), unmodeled: found.unmodeled };
 }

@@ -21,11 +21,14 @@ export function judgeUpgrade(
   reasons.push(...failures(modes));
   if (check?.passed && recommendation === null && reasons.length === 0)
     reasons.push('no mode could be tried');
-  const downtimeMs = modes.find(({ mode }) => mode === recommendation?.mode)?.downtimeMs ?? null;
-  if (maxDowntimeMs !== null && downtimeMs !== null && downtimeMs > maxDowntimeMs)
+  const chosen = modes.find(({ mode }) => mode === recommendation?.mode || mode === 'service');
+  const downtimeMs = chosen?.downtimeMs ?? null;
+  if (maxDowntimeMs !== null && downtimeMs !== null && downtimeMs > maxDowntimeMs) {
+    const how = chosen?.mode === 'service' ? 'at most, ' : `with ${chosen?.mode}, `;
     reasons.push(
-      `users would wait ${formatDuration(downtimeMs)} with ${recommendation?.mode}, longer than ${formatDuration(maxDowntimeMs)} (--limit downtime)`,
+      `users would wait ${formatDuration(downtimeMs)} ${how}longer than ${formatDuration(maxDowntimeMs)} (--limit downtime)`,
     );
+  }
   return { recommendation, verdict: { pass: reasons.length === 0, reasons } };
 }
 
@@ -34,10 +37,11 @@ function failures(modes: readonly ModeSection[]): string[] {
   const alike = new Map<string, string[]>();
   for (const { mode, outcome, phases, reason } of modes) {
     if (outcome !== 'failed') continue;
-    const why = phases.length === 0 ? 'pg_upgrade failed' : (reason ?? 'it failed');
+    const itself = phases.length === 0 && mode !== 'service';
+    const why = itself ? 'pg_upgrade failed' : (reason ?? 'it failed');
     alike.set(why, [...(alike.get(why) ?? []), `--${mode}`]);
   }
-  return [...alike].map(([why, names]) => `${why} (${names.join(', ')})`);
+  return [...alike].map(([why, names]) => (names[0] === '--service' ? why : `${why} (${names.join(', ')})`));
 }
 
 /** A way back is worth so many times the shortest downtime, and at any rate this long. */
@@ -52,8 +56,8 @@ export function recommend(
   modes: readonly ModeSection[],
   maxDowntimeMs: number | null,
 ): UpgradeReport['recommendation'] {
-  const passed = modes.flatMap((each) =>
-    each.downtimeMs === null ? [] : [{ ...each, downtimeMs: each.downtimeMs }],
+  const passed = modes.flatMap(({ mode, downtimeMs, wayBack }) =>
+    downtimeMs === null || mode === 'service' ? [] : [{ mode, downtimeMs, wayBack }],
   );
   const sorted = passed.sort((one, other) => one.downtimeMs - other.downtimeMs);
   const [fastest] = sorted;

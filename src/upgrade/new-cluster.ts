@@ -2,6 +2,7 @@ import path from 'node:path';
 import { serverSettings } from '../clone/private/server-settings.ts';
 import { startCopied } from '../local-server/copied.ts';
 import type { Caveat } from '../model/report.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { withSession } from '../postgres/session-helpers.ts';
 import type { OldAnswers } from './ask-application.ts';
 import { addSettings, type OldCluster, type OldFacts, serverIn, settingsText } from './old-cluster.ts';
@@ -156,21 +157,26 @@ async function readNewFacts(
   const read = await withSession(
     serverIn(copy.place.socketFolder, facts.superuser, context).enter('postgres'),
     async (session) => ({
-      settings: await session.query<Named>(SETTINGS),
-      extensions: await session.query<Named>(EXTENSIONS),
-      reserved: await session.query<{ word: string }>(RESERVED),
-      icu: (await session.query<{ icu: boolean }>(ICU))[0]?.icu ?? false,
-      columnOptions: await session.query<{ name: string }>(COLUMN_OPTIONS),
+      ...(await readInstalled(session)),
       absent: await session.query<{ library: string }>(ABSENT, [libraries]),
     }),
   );
   await untilAborted(server.stop(), sandbox.signal);
+  const { absent, ...installed } = read;
+  return { ...installed, absentLibraries: new Set(absent.map(({ library }) => library)) };
+}
+
+/** Reads what any role may read of an installation. */
+export async function readInstalled(session: Session): Promise<Omit<NewFacts, 'absentLibraries'>> {
+  const settings = await session.query<Named>(SETTINGS);
+  const extensions = await session.query<Named>(EXTENSIONS);
+  const reserved = await session.query<{ word: string }>(RESERVED);
+  const columnOptions = await session.query<{ name: string }>(COLUMN_OPTIONS);
   return {
-    icu: read.icu,
-    absentLibraries: new Set(read.absent.map(({ library }) => library)),
-    reserved: new Set(read.reserved.map(({ word }) => word)),
-    columnOptions: new Set(read.columnOptions.map(({ name }) => name)),
-    settings: new Map(read.settings.map(({ name, value }) => [name, value])),
-    extensions: new Map(read.extensions.map(({ name, value }) => [name, value])),
+    icu: (await session.query<{ icu: boolean }>(ICU))[0]?.icu ?? false,
+    reserved: new Set(reserved.map(({ word }) => word)),
+    columnOptions: new Set(columnOptions.map(({ name }) => name)),
+    settings: new Map(settings.map(({ name, value }) => [name, value])),
+    extensions: new Map(extensions.map(({ name, value }) => [name, value])),
   };
 }

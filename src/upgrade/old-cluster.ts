@@ -81,12 +81,14 @@ export async function makeOldCluster<T>(
   return { old: { copy, sandbox: own, owner, data, facts, durationMs: performance.now() - started }, read };
 }
 
-/** A private server, reached by its socket as a superuser. */
+/** The server of a copy. */
 export interface RunningServer {
+  /** How to enter the database that all can. */
   readonly connect: ConnectionSettings;
   enter(database: string): Promise<Session>;
 }
 
+/** A private server, reached by its socket as a superuser. */
 export function serverIn(
   socketFolder: string,
   user: string,
@@ -100,6 +102,14 @@ export function serverIn(
     sslmode: 'disable',
     parameters: {},
   };
+  return serverAt(connect, { run, audit, signal });
+}
+
+/** A server, entered with these settings. */
+export function serverAt(
+  connect: ConnectionSettings,
+  { run, audit, signal }: Pick<PreparedUpgrade['context'], 'run' | 'audit' | 'signal'>,
+): RunningServer {
   const options = { run, audit, signal, purpose: 'upgrade', statementTimeoutMs: 0 };
   return { connect, enter: (database) => openSession(connect, { ...options, database }) };
 }

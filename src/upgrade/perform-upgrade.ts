@@ -1,9 +1,10 @@
 import { steadyDate } from '../clock.ts';
+import { serviceNamed } from '../clone/services/service-list.ts';
 import { inPhase } from '../events.ts';
-import type { UpgradeReport } from '../model/upgrade-model.ts';
+import type { UpgradeReport, UpgradeSections } from '../model/upgrade-model.ts';
 import { toolVersion } from '../package.ts';
 import { type Lifetime, openSchemaReader, withScope } from '../rehearsal/with-scope.ts';
-import { askOldVersion } from './ask-application.ts';
+import { askOldVersion, loginsToCopy } from './ask-application.ts';
 import { judgeUpgrade } from './judge-upgrade.ts';
 import { type Clusters, makeNewCluster } from './new-cluster.ts';
 import { findObstacles, type RuleRows, readRuleRows } from './obstacles/find-obstacles.ts';
@@ -12,6 +13,7 @@ import { makeOldCluster, type OldCluster } from './old-cluster.ts';
 import { checkUpgrade, type UpgradeCheck } from './pg-upgrade.ts';
 import { type PreparedUpgrade, prepareUpgrade } from './prepare-upgrade.ts';
 import { type TriedMode, tryMode } from './try-mode.ts';
+import { upgradeAtService } from './upgrade-at-service.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
 import { carriesStatistics } from './use-upgraded.ts';
 
@@ -30,10 +32,8 @@ import { carriesStatistics } from './use-upgraded.ts';
 // All of it lies in the one folder of the copy, which has an entry, a mark and a watchdog before it exists. If this process dies,
 // the watchdog ends what runs there and removes the folder; if that dies as well, `safemigrate clean` does.
 
-type Sections = Omit<UpgradeReport, 'version' | 'run' | 'cleanup'> & { readonly run: string };
-
 /**
- * Rehearses a major upgrade on copies of the target's cluster, and removes them however it ends.
+ * Rehearses a major upgrade on copies of the target's cluster, or on a clone that a service upgrades, and removes them however it ends.
  * @throws SafemigrateError if there is nothing to report on.
  */
 export async function rehearseUpgrade(plan: UpgradePlan): Promise<UpgradeReport> {
@@ -54,15 +54,17 @@ export async function rehearseUpgrade(plan: UpgradePlan): Promise<UpgradeReport>
   };
 }
 
-async function upgradeWithin(life: Lifetime, plan: UpgradePlan): Promise<Sections> {
+async function upgradeWithin(life: Lifetime, plan: UpgradePlan): Promise<UpgradeSections> {
   const { emit } = plan;
   const schema = await openSchemaReader(life.scope, plan);
+  const service = await serviceNamed(plan.clone.method);
+  if (service !== undefined) return upgradeAtService(life, plan, service, schema);
   const prepared = await prepareUpgrade(life, plan);
   const versions = { from: prepared.oldPrograms.major, to: plan.to };
   const { old, read } = await inPhase(emit, 'clone', () =>
     makeOldCluster(prepared, life.scope, async (server, facts, copy) => ({
       ruled: await readRuleRows(server, facts, versions),
-      answers: await askOldVersion(prepared, copy, schema),
+      answers: await askOldVersion(prepared, loginsToCopy(prepared.context.target, copy), schema),
     })),
   );
   const { lease } = old.copy;
@@ -128,7 +130,7 @@ async function tryModes(life: Lifetime, clusters: Clusters, plan: UpgradePlan): 
   return tried;
 }
 
-function summarize(tried: readonly TriedMode[]): Pick<Sections, 'command' | 'application'> & RuleRows {
+function summarize(tried: readonly TriedMode[]): Pick<UpgradeSections, 'command' | 'application'> & RuleRows {
   const asked = tried.find(({ used }) => used?.application);
   const application = asked?.used?.application ?? null;
   const ran = tried.find(({ used }) => used?.command);
@@ -144,7 +146,7 @@ function summarize(tried: readonly TriedMode[]): Pick<Sections, 'command' | 'app
 function describeUpgrade(
   { context, assessment, oldPrograms, newPrograms }: PreparedUpgrade,
   { copy, facts, durationMs }: OldCluster,
-): Pick<Sections, 'run' | 'target' | 'clone' | 'from' | 'to'> {
+): Pick<UpgradeSections, 'run' | 'target' | 'clone' | 'from' | 'to'> {
   const { settings, source, database, server } = context.target;
   const [address] = settings.hosts;
   const { folder: programs, major, version } = newPrograms;

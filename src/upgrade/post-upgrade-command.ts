@@ -29,7 +29,7 @@ export async function runPostUpgrade(
   plan: UpgradePlan,
   context: CloneContext,
   clone: Clone,
-  { command, sandbox, context: target }: PreparedUpgrade,
+  { command, sandbox, context: target }: Pick<PreparedUpgrade, 'command' | 'sandbox' | 'context'>,
   schema: SchemaWatch,
 ): Promise<{ command: PostUpgradeCommand | null; caveats: readonly Caveat[] }> {
   if (command === null) return { command: null, caveats: [] };

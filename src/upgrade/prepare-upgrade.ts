@@ -3,6 +3,7 @@ import { majorOf } from '../clone/dump/destination.ts';
 import type { CloneContext, Possible } from '../clone/method.ts';
 import type { PrivateServer } from '../clone/private-cluster.ts';
 import { serviceOfTarget } from '../clone/services/service-of-target.ts';
+import { upgradesClones } from '../clone/services/upgrade-clone.ts';
 import { resolveCommand } from '../command/resolve.ts';
 import { findLogins } from '../command/rewrite.ts';
 import { type CommandSandbox, UNWATCHED } from '../command/sandbox/command-sandbox.ts';
@@ -69,6 +70,9 @@ async function inspectForUpgrade(
 ): Promise<PreparedUpgrade> {
   const major = majorOf(target);
   refuseVersions(major, target, plan);
+  const { method } = plan.clone;
+  if (method !== 'auto' && method !== 'cluster')
+    plan.emit({ type: 'notice', message: `the upgrade is tried on copies of the files, not by ${method}` });
   const newPrograms = await findNewPrograms(plan.to, plan.newBin);
   const made = await makeCloneContext(target, environment, life, plan, run);
   const databases = await session.query<{ name: string }>(DATABASES);
@@ -79,7 +83,9 @@ async function inspectForUpgrade(
     const enable =
       service === undefined
         ? assessment.enable
-        : `${service.title} gives out no files: let it upgrade a clone to ${plan.to}, and rehearse on that (docs/upgrade.md)`;
+        : `${service.title} gives out no files: let it upgrade a clone to ${plan.to} ${
+            upgradesClones(service) ? `with --clone ${service.id}` : 'and rehearse on that (docs/upgrade.md)'
+          }`;
     const hint = `${enable === undefined ? '' : `What would help: ${enable}. `}The target was not touched.`;
     throw new SafemigrateError('CLONE', `The cluster cannot be copied here: ${assessment.reason}.`, { hint });
   }
@@ -99,7 +105,7 @@ async function inspectForUpgrade(
 }
 
 /** Finds the command's logins, and how its processes are kept from the target. */
-async function locateCommand(
+export async function locateCommand(
   { target, signal, control, options: { databases } }: CloneContext,
   environment: Environment,
   plan: UpgradePlan,
@@ -111,7 +117,7 @@ async function locateCommand(
   return { command, sandbox: await sandboxFor(plan, [command], target.settings, control) };
 }
 
-function refuseVersions(major: number, { server }: Target, { to, modes }: UpgradePlan): void {
+export function refuseVersions(major: number, { server }: Target, { to, modes }: UpgradePlan): void {
   if (to <= major)
     throw new SafemigrateError(
       'REFUSED',

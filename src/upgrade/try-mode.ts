@@ -69,7 +69,7 @@ export async function tryMode(
       { ...phase('pg_upgrade', upgraded.durationMs, true), steps: longestSteps(upgraded) },
       ...used.phases,
     ];
-    const reason = whyFailed(used.command);
+    const reason = whyCommandFailed(used.command);
     if (reason !== null) {
       return { section: { ...not, phases, outcome: 'failed', reason }, used };
     }
@@ -85,7 +85,7 @@ export async function tryMode(
 }
 
 /** @returns null if it did not fail. */
-function whyFailed(command: PostUpgradeCommand | null): string | null {
+export function whyCommandFailed(command: PostUpgradeCommand | null): string | null {
   if (command === null || command.exitCode === 0) return null;
   const error = command.statements.find((statement) => statement.error !== null)?.error;
   return `the command failed on the upgraded server${error ? `: ${error.message}` : ''}`;

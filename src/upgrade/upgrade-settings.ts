@@ -71,7 +71,14 @@ export const UPGRADE_ONLY = {
 export const UPGRADE_SETTINGS = {
   ...UPGRADE_ONLY,
   target: pick(target, 'url', 'urlEnv'),
-  clone: pick(clone, 'source', 'checkpoint', 'folder', 'ttlMs', 'maxCopyBytes', 'allowExternalAccess'),
+  clone: {
+    ...pick(clone, 'of', 'maxAgeMs', 'source', 'checkpoint', 'folder', 'ttlMs', 'maxCopyBytes'),
+    allowExternalAccess: clone.allowExternalAccess,
+    method: {
+      ...clone.method,
+      summary: 'way to clone: auto (copies of the files), or a service: rds, aurora',
+    },
+  },
   proxy: pick(proxy, 'allowClusterStatements'),
   checks: {
     queries: {

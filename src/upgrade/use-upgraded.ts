@@ -9,7 +9,7 @@ import type { ApplicationSection, PostUpgradeCommand, UpgradePhase } from '../mo
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Lifetime } from '../rehearsal/with-scope.ts';
-import { askNewVersion, compareUpgradedSchema } from './ask-application.ts';
+import { askNewVersion, compareUpgradedSchema, loginsToCopy } from './ask-application.ts';
 import type { Clusters } from './new-cluster.ts';
 import { type RuleRows, readRuleRows } from './obstacles/find-obstacles.ts';
 import { serverIn } from './old-cluster.ts';
@@ -53,7 +53,7 @@ export async function useUpgraded(
     startCopied({ ...sandbox, programs, data, log: path.join(place, 'new.log'), settings }),
   );
   const start = phase('start', performance.now() - started, true);
-  const context = onNewVersion(prepared);
+  const context = onNewVersion(prepared.context, prepared.newPrograms);
   const control = await openMaintenanceSession(
     targetThere(context.target, copy.place, copy.original.superuser),
     { ...context, purpose: 'clone control' },
@@ -68,7 +68,10 @@ export async function useUpgraded(
 }
 
 /** The target as it is on the new version. */
-function onNewVersion({ context, newPrograms: { major, version } }: PreparedUpgrade): CloneContext {
+export function onNewVersion(
+  context: CloneContext,
+  { major, version }: Pick<PreparedUpgrade['newPrograms'], 'major' | 'version'>,
+): CloneContext {
   const minor = Number(version.split('.')[1] ?? 0) || 0;
   const server = { ...context.target.server, version, versionNum: major * 10_000 + minor };
   return { ...context, target: { ...context.target, server } };
@@ -88,7 +91,8 @@ async function workOn(
     answers,
   } = clusters;
   const caveats: Caveat[] = [];
-  const schema = asks ? await compareUpgradedSchema(context, copy, answers, caveats) : NOT_COMPARED;
+  const { schema: login } = loginsToCopy(context.target, copy);
+  const schema = asks ? await compareUpgradedSchema(login, answers, caveats) : NOT_COMPARED;
   const statistics = await makeStatistics(clusters, plan);
   const clone = { ...cloneOn(context, prepared.copy, copy, control), durationMs: 0, caveats: [] };
   const { command, caveats: ofCommand } = await runPostUpgrade(

@@ -56,6 +56,7 @@ const engineVersions = z.object({
   ),
 });
 const events = z.object({ Events: z.array(z.object({ Message: z.optional(z.string()) })) });
+const logPortion = z.object({ LogFileData: z.optional(z.nullable(z.string())) });
 const logFiles = z.object({ DescribeDBLogFiles: z.array(z.object({ LogFileName: z.string() })) });
 
 /** The tag with which a clone is marked, besides its name. */
@@ -150,8 +151,8 @@ export async function awsExplain(
   const log: string[] = [];
   for (const { LogFileName } of DescribeDBLogFiles) {
     const read = ['rds', 'download-db-log-file-portion', ...of, '--log-file-name', LogFileName];
-    const text = await cli.text([...read, ...awsPlace(source), '--output', 'text']);
-    log.push(...text.split('\n').filter((line) => line.trim() !== ''));
+    const { LogFileData } = await cli.json([...read, ...awsPlace(source)], logPortion);
+    log.push(...(LogFileData ?? '').split('\n').filter((line) => line.trim() !== ''));
   }
   return { events: Events.flatMap(({ Message }) => Message ?? []), log: log.slice(-LOG_LINES) };
 }

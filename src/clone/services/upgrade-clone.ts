@@ -53,6 +53,8 @@ function newestFirst(one: string, other: string): number {
 
 /** Time in which an ordered upgrade begins, even if the service calls the clone ready meanwhile. */
 const BEGINS_WITHIN_MS = 10 * 60_000;
+/** Time for which the clone must stay as before until its upgrade has failed: the facts of a list may be of different moments. */
+const SETTLES_WITHIN_MS = 15_000;
 /** The clock of the service may be ahead of ours by this. */
 const CLOCK_DIFFERENCE_MS = 60_000;
 
@@ -89,23 +91,27 @@ export async function upgradeClone(
  * Judges each list: an upgrade that fails leaves a ready clone of the old release, with no order pending.
  * @returns what finds the upgraded clone, the reason why the upgrade has failed, or undefined until either is known.
  */
-function endOfUpgrade(
+export function endOfUpgrade(
   release: string,
 ): (clone: ServiceClone | undefined) => ServiceClone | string | undefined {
   let hasBegun = false;
-  let idleSince = performance.now();
+  let readySince: number | null = null;
+  let quietSince: number | null = null;
   return (clone) => {
     if (clone === undefined || clone.state === 'deleting') return 'the clone is gone';
     if (clone.state === 'failed') return 'the clone cannot be used any more';
-    if (clone.state !== 'ready') {
-      hasBegun = true;
-      idleSince = performance.now();
-      return undefined;
-    }
-    if (clone.release === release) return clone;
-    if (hasBegun && !clone.isUpgradePending) return `the clone is PostgreSQL ${clone.release} again`;
-    if (performance.now() - idleSince < BEGINS_WITHIN_MS) return undefined;
-    return `the clone was still PostgreSQL ${clone.release} after ${formatDuration(BEGINS_WITHIN_MS)}`;
+    const isReady = clone.state === 'ready';
+    if (isReady && clone.release === release) return clone;
+    const isQuiet = isReady && !clone.isUpgradePending;
+    hasBegun ||= !isQuiet;
+    const now = performance.now();
+    readySince = isReady ? (readySince ?? now) : null;
+    quietSince = isQuiet ? (quietSince ?? now) : null;
+    if (hasBegun && quietSince !== null && now - quietSince >= SETTLES_WITHIN_MS)
+      return `the clone is still PostgreSQL ${clone.release} afterwards`;
+    if (readySince !== null && now - readySince >= BEGINS_WITHIN_MS)
+      return `the clone was still PostgreSQL ${clone.release} after ${formatDuration(BEGINS_WITHIN_MS)}`;
+    return undefined;
   };
 }
 

@@ -65,6 +65,7 @@ const SUBJECTS: Readonly<Record<string, string>> = {
   cleanup: 'the cleanup',
   pg_catalog: 'the catalogue',
   modes: 'modes of pg_upgrade',
+  'modes[].downtimeMs': 'how long users wait',
   obstacles: 'obstacles',
   application: 'the application',
 };

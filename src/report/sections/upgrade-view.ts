@@ -63,10 +63,18 @@ export function upgradeSummary(report: UpgradeReport): string {
   const { recommendation, modes, to, verdict } = report;
   const codes = gravest(report);
   if (codes.length > 1) return `${codes.length} obstacles prevent the upgrade: ${codes.join(', ')}`;
-  const chosen = modes.find(({ mode }) => mode === recommendation?.mode);
-  if (!verdict.pass || !recommendation || !chosen)
+  const chosen = modes.find(({ mode }) => mode === recommendation?.mode || mode === 'service');
+  if (!verdict.pass || !chosen)
     return verdict.reasons[0] ?? `the upgrade to PostgreSQL ${to.major} would succeed`;
-  return `users would wait ${formatDuration(chosen.downtimeMs ?? 0)} with pg_upgrade --${chosen.mode}`;
+  const wait = formatDuration(chosen.downtimeMs ?? 0);
+  return chosen.mode === 'service'
+    ? `users would wait at most ${wait} for ${modeName(chosen, report)}`
+    : `users would wait ${wait} with ${modeName(chosen, report)}`;
+}
+
+/** The mode in words, such as `pg_upgrade --copy`. */
+export function modeName({ mode }: Pick<ModeSection, 'mode'>, { clone }: UpgradeReport): string {
+  return mode === 'service' ? `the upgrade by ${clone.service?.name}` : `pg_upgrade --${mode}`;
 }
 
 /** Lists the reasons that the summary does not have: obstacles, whose reasons come first, are listed with their remedies. */
@@ -82,16 +90,16 @@ function factsOf(report: UpgradeReport): [string, Phrase][] {
   const { from, to, target, clone, command, application } = report;
   const ended = endOfLife(from.version, new Date(report.run.startedAt));
   const copied = `${plural(target.databases, 'database')}, ${formatBytes(target.sizeBytes)}`;
+  const ready = clone.service
+    ? `a clone by ${clone.service.name}, ready in`
+    : `by ${clone.strategy}, recovered and shut down in`;
   return [
     ['Upgrade', [`PostgreSQL ${from.version} `, ARROW, ` ${to.version}, ${target.host}:${target.port}`]],
     ...(ended === undefined ? [] : [['Why', ended] satisfies [string, Phrase]]),
-    [
-      'Copy',
-      `${copied}, by ${clone.strategy}, recovered and shut down in ${formatDuration(clone.durationMs)}; the target went on working`,
-    ],
+    ['Copy', `${copied}, ${ready} ${formatDuration(clone.durationMs)}; the target went on working`],
     ...target.touched.map((what): [string, Phrase] => ['Touched', what]),
     ...(command ? [['Command', commandPhrase(command)] satisfies [string, Phrase]] : []),
-    ...(application ? [['Tried', triedWords(application)] satisfies [string, Phrase]] : []),
+    ...(application ? [['Tried', triedWords(application, report)] satisfies [string, Phrase]] : []),
   ];
 }
 
@@ -102,7 +110,10 @@ function commandPhrase({ argv, exitCode, durationMs }: NonNullable<UpgradeReport
 }
 
 /** The things that were tried on both versions. */
-function triedWords({ mode, queries, checks, schemaChanges }: ApplicationSection): string {
+function triedWords(
+  { mode, queries, checks, schemaChanges }: ApplicationSection,
+  report: UpgradeReport,
+): string {
   const what = [
     ...(queries === null
       ? []
@@ -110,7 +121,8 @@ function triedWords({ mode, queries, checks, schemaChanges }: ApplicationSection
     ...(checks.length === 0 ? [] : [plural(checks.length, 'check')]),
     ...(schemaChanges === null ? [] : ['the schema']),
   ];
-  return what.length === 0 ? 'nothing on both versions' : `${listed(what)} on both versions, after --${mode}`;
+  const after = mode === 'service' ? modeName({ mode }, report) : `--${mode}`;
+  return what.length === 0 ? 'nothing on both versions' : `${listed(what)} on both versions, after ${after}`;
 }
 
 const MARKS = { error: 'bad', warning: 'warning', notice: 'notice' } as const;
@@ -152,18 +164,21 @@ function obstacleItem({
 }
 
 function modesView(report: UpgradeReport): Section[] {
-  const { modes, carriesStatistics } = report;
+  const { modes, carriesStatistics, clone } = report;
   if (modes.length === 0) return [];
   const passed = modes.filter(({ outcome }) => outcome === 'passed');
   const others = modes.filter(({ outcome }) => outcome !== 'passed');
   const longestPhase = longest(passed.flatMap(({ phases }) => phases));
   const blocks: Block[] = [
-    modeTable(passed, report),
+    ...(passed.length === 0 && clone.service ? [] : [modeTable(passed, report)]),
     {
       kind: 'items',
       items: others.map(({ mode, outcome, reason }) => ({
         mark: outcome === 'failed' ? 'bad' : 'notice',
-        text: `${mode} ${outcome === 'failed' ? 'failed' : 'was not tried'}: ${reason ?? ''}`,
+        text:
+          mode === 'service'
+            ? (reason ?? '')
+            : `${mode} ${outcome === 'failed' ? 'failed' : 'was not tried'}: ${reason ?? ''}`,
       })),
     },
     ...(carriesStatistics
@@ -179,16 +194,19 @@ function modesView(report: UpgradeReport): Section[] {
   return [{ id: 'modes', title: 'Modes', folds: 'never', importance: 8, blocks, parts }];
 }
 
-function modeTable(passed: readonly ModeSection[], { recommendation, command }: UpgradeReport): Block {
+function modeTable(passed: readonly ModeSection[], report: UpgradeReport): Block {
+  const { recommendation, command, clone } = report;
+  // A service does not tell the disk that its upgrade takes, nor how long the server starts.
+  const isOurs = !clone.service;
   const longestWait = Math.max(...passed.map(({ downtimeMs }) => downtimeMs ?? 0));
   const right = (title: string): Column => ({ title, align: 'right' });
   return {
     kind: 'table',
     columns: [
       { title: 'mode' },
-      ...['pg_upgrade', 'start', 'statistics'].map(right),
+      ...(isOurs ? ['pg_upgrade', 'start', 'statistics'] : ['upgrade', 'statistics']).map(right),
       ...(command === null ? [] : [right('command')]),
-      ...['users wait', 'disk'].map(right),
+      ...(isOurs ? ['users wait', 'disk'] : ['users wait at most']).map(right),
       { title: 'way back' },
     ],
     rows: passed.map((each): Cell[] => {
@@ -201,13 +219,13 @@ function modeTable(passed: readonly ModeSection[], { recommendation, command }: 
         );
       const wait = downtimeMs ?? 0;
       return [
-        mode === recommendation?.mode ? [tone('strong', `${mode} *`)] : mode,
-        of('pg_upgrade'),
-        of('start'),
+        mode === recommendation?.mode ? [tone('strong', `${mode} *`)] : (clone.service?.name ?? mode),
+        of('pg_upgrade', 'service'),
+        ...(isOurs ? [of('start')] : []),
         of('first statistics', 'statistics'),
         ...(command === null ? [] : [of('command')]),
         { text: [tone('strong', formatDuration(wait))], bars: [{ share: wait / longestWait }] },
-        peakBytes === null ? '?' : formatBytes(peakBytes),
+        ...(isOurs ? [peakBytes === null ? '?' : formatBytes(peakBytes)] : []),
         wayBackWords(each),
       ];
     }),
@@ -217,6 +235,7 @@ function modeTable(passed: readonly ModeSection[], { recommendation, command }: 
 /** Says if the old cluster can be used again: after `link` until the new server has started, after `swap` not even before. */
 export function wayBackWords({ wayBack, mode }: ModeSection): string {
   if (wayBack) return 'yes';
+  if (mode === 'service') return 'a backup of before';
   return mode === 'swap' ? 'none' : 'until started';
 }
 

@@ -23,7 +23,7 @@ export interface RuleRows {
  */
 export async function readRuleRows(
   server: RunningServer,
-  { databases }: OldFacts,
+  { databases }: Pick<OldFacts, 'databases'>,
   versions: Pick<UpgradeFacts, 'from' | 'to'>,
   again = false,
 ): Promise<RuleRows> {
@@ -39,7 +39,7 @@ export async function readRuleRows(
       else rows.set(code, [...(rows.get(code) ?? []), ...found]);
     }
   };
-  await withSession(server.enter('postgres'), (session) => ask(session, 'cluster'));
+  await withSession(server.enter(server.connect.database), (session) => ask(session, 'cluster'));
   for (const { name, open } of databases)
     if (open) await withSession(server.enter(name), (session) => ask(session, 'each database'));
   return { rows, caveats };

@@ -1,0 +1,92 @@
+import { chooseMethod } from '../clone/choose.ts';
+import { majorOf } from '../clone/dump/destination.ts';
+import type { Possible } from '../clone/method.ts';
+import type { SourceFacts } from '../clone/services/clone-service.ts';
+import { callsOf } from '../clone/services/order-clone.ts';
+import { allServices, type ListedService } from '../clone/services/service-list.ts';
+import { sourceOf } from '../clone/services/service-source.ts';
+import { offeredRelease, type UpgradingService, upgradesClones } from '../clone/services/upgrade-clone.ts';
+import type { Visit } from '../database/inspect.ts';
+import { locateTarget } from '../database/locate.ts';
+import { SafemigrateError } from '../errors.ts';
+import { listed } from '../format.ts';
+import { newRunId, type RunId } from '../ownership/run-id.ts';
+import { type Environment, readEnvironment } from '../postgres/connection/environment.ts';
+import { makeCloneContext, visitFirst } from '../rehearsal/clone-context.ts';
+import { askTarget, type Given, readGiven } from '../rehearsal/requested-checks.ts';
+import type { Lifetime } from '../rehearsal/with-scope.ts';
+import { locateCommand, type PreparedUpgrade, refuseVersions } from './prepare-upgrade.ts';
+import type { TargetClusterFacts } from './target-cluster.ts';
+import type { UpgradePlan } from './upgrade-plan.ts';
+
+/** All that is known before the clone is made. */
+export interface PreparedAtService
+  extends Pick<PreparedUpgrade, 'context' | 'command' | 'sandbox' | 'questions'> {
+  readonly service: UpgradingService;
+  readonly assessment: Possible;
+  readonly release: string;
+  readonly facts: SourceFacts;
+  readonly slots: TargetClusterFacts['slots'];
+}
+
+/** @throws SafemigrateError `CLONE` for a service that is not asked to upgrade a clone. */
+async function requireUpgrading(service: ListedService): Promise<UpgradingService> {
+  if (upgradesClones(service)) return service;
+  const able = (await allServices()).filter(upgradesClones).map(({ id }) => id);
+  throw new SafemigrateError(
+    'CLONE',
+    `--clone ${service.id} makes no clone that ${service.title} upgrades.`,
+    {
+      hint: `Only ${listed(able)} do. For others, let the service upgrade a clone, and rehearse on that (docs/upgrade.md). The target was not touched.`,
+    },
+  );
+}
+
+/**
+ * Connects, checks the versions, claims the run, and finds the release to which the service upgrades: in this order.
+ * @throws SafemigrateError `REFUSED` if this is no upgrade; `CLONE` if the service cannot clone, or offers no such release.
+ */
+export async function prepareAtService(
+  life: Lifetime,
+  plan: UpgradePlan,
+  named: ListedService,
+): Promise<PreparedAtService> {
+  const service = await requireUpgrading(named);
+  const { target, command } = plan;
+  const environment = readEnvironment(command.env, command.folder);
+  const given = await readGiven(plan.checks, command.folder, null);
+  const run = newRunId();
+  return visitFirst(run, locateTarget(target, environment), life.stop, plan, (visit) =>
+    inspectForService(run, given, environment, visit, life, plan, service),
+  );
+}
+
+const LOGICAL_SLOTS = `
+SELECT slot_name::text AS name, slot_type AS type, database::text FROM pg_replication_slots
+ WHERE NOT temporary AND slot_type = 'logical' ORDER BY 1`;
+
+async function inspectForService(
+  run: RunId,
+  given: Given,
+  environment: Environment,
+  { target, session }: Visit,
+  life: Lifetime,
+  plan: UpgradePlan,
+  service: UpgradingService,
+): Promise<PreparedAtService> {
+  refuseVersions(majorOf(target), target, plan);
+  const context = await makeCloneContext(target, environment, life, plan, run);
+  const { assessment } = await chooseMethod(context, service.id);
+  const source = sourceOf(service, context);
+  const facts = await service.inspect(callsOf(service, context), source);
+  return {
+    context,
+    service,
+    assessment,
+    facts,
+    release: await offeredRelease(service, context, source, facts, plan.to),
+    ...(await locateCommand(context, environment, plan)),
+    questions: await askTarget(session, given, target.database.oid, plan.checks),
+    slots: await session.query<TargetClusterFacts['slots'][number]>(LOGICAL_SLOTS),
+  };
+}
