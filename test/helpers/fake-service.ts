@@ -1,3 +1,4 @@
+import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect, createServer as createRelay, type Server } from 'node:net';
@@ -5,12 +6,15 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { afterAll } from 'vitest';
 import { messageOf } from '../../src/errors.ts';
 import { identifier } from '../../src/postgres/sql/quote.ts';
 import { withClient } from './client.ts';
 import { made, type TemporaryDatabase, temporaryDatabase } from './database.ts';
 import { serverUrl } from './servers.ts';
+
+const run = promisify(execFile);
 
 /** Something at the fake: a branch, an instance. A clone has a database on a real server. */
 export interface Thing {
@@ -24,6 +28,8 @@ export interface Thing {
   readonly port: number;
   /** Null also for a clone that is never used. */
   readonly database: TemporaryDatabase | null;
+  /** Left out until it is upgraded. */
+  readonly upgrade?: { readonly fails: boolean; notReadyFor: number };
   readonly isForeign: boolean;
 }
 
@@ -34,6 +40,10 @@ export interface Faults {
   slow?: number;
   /** So many calls that destroy fail. */
   destroy?: number;
+  /** The service refuses to upgrade a clone, or begins and gives up. */
+  upgrade?: 'refused' | 'fails';
+  /** Lists that call a clone's upgrade not done. */
+  slowUpgrade?: number;
   /** This call, counted from 1 among those that change something, has its effect and never ends. */
   hangsAt?: number;
   expired?: boolean;
@@ -91,6 +101,8 @@ export interface RealProgram {
 }
 
 const CLONE_VERSIONS = [17, 16] as const;
+/** Lists until an upgrade is done: it is ordered in the first one, and runs in the second. */
+const QUICK_UPGRADE = 3;
 /** What takes more lists than this is never used, and needs no database. */
 const LONGEST_WAIT = 100;
 
@@ -102,6 +114,8 @@ export class FakeService {
   things: Thing[] = [];
   faults: Faults = {};
   target: TemporaryDatabase | undefined;
+  /** The schema and rows of a clone. */
+  sql = SCHEMA;
   #number = 0;
   readonly #relays: Server[] = [];
 
@@ -121,6 +135,7 @@ export class FakeService {
     this.fail({});
     this.#calls.length = 0;
     this.things = [];
+    this.sql = SCHEMA;
     for (let count = 0; count < foreign; count++) this.others(`feature-${count}`);
   }
 
@@ -177,7 +192,7 @@ export class FakeService {
     const used = this.things.map(({ database }) => database?.version);
     const version = CLONE_VERSIONS.find((each) => !used.includes(each));
     if (version === undefined) throw new Error('no server is left for another clone');
-    const database = await temporaryDatabase(version, { name: target.name, sql: SCHEMA });
+    const database = await temporaryDatabase(version, { name: target.name, sql: this.sql });
     const { hostname, port } = new URL(database.url);
     const host = this.#fake.fixedPort ? await this.#relay(Number(port)) : hostname;
     const thing = { ...this.others(name, labels), isForeign: false, host, port: Number(port), database };
@@ -190,14 +205,39 @@ export class FakeService {
     const thing = this.things.find(found);
     if (thing === undefined) throw new Error('not found');
     this.things = this.things.filter((each) => each !== thing);
-    const { database } = thing;
-    if (database !== null) {
-      await withClient(serverUrl(database.version), (client) =>
-        client.query(`DROP DATABASE ${identifier(database.name)} WITH (FORCE)`),
-      );
-      made.delete(`${database.version} ${database.name}`);
-    }
+    await dropDatabase(thing);
     return thing;
+  }
+
+  /**
+   * Upgrades a clone as a service does: from the list that calls it done on, it is a newer server, to which its database was copied.
+   * @param programs folder of pg_dump and psql of 18.
+   */
+  async upgrade(name: string, programs: string): Promise<void> {
+    const { upgrade: fault, slowUpgrade = QUICK_UPGRADE } = this.faults;
+    if (fault === 'refused') throw new Error('Cannot upgrade the clone: token=abc123');
+    const at = this.things.findIndex((each) => each.name === name && !each.isForeign);
+    const thing = this.things[at];
+    if (thing?.database == null) throw new Error(`${name} is no clone that can be upgraded`);
+    const upgrade = { fails: fault === 'fails', notReadyFor: slowUpgrade };
+    this.things[at] = { ...thing, upgrade };
+    if (upgrade.fails || slowUpgrade > LONGEST_WAIT) return;
+    const database = await temporaryDatabase(18, { name: thing.database.name });
+    const copy = `"$0/pg_dump" "$1" | "$0/psql" --quiet --no-psqlrc --set ON_ERROR_STOP=1 "$2"`;
+    await run('bash', ['-o', 'pipefail', '-c', copy, programs, thing.database.url, database.url]);
+    await dropDatabase(thing);
+    const { hostname: host, port } = new URL(database.url);
+    this.things[at] = { ...thing, upgrade, database, host, port: Number(port) };
+  }
+
+  /** State of a clone's upgrade, as the next list has it: `ordered` comes first. */
+  upgradeState({ upgrade }: Thing): 'none' | 'ordered' | 'running' | 'failed' | 'done' {
+    if (upgrade === undefined) return 'none';
+    const isFirst = upgrade.notReadyFor === (this.faults.slowUpgrade ?? QUICK_UPGRADE);
+    upgrade.notReadyFor = Math.max(0, upgrade.notReadyFor - 1);
+    if (isFirst) return 'ordered';
+    if (upgrade.notReadyFor > 0) return 'running';
+    return upgrade.fails ? 'failed' : 'done';
   }
 
   /** An address of this machine at which a server with another port answers on the usual one. */
@@ -279,6 +319,13 @@ export class FakeService {
       return String(answer);
     }
   }
+}
+
+async function dropDatabase({ database }: Thing): Promise<void> {
+  if (database === null) return;
+  const sql = `DROP DATABASE ${identifier(database.name)} WITH (FORCE)`;
+  await withClient(serverUrl(database.version), (client) => client.query(sql));
+  made.delete(`${database.version} ${database.name}`);
 }
 
 /** Every object has one more field, as in the next version of a service. */

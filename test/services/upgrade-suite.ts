@@ -1,0 +1,348 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Server } from '../../src/local-server/embedded.ts';
+import { upgradeReport } from '../../src/model/upgrade-model.ts';
+import { runLine, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
+import { changedUrl } from '../helpers/cloning.ts';
+import { codeBlocksOf } from '../helpers/documented-commands.ts';
+import { type FakeService, type Faults, SCHEMA, type Thing } from '../helpers/fake-service.ts';
+import { textsOf } from '../helpers/moto.ts';
+import { ownServer } from '../helpers/own-server.ts';
+import { skipReason } from '../helpers/requirements.ts';
+import { serverUrl } from '../helpers/servers.ts';
+import { upgradePrograms } from '../helpers/upgrade-programs.ts';
+import { REAL_TIMEOUT_MS, type ServiceCase } from './suite.ts';
+
+/** The fake's release of the old version, and those that it offers. */
+export const OLD_RELEASE = '17.2';
+const OFFERED = ['17.6', '18.9', '18.10'];
+const NEW_RELEASE = '18.10';
+const FOREIGN = 200;
+/** So many lists call an upgrade not done that no test sees its end. */
+const NEVER_DONE = 1_000;
+
+const PROGRAMS = await upgradePrograms(18);
+const PAGE = readFileSync(new URL('../../docs/upgrade.md', import.meta.url), 'utf8');
+const [DOCUMENTED = '', BY_HAND = ''] = codeBlocksOf(
+  PAGE.slice(PAGE.indexOf('## At a hosted service'), PAGE.indexOf('## What it cannot tell')),
+).map(({ text }) => text.trimEnd());
+
+const EVENT = 'Database instance is in a state that cannot be upgraded: PreUpgrade checks failed';
+const LOG = 'The instance could not be upgraded because there are views of the extension shop.';
+
+/** Requests of an upgrade that moto does not know: the fake answers them as the documentation of AWS shows. */
+export function answerOfUpgrade(asked: URLSearchParams, engine: string): string | undefined {
+  const list = (name: string, each: string, members: readonly string[]) =>
+    `<${name}>${members.map((member) => `<${each}>${member}</${each}>`).join('')}</${name}>`;
+  const answered = (action: string, result: string) =>
+    `<${action}Response xmlns="http://rds.amazonaws.com/doc/2014-10-31/"><${action}Result>${result}</${action}Result></${action}Response>`;
+  const action = asked.get('Action') ?? '';
+  switch (action) {
+    case 'DescribeDBEngineVersions': {
+      if (asked.get('Engine') !== engine || asked.get('EngineVersion') !== OLD_RELEASE)
+        throw new Error(`offers of another version: ${asked}`);
+      const targets = OFFERED.map((release) => `<EngineVersion>${release}</EngineVersion>`);
+      const version = list('ValidUpgradeTarget', 'UpgradeTarget', targets);
+      return answered(action, list('DBEngineVersions', 'DBEngineVersion', [version]));
+    }
+    case 'DescribeEvents':
+      return answered(action, list('Events', 'Event', [`<Message>${EVENT}</Message>`]));
+    case 'DescribeDBLogFiles': {
+      const files = ['<LogFileName>error/pg_upgrade_precheck.log.1</LogFileName>'];
+      return answered(action, list('DescribeDBLogFiles', 'DescribeDBLogFilesDetails', files));
+    }
+    case 'DownloadDBLogFilePortion':
+      return answered(
+        action,
+        `<LogFileData>${LOG}\n\n</LogFileData><AdditionalDataPending>false</AdditionalDataPending>`,
+      );
+    default:
+      return undefined;
+  }
+}
+
+/** Upgrades the clone that a request of a change names. @throws an error if it does not ask as AWS demands. */
+export async function upgradeByRequest(
+  asked: URLSearchParams,
+  name: string,
+  fake: FakeService,
+  group: string,
+) {
+  const wanted = { EngineVersion: NEW_RELEASE, AllowMajorVersionUpgrade: 'true', ApplyImmediately: 'true' };
+  for (const [option, value] of Object.entries(wanted))
+    if (asked.get(option) !== value) throw new Error(`${option} is ${asked.get(option)}`);
+  if (asked.get(group) !== null)
+    throw new Error('a group of parameters, although the source has none of its own');
+  await fake.upgrade(name, PROGRAMS.programs);
+}
+
+/** Changes the part of an answer about a clone that is being upgraded: moto's has the new version at once. */
+export function whileUpgrading(part: string, thing: Thing, fake: FakeService, status: string): string {
+  const state = fake.upgradeState(thing);
+  if (state === 'none' || state === 'done') return part;
+  const pending = `<PendingModifiedValues><EngineVersion>${NEW_RELEASE}</EngineVersion></PendingModifiedValues>`;
+  const old = part
+    .replace(/<PendingModifiedValues>.*?<\/PendingModifiedValues>|<PendingModifiedValues ?\/>/s, '')
+    .replace(/<EngineVersion>.*?<\/EngineVersion>/, `<EngineVersion>${OLD_RELEASE}</EngineVersion>`);
+  if (state === 'failed') return old;
+  const shown = state === 'running' ? old.replace(`<${status}>available<`, `<${status}>upgrading<`) : old;
+  return shown.replace('<EngineVersion>', `${pending}<EngineVersion>`);
+}
+
+/** What an upgrade by the service must stand. @param changes number of calls of a whole rehearsal that change something. */
+export function upgradeSuite(
+  { service: id, of, store, thorough }: Pick<ServiceCase, 'service' | 'of' | 'store' | 'thorough'>,
+  fake: FakeService,
+  release: (name: string) => Promise<string | undefined>,
+): void {
+  const role = { user: `owner_${process.pid}`, password: randomBytes(8).toString('hex') };
+  const obstacle = skipReason(fake.missing ?? PROGRAMS.obstacle);
+  const limit = { timeout: REAL_TIMEOUT_MS };
+  let source: Server;
+  let url: string;
+
+  describe.skipIf(obstacle)(`an upgrade by ${id}`, limit, () => {
+    beforeAll(async () => {
+      source = await ownServer(17);
+      for (const server of [source.url, serverUrl(17), serverUrl(18)])
+        await withClient(server, (client) =>
+          client.query(`CREATE ROLE ${role.user} LOGIN PASSWORD '${role.password}'`),
+        );
+    });
+    afterAll(async () => {
+      await source?.stop();
+      for (const version of [17, 18] as const)
+        await withClient(serverUrl(version), (client) => client.query(`DROP ROLE ${role.user}`));
+    });
+    beforeEach(async () => {
+      const name = `shop_${randomBytes(4).toString('hex')}`;
+      const sql = `${SCHEMA}; ALTER TABLE items OWNER TO ${role.user}; CREATE VIEW few AS SELECT id FROM items WHERE id < 9; GRANT ALL ON few TO ${role.user}`;
+      await withClient(source.url, (client) => client.query(`CREATE DATABASE ${name}`));
+      const made = changedUrl(source.url, { database: name });
+      await withClient(made, (client) => client.query(sql));
+      fake.reset({ name, version: 17, url: made, drop: async () => {} }, FOREIGN);
+      fake.sql = sql;
+      await store?.fill(fake.things);
+      url = changedUrl(made, role);
+    });
+
+    test('is rehearsed by the command of the page, and the clone is asked before and after', async () => {
+      const folder = temporaryFolder();
+      writeFileSync(
+        path.join(folder, 'queries.sql'),
+        'SELECT id FROM few WHERE id = 3;\nSELECT count(*) FROM items;',
+      );
+      const line = DOCUMENTED.split('\n').find((each) => each.includes(`--clone ${id} `)) ?? '';
+      const more = `--check 'SELECT sum(id) FROM items' --queries queries.sql -- ${quoted('ALTER TABLE items ADD COLUMN name text')}`;
+      const report = path.join(folder, 'report.json');
+      const ended = await runLine(`${line} ${more}`, {
+        folder,
+        env: { ...env(), SAFEMIGRATE_REPORT: report },
+      });
+      expect(ended.exitCode, ended.stderr).toBe(0);
+      expect(ended.stderr).toMatch(/PASSED: users would wait at most .* for the upgrade by Amazon/);
+      const read = upgradeReport.parse(JSON.parse(readFileSync(report, 'utf8')));
+      expect(read).toMatchObject({
+        from: { major: 17, programs: null },
+        to: { major: 18, version: NEW_RELEASE, programs: null },
+        check: null,
+        clone: { containment: 'other-server', service: { readsLazily: id === 'rds' } },
+        modes: [{ mode: 'service', outcome: 'passed', wayBack: false, peakBytes: null }],
+        command: { exitCode: 0, statements: [{ tag: 'ALTER TABLE' }] },
+        application: {
+          mode: 'service',
+          queries: { checked: 2, broken: [] },
+          checks: [{ passed: true }],
+          schemaChanges: [],
+        },
+        recommendation: null,
+        verdict: { pass: true, reasons: [] },
+        cleanup: { failed: [] },
+      });
+      expect(read.modes[0]?.phases.map(({ name, down }) => [name, down])).toEqual([
+        ['service', true],
+        ['statistics', false],
+        ['command', true],
+      ]);
+      expect(read.caveats).toContainEqual(
+        expect.objectContaining({ path: 'modes[].downtimeMs', kind: 'estimate' }),
+      );
+      await expectOnlyOfOthers();
+      expect(await columnsOf(url)).toEqual(['id']);
+    });
+
+    test('does not pass if users would wait longer than they may', async () => {
+      const { report, exitCode } = await rehearsed(['--to', '18', '--limit', 'downtime=1ms']);
+      expect(exitCode).toBe(1);
+      expect(report?.verdict.reasons).toEqual([
+        expect.stringMatching(/^users would wait .* at most, longer than 1 ms \(--limit downtime\)$/),
+      ]);
+    });
+
+    test('to a version that the service does not offer is refused before anything is made', async () => {
+      const { exitCode, stderr } = await rehearsed(['--to', '19']);
+      expect(exitCode).toBe(3);
+      expect(stderr.replace(/\s+/g, ' ')).toContain(
+        'no upgrade of shop to PostgreSQL 19. It offers 17.6, 18.9, 18.10',
+      );
+      const same = await rehearsed(['--to', '17']);
+      expect(same.exitCode).toBe(4);
+      expect(fake.calls('create')).toEqual([]);
+    });
+
+    test('that the service refuses ends in its words, without its secrets', async () => {
+      fake.fail({ upgrade: 'refused' });
+      const { exitCode, stderr } = await rehearsed(['--to', '18']);
+      expect(exitCode).toBe(3);
+      expect(stderr.replace(/\s+/g, ' ')).toContain('Cannot upgrade the clone: token=***');
+      await expectOnlyOfOthers();
+    });
+
+    test('that leaves the old version does not pass, and the service says why', async () => {
+      fake.fail({ upgrade: 'fails' });
+      const { report, exitCode, stderr } = await rehearsed(['--to', '18']);
+      expect(exitCode, stderr).toBe(1);
+      expect(report).toMatchObject({
+        modes: [{ mode: 'service', outcome: 'failed', phases: [], downtimeMs: null }],
+        obstacles: [{ code: 'REFUSED_OTHERWISE', objects: [LOG] }],
+        application: null,
+        verdict: { pass: false },
+      });
+      expect(report?.modes[0]?.reason).toContain(
+        `the clone is still PostgreSQL ${OLD_RELEASE} afterwards; ${EVENT}`,
+      );
+      await expectOnlyOfOthers();
+    });
+
+    test('that Ctrl-C interrupts leaves nothing', async () => {
+      fake.fail({ slowUpgrade: NEVER_DONE });
+      const run = started();
+      await expect.poll(isUpgrading, limit).toBe(true);
+      process.kill(-run.pid(), 'SIGINT');
+      expect((await run.ended).exitCode).toBe(130);
+      await expectOnlyOfOthers();
+    });
+
+    test('whose run was killed is removed by clean elsewhere, and nothing else is changed', async () => {
+      await killedAt({ slowUpgrade: NEVER_DONE }, isUpgrading);
+      const [left] = fake.things.filter(({ isForeign }) => !isForeign);
+      expect(left?.name).toMatch(/^safemigrate-/);
+      await cleaned();
+      expect(await release('shop')).toBe(OLD_RELEASE);
+      for (const asked of fake.calls('change').filter(isOrder)) expect(asked.join(' ')).toContain(left?.name);
+    });
+
+    if (thorough)
+      test('whose run was killed after any call that changes something is removed by clean', async () => {
+        let number = 1;
+        for (; await killedAtChange(number); number++) await cleaned();
+        expect(number).toBeGreaterThan(3);
+        await expectOnlyOfOthers();
+      });
+
+    test('by hand is rehearsed on by the other command of the page', async () => {
+      const folder = temporaryFolder();
+      writeFileSync(path.join(folder, 'checks.sql'), 'SELECT count(*) FROM items;');
+      const line = BY_HAND.replace(
+        'npx prisma migrate deploy',
+        quoted('ALTER TABLE items ADD COLUMN name text'),
+      )
+        // No server of the tests has this library loaded.
+        .replace(' --queries pg_stat_statements', '');
+      const ended = await runLine(line, { folder, env: { UPGRADED_URL: fake.target?.url } });
+      expect(ended.exitCode, ended.stderr).toBe(0);
+    });
+  });
+
+  const env = () => ({ DATABASE_URL: url, SAFEMIGRATE_CLONE_OF: of });
+
+  async function rehearsed(args: readonly string[]) {
+    const file = path.join(temporaryFolder(), 'report.json');
+    const ended = await safemigrate(['upgrade', '--clone', id, ...args, '--report', file], { env: env() });
+    const made = (ended.exitCode ?? 3) < 2;
+    return { ...ended, report: made ? upgradeReport.parse(JSON.parse(readFileSync(file, 'utf8'))) : null };
+  }
+
+  function started() {
+    let pid = 0;
+    const ended = safemigrate(['upgrade', '--clone', id, '--to', '18'], {
+      env: { ...env(), XDG_STATE_HOME: temporaryFolder() },
+      started: (child) => (pid = child),
+    });
+    return { ended, pid: () => pid };
+  }
+
+  function isUpgrading(): boolean {
+    return fake.things.some(({ upgrade }) => upgrade !== undefined && upgrade.notReadyFor < NEVER_DONE - 2);
+  }
+
+  async function killedAt(faults: Faults, come: () => boolean): Promise<void> {
+    fake.fail(faults);
+    const run = started();
+    await expect.poll(come, limit).toBe(true);
+    process.kill(run.pid(), 'SIGKILL');
+    expect((await run.ended).signal).toBe('SIGKILL');
+  }
+
+  /** Kills a run after a call that changed something. @returns false if the run makes fewer of them, and so has ended. */
+  async function killedAtChange(number: number): Promise<boolean> {
+    fake.fail({ hangsAt: number });
+    const run = started();
+    let exitCode: number | null | undefined;
+    void run.ended.then((result) => (exitCode = result.exitCode));
+    await expect.poll(() => fake.hangs || exitCode !== undefined, limit).toBe(true);
+    if (!fake.hangs) expect(exitCode).toBe(0);
+    else {
+      process.kill(run.pid(), 'SIGKILL');
+      await run.ended;
+    }
+    return fake.hangs;
+  }
+
+  async function cleaned(): Promise<void> {
+    fake.fail({});
+    const { exitCode, stderr } = await safemigrate(['clean', '--clone', id, '--url', url], {
+      env: { SAFEMIGRATE_CLONE_OF: of, XDG_STATE_HOME: temporaryFolder() },
+    });
+    expect(exitCode, stderr).toBe(0);
+    await expectOnlyOfOthers();
+  }
+
+  async function expectOnlyOfOthers(): Promise<void> {
+    const left = (await store?.names()) ?? [];
+    expect(left.filter((name) => !name.startsWith('feature-'))).toEqual([]);
+    expect(left).toHaveLength(FOREIGN);
+  }
+}
+
+function isOrder([, , , body = '']: readonly string[]): boolean {
+  return textOfAction(body).startsWith('Modify');
+}
+
+function textOfAction(body: string): string {
+  return new URLSearchParams(body).get('Action') ?? '';
+}
+
+/** The release in a description by moto. */
+export function releaseIn(xml: string): string | undefined {
+  return textsOf(xml, 'EngineVersion')[0];
+}
+
+async function columnsOf(url: string): Promise<string[]> {
+  return withClient(url, async (client) => {
+    const { rows } = await client.query(
+      "SELECT attname FROM pg_attribute WHERE attrelid = 'items'::regclass AND attnum > 0 ORDER BY attnum",
+    );
+    return rows.map(({ attname }) => attname);
+  });
+}
+
+/** The command for a line of bash. */
+function quoted(sql: string): string {
+  return sqlCommand(sql)
+    .map((word) => `'${word}'`)
+    .join(' ');
+}
