@@ -137,7 +137,7 @@ function describe(
   const obstacles = obstaclesOf(plan, prepared, old, ended, used, modes);
   const { order, asOf } = old.ordered;
   const differences = ended.differences.map(
-    (reason): Caveat => ({ path: 'modes', kind: 'estimate', reason }),
+    (reason): Caveat => ({ path: 'clone', kind: 'estimate', reason }),
   );
   return {
     run: context.run,

@@ -72,12 +72,12 @@ export const UPGRADE_SETTINGS = {
   ...UPGRADE_ONLY,
   target: pick(target, 'url', 'urlEnv'),
   clone: {
-    ...pick(clone, 'of', 'maxAgeMs', 'source', 'checkpoint', 'folder', 'ttlMs', 'maxCopyBytes'),
-    allowExternalAccess: clone.allowExternalAccess,
     method: {
       ...clone.method,
       summary: 'way to clone: auto (copies of the files), or a service: rds, aurora',
     },
+    ...pick(clone, 'of', 'maxAgeMs', 'source', 'checkpoint', 'folder', 'ttlMs', 'maxCopyBytes'),
+    ...pick(clone, 'allowExternalAccess'),
   },
   proxy: pick(proxy, 'allowClusterStatements'),
   checks: {

@@ -151,6 +151,41 @@ const REPORT = upgradeReport.parse({
   cleanup: { done: [], failed: [] },
 });
 
+/** Of an upgrade by a service, which has one mode, and neither programs nor a disk. */
+const BY_SERVICE = upgradeReport.parse({
+  ...REPORT,
+  clone: {
+    strategy: 'restore',
+    containment: 'other-server',
+    durationMs: 900_000,
+    reason: 'made by Amazon RDS',
+    service: { name: 'Amazon RDS', instance: 'db.r6g.large', asOf: null, readsLazily: true },
+  },
+  from: { major: 17, version: '17.2', programs: null },
+  to: { major: 18, version: '18.1', programs: null },
+  check: null,
+  obstacles: [],
+  modes: [
+    {
+      mode: 'service',
+      outcome: 'passed',
+      reason: null,
+      downtimeMs: 600_120,
+      peakBytes: null,
+      wayBack: false,
+      phases: [
+        phase('service', 600_000, true),
+        phase('statistics', 30_000, false),
+        phase('command', 120, true),
+      ],
+    },
+  ],
+  application: { mode: 'service', queries: null, checks: [], schemaChanges: [], unmodeled: [] },
+  recommendation: null,
+  caveats: [{ path: 'modes[].downtimeMs', kind: 'estimate', reason: 'an upper bound' }],
+  verdict: { pass: true, reasons: [] },
+});
+
 describe('the report of an upgrade', () => {
   test.each(['text', 'markdown', 'html', 'junit'] as const)(
     'as %s has the verdict, each mode and each obstacle',
@@ -167,6 +202,18 @@ describe('the report of an upgrade', () => {
         expect(text).toContain(word);
       const ending = { text: 'txt', markdown: 'md', junit: 'xml', html: null }[format];
       if (ending !== null) await expect(text).toMatchFileSnapshot(`snapshots/upgrade.${ending}`);
+    },
+  );
+
+  test.each(['text', 'markdown', 'junit', 'html'] as const)(
+    'by a service as %s leaves out what a service does not tell',
+    async (format) => {
+      const text = await renderUpgrade(BY_SERVICE, format, STYLE);
+      expect(text).toContain('users would wait at most');
+      expect(text).toContain('the upgrade by Amazon RDS');
+      expect(text).not.toContain('pg_upgrade');
+      const ending = { text: 'txt', markdown: 'md', junit: 'xml', html: null }[format];
+      if (ending !== null) await expect(text).toMatchFileSnapshot(`snapshots/upgrade-by-service.${ending}`);
     },
   );
 

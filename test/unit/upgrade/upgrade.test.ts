@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import type { UpgradeMode } from '../../../src/model/upgrade-mode.ts';
 import type { ModeSection, UpgradeObstacle } from '../../../src/model/upgrade-model.ts';
 import { judgeUpgrade, recommend } from '../../../src/upgrade/judge-upgrade.ts';
 import { initdbOptions } from '../../../src/upgrade/new-cluster.ts';
@@ -9,7 +8,7 @@ import { longestSteps } from '../../../src/upgrade/pg-upgrade.ts';
 import { complaintIn, endOf } from '../../../src/upgrade/sandboxed-programs.ts';
 import { endOfFirstStage } from '../../../src/upgrade/use-upgraded.ts';
 
-function mode(name: UpgradeMode, downtimeS: number | null): ModeSection {
+function mode(name: ModeSection['mode'], downtimeS: number | null): ModeSection {
   return {
     mode: name,
     outcome: downtimeS === null ? 'failed' : 'passed',
@@ -28,57 +27,59 @@ const lines = (...said: [text: string, atMs: number][]) => ({
 });
 
 describe('the mode that is recommended', () => {
-  test.each<[string, [UpgradeMode, number | null][], number | null, UpgradeMode | undefined]>([
+  test.each<[string, [ModeSection['mode'], number | null][], number | null, ModeSection['mode'] | undefined]>(
     [
-      'has a way back if that costs little',
       [
-        ['copy', 16],
-        ['clone', 8],
-        ['link', 6],
-        ['swap', 5],
+        'has a way back if that costs little',
+        [
+          ['copy', 16],
+          ['clone', 8],
+          ['link', 6],
+          ['swap', 5],
+        ],
+        null,
+        'clone',
       ],
-      null,
-      'clone',
-    ],
-    [
-      'has no way back if that costs much',
       [
-        ['copy', 600],
-        ['link', 30],
+        'has no way back if that costs much',
+        [
+          ['copy', 600],
+          ['link', 30],
+        ],
+        null,
+        'link',
       ],
-      null,
-      'link',
-    ],
-    [
-      'has no way back if users cannot wait',
       [
-        ['copy', 16],
-        ['clone', 8],
-        ['link', 6],
+        'has no way back if users cannot wait',
+        [
+          ['copy', 16],
+          ['clone', 8],
+          ['link', 6],
+        ],
+        7000,
+        'link',
       ],
-      7000,
-      'link',
-    ],
-    [
-      'is the fastest if none is fast enough',
       [
-        ['copy', 16],
-        ['link', 6],
+        'is the fastest if none is fast enough',
+        [
+          ['copy', 16],
+          ['link', 6],
+        ],
+        1000,
+        'link',
       ],
-      1000,
-      'link',
-    ],
-    [
-      'is one that passed',
       [
-        ['clone', null],
-        ['link', 6],
+        'is one that passed',
+        [
+          ['clone', null],
+          ['link', 6],
+        ],
+        null,
+        'link',
       ],
-      null,
-      'link',
+      ['is none if none passed', [['copy', null]], null, undefined],
     ],
-    ['is none if none passed', [['copy', null]], null, undefined],
-  ])('%s', (_, modes, maxDowntimeMs, expected) => {
+  )('%s', (_, modes, maxDowntimeMs, expected) => {
     const found = recommend(
       modes.map(([name, downtime]) => mode(name, downtime)),
       maxDowntimeMs,
@@ -115,6 +116,29 @@ describe('the verdict', () => {
   ])('does not pass for %s', (_, findings, reason) => {
     const { verdict } = judgeUpgrade(findings, plan);
     expect(verdict).toEqual({ pass: false, reasons: [expect.stringContaining(reason)] });
+  });
+});
+
+describe('the verdict on an upgrade by a service', () => {
+  const judge = (tried: ModeSection, maxDowntimeMs: number | null = null) =>
+    judgeUpgrade({ check: null, modes: [tried], obstacles: [] }, { maxDowntimeMs });
+
+  test('passes if it passed, without a choice', () => {
+    expect(judge(mode('service', 600))).toEqual({
+      recommendation: null,
+      verdict: { pass: true, reasons: [] },
+    });
+  });
+
+  test('fails if users may have to wait longer than they may', () => {
+    expect(judge(mode('service', 600), 60_000).verdict.reasons).toEqual([
+      'users would wait 10 min 0 s at most, longer than 1 min 0 s (--limit downtime)',
+    ]);
+  });
+
+  test("fails in the service's words", () => {
+    const failed = { ...mode('service', null), reason: 'Amazon RDS did not upgrade the clone' };
+    expect(judge(failed).verdict.reasons).toEqual(['Amazon RDS did not upgrade the clone']);
   });
 });
 
