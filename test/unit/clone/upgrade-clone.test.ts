@@ -94,6 +94,40 @@ describe('an upgrade by a service', () => {
   });
 });
 
+describe('an upgrade by AWS', () => {
+  /** Returns the options of the order, and the differences that it tells. */
+  async function ordered(id: 'rds' | 'aurora', described: object) {
+    const calls: (readonly string[])[] = [];
+    const cli = {
+      text: async (args: readonly string[]) => {
+        calls.push(args);
+        return '';
+      },
+      json: () => Promise.reject(new Error('nothing is read')),
+    };
+    const facts = { instance: null, asOf: null, described };
+    const { upgrade } = await serviceOf(id);
+    const differences = await upgrade?.order(cli, CLONE, '18.1', { source: ['shop'], facts });
+    return { words: calls.map((args) => args.join(' ')), differences };
+  }
+
+  test.each<['rds' | 'aurora', (group: string) => object, string]>([
+    ['rds', (name) => ({ DBParameterGroups: [{ DBParameterGroupName: name }] }), 'default.postgres18'],
+    [
+      'aurora',
+      (name) => ({ Engine: 'aurora-postgresql', DBClusterParameterGroup: name }),
+      'default.aurora-postgresql18',
+    ],
+  ])('leaves a parameter group of the old version behind, and says so: %s', async (id, described, group) => {
+    const own = await ordered(id, described('shop'));
+    expect(own.words).toEqual([expect.stringMatching(`${NAME} .*-parameter-group-name ${group} `)]);
+    expect(own.differences).toEqual([expect.stringContaining('the settings of shop were not tried')]);
+    const usual = await ordered(id, described(group.replace('18', '17')));
+    expect(usual.words[0]).not.toContain('parameter-group');
+    expect(usual.differences).toEqual([]);
+  });
+});
+
 describe('the end of an upgrade', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
   afterEach(() => void vi.useRealTimers());
