@@ -9,6 +9,8 @@ import type {
   StatementSection,
   TransactionSection,
 } from '../model/report.ts';
+import { normalizeSql } from '../postgres/sql/normalize.ts';
+import { bare, withoutLastPart } from '../postgres/sql/quote.ts';
 import type { HazardTexts } from './hazard-definition.ts';
 import { effectOfStatement, swallowedErrors } from './swallowed-errors.ts';
 
@@ -120,7 +122,7 @@ export const EXIT_CODE_CHECKS: readonly ExitCodeCheck[] = [
     code: 'BOOKKEEPING_ONLY',
     title: 'recorded as applied, although nothing changed',
     condition:
-      'The tool wrote into its own table of applied migrations, and neither the schema nor other data changed.',
+      'The tool wrote into its own table of applied migrations, and neither the schema nor other data changed. Not if the command made that table as well, and tried nothing else: a baseline.',
     effect: 'The migration counts as applied and will not be run again.',
     safer:
       'Check whether the migration is empty, skipped its work (IF NOT EXISTS), or ran on another database.',
@@ -130,6 +132,10 @@ export const EXIT_CODE_CHECKS: readonly ExitCodeCheck[] = [
       const noted = rows.find((object) => isBookkeeping(object) && !LOCK_TABLE.test(object));
       const others = [...definitions, ...rows].some((object) => !isBookkeeping(object));
       if (outcome.command.exitCode !== 0 || noted === undefined || others) return null;
+      const isFirst = outcome.schema?.changes.some(
+        ({ verb, object }) => verb === 'create' && object === noted,
+      );
+      if (isFirst && !triedMore(outcome, noted)) return null;
       return {
         statement: null,
         relation: noted,
@@ -154,6 +160,18 @@ export function changedNothing(outcome: CommandOutcome): boolean {
   if (!outcome.command.reachedClone || outcome.schema === null || outcome.data === null) return false;
   const { definitions, rows } = effectsOf(outcome);
   return definitions.length === 0 && rows.every((relation) => LOCK_TABLE.test(relation));
+}
+
+/** Tells if a statement would have changed something else than the tool's own tables: `CREATE TABLE IF NOT EXISTS orders`. */
+function triedMore({ statements, parsed }: CommandOutcome, history: string): boolean {
+  return statements.some((statement) => {
+    const effect = effectOfStatement(statement, parsed);
+    const words = normalizeSql(statement.sql).match(/[\w$\u0080-\uffff]+/g) ?? [];
+    const isOwn =
+      words.some(isBookkeeping) ||
+      (statement.tag === 'CREATE SCHEMA' && words.includes(bare(withoutLastPart(history))));
+    return effect !== 'none' && effect !== 'reads' && !isOwn;
+  });
 }
 
 /** Tools lock themselves with a row of such a table in every run. */

@@ -51,6 +51,34 @@ describe('exit code 0', () => {
     expect(codes(both)).toEqual([]);
   });
 
+  test.each([
+    [
+      'a baseline',
+      ['CREATE TABLE alembic_version (v text)', "INSERT INTO alembic_version VALUES ('migrations')"],
+      0,
+    ],
+    [
+      'a baseline in a schema of its own',
+      ['CREATE SCHEMA IF NOT EXISTS public', 'SELECT count(*) FROM orders'],
+      0,
+    ],
+    ['work that was done before', ['CREATE TABLE IF NOT EXISTS orders (id int) -- alembic_version'], 1],
+    ['a row that was there', ["INSERT INTO orders VALUES (1, 'migrations') ON CONFLICT DO NOTHING"], 1],
+  ])('the first migration of a history that is %s', async (_, texts, warnings) => {
+    const [sample = mixed[0]] = mixed;
+    if (!sample) throw new Error('the sample report has a statement');
+    const statements = texts.map((sql, at) => {
+      const tag = /^CREATE SCHEMA/.exec(sql)?.[0] ?? null;
+      return { ...sample, index: at + 1, sql, tag, error: null, rows: 0, locks: [] };
+    });
+    const own = {
+      statements,
+      parsed: await statementFacts(statements),
+      schema: changed('public.alembic_version'),
+    };
+    expect(codes({ ...own, data: rowsOf('public.alembic_version', 0, 1) })).toHaveLength(warnings);
+  });
+
   test('exit code 0 is believed if the tool had nothing to do, although it locked itself or created its own table', () => {
     expect(codes({ schema: changed('public.schema_migrations') })).toEqual([]);
     const locked = { relation: 'public.knex_migrations_lock', inserted: 0, updated: 2, deleted: 0 };
