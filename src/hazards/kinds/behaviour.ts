@@ -196,12 +196,20 @@ function changedDefault(context: HazardContext, object: string, facts: DefaultFa
         ? `each INSERT into ${relation} must name ${lastPart(object)}, whose default ${then} is dropped`
         : `an INSERT that does not name ${object} stores ${result} instead of ${then}`,
       evidence: relationEvidence(context, relation),
-      advice: sqlAdvice(
-        'Until all running code writes the column:',
-        `ALTER TABLE ${relation} ALTER COLUMN ${lastPart(object)} SET DEFAULT ${then}`,
-      ),
+      advice: adviceOfDefault(context, object, then, isDropped),
     },
   ];
+}
+
+/** Another type may not take the default from before, or not mean the same by it. */
+function adviceOfDefault(context: HazardContext, object: string, then: string, isDropped: boolean): string {
+  const [relation, column] = [withoutLastPart(object), lastPart(object)];
+  const setting = `ALTER TABLE ${relation} ALTER COLUMN ${column} SET DEFAULT`;
+  const type = context.facts.catalogue.definitions.retyped.find((each) => each.object === object)?.to;
+  if (type === undefined) return sqlAdvice('Until all running code writes the column:', `${setting} ${then}`);
+  return isDropped
+    ? sqlAdvice(`Until all running code writes the column, by a value of type ${type}:`, `${setting} …`)
+    : `Make sure that the new default means the same in type ${type}.`;
 }
 
 /** Columns whose expression is dropped. Changes of the expression are made by dropping the column. */

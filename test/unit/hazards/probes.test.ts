@@ -56,6 +56,27 @@ const DEFAULT_DROPPED = {
   ]),
 };
 
+test('a changed default is not proposed again if the type of its column changed, too', () => {
+  const retyped = [{ object: 'public.orders.status', from: 'text', to: 'smallint' }];
+  const advised = (after: string | null) => {
+    const defaults = new Map([
+      ['public.orders.status', { before: "'new'", after, notNull: true, generated: false }],
+    ]);
+    const advice = (more: Partial<typeof NO_DEFINITIONS>) =>
+      found([], { defaults, ...more }).find(({ code }) => code === 'DEFAULT_CHANGED')?.advice;
+    return [advice({}), advice({ retyped })];
+  };
+  const setting = 'ALTER TABLE public.orders ALTER COLUMN status SET DEFAULT';
+  expect(advised(null)).toEqual([
+    `Until all running code writes the column:\n${setting} 'new';`,
+    `Until all running code writes the column, by a value of type smallint:\n${setting} …;`,
+  ]);
+  expect(advised('0')).toEqual([
+    `Until all running code writes the column:\n${setting} 'new';`,
+    'Make sure that the new default means the same in type smallint.',
+  ]);
+});
+
 describe('a probe with another result', () => {
   test('is a warning with its SQL if no other hazard explains it', () => {
     expect(found([INSERT])).toEqual([
