@@ -166,7 +166,7 @@ export function changedNothing(outcome: CommandOutcome): boolean {
 function triedMore({ statements, parsed }: CommandOutcome, history: string): boolean {
   return statements.some((statement) => {
     const effect = effectOfStatement(statement, parsed);
-    const words = normalizeSql(statement.sql).match(/[\w$\u0080-\uffff]+/g) ?? [];
+    const words: readonly string[] = normalizeSql(statement.sql).match(/[\w$\u0080-\uffff]+/g) ?? [];
     const isOwn =
       words.some(isBookkeeping) ||
       (statement.tag === 'CREATE SCHEMA' && words.includes(bare(withoutLastPart(history))));

@@ -172,6 +172,14 @@ export interface ChangedDefinition {
     | 'insert without sequence'
     /** A policy of a table whose row security is off. */
     | 'idle policy'
+    /** Functions of one name: types of the arguments of those that every role may call, one a line. */
+    | 'called by all'
+    /** Privileges of a role of requests without a login, on a table without row security. */
+    | 'anonymous'
+    /** Privileges of PUBLIC on what a role makes later: named by that role and the kind of object. */
+    | 'open later'
+    /** A role whose later functions PUBLIC may not call. */
+    | 'closed later'
     /** A VOLATILE function that policies or views call: their tables and views. */
     | 'volatile';
   /** The table, view, type, function or publication; for a setting the role. */

@@ -7,6 +7,7 @@ import type { HazardContext } from '../hazard-context.ts';
 import { changeFinding, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage, weighBySize, worst } from '../severity.ts';
 import { ofKind } from './redefined.ts';
+import { granted, widened } from './widened-access.ts';
 
 /** Changes of who may see and do what. */
 export const ACCESS: readonly HazardRecord[] = [
@@ -47,12 +48,12 @@ export const ACCESS: readonly HazardRecord[] = [
     code: 'ACCESS_WIDENED',
     title: 'roles may see or do more than before',
     condition:
-      'PUBLIC gets a privilege on a table, view or sequence; every role may call a new function that is SECURITY DEFINER and sets no search_path; or a new view shows rows of a table past its row-level security, because its owner is not subject to the policies, and a role of an application that is may read it.',
+      'PUBLIC gets a privilege on a table, view or sequence, or on those that a role makes later. Every role may call a new function that is SECURITY DEFINER and sets no search_path. A function is dropped and created again, whose EXECUTE had been revoked from PUBLIC. A role of requests without a login (anon, web_anon, anonymous) gets a privilege on a table without row-level security. A new view shows a role of an application rows of a table past its row-level security, because its owner is not subject to the policies. It is a notice if the function runs with the rights of its caller, or if a role gets privileges by GRANT … ON ALL TABLES, which names none of them.',
     effect:
       'Each role of the server reads or writes it from the commit on: those of other applications, of reports, and those that are made later. Nothing fails.',
     safer:
       'GRANT to the roles that need it. Give a function SET search_path and REVOKE EXECUTE … FROM PUBLIC; make a view WITH (security_invoker = true), from PostgreSQL 15 on.',
-    find: (context) => [...openedToAll(context), ...pastPolicies(context)],
+    find: (context) => widened(context),
   },
   {
     code: 'PRIVILEGES_REVOKED',
@@ -101,51 +102,6 @@ function tablesFilled(context: HazardContext, sequence: string): string[] {
   return (insertsFailing(context, sequence)?.after ?? '').split(', ');
 }
 
-function openedToAll(context: HazardContext): Finding[] {
-  return ofKind(context, 'open').map(({ relation, name, before, after }): Finding => {
-    const isTable = name === '' && !relation.endsWith(')') && !/DEFINER/.test(after ?? '');
-    const granted = new Set(before?.split(', '));
-    const more = (after ?? '').split(', ').filter((privilege) => !granted.has(privilege));
-    const callable = `${relation}(${name})`;
-    return {
-      statement: null,
-      relation: isTable && context.relation(relation) ? relation : null,
-      severity: more.length === 0 ? 'notice' : 'warning',
-      message: isTable
-        ? `PUBLIC may ${more.join(', ')} on ${relation}: every role of the server`
-        : `every role may call ${callable}, which runs with the rights of its owner and the search_path of the caller`,
-      evidence: isTable && context.relation(relation) ? relationEvidence(context, relation) : `${after}`,
-      advice: isTable
-        ? sqlAdvice(
-            'To the roles that need it instead:',
-            `REVOKE ALL ON ${relation} FROM PUBLIC`,
-            `GRANT ${more.join(', ')} ON ${relation} TO …`,
-          )
-        : sqlAdvice(
-            'In the same transaction:',
-            `ALTER FUNCTION ${callable} SET search_path = pg_catalog, pg_temp`,
-            `REVOKE EXECUTE ON FUNCTION ${callable} FROM PUBLIC`,
-          ),
-    };
-  });
-}
-
-function pastPolicies(context: HazardContext): Finding[] {
-  return ofKind(context, 'past policies').map(
-    ({ relation, name, after }): Finding => ({
-      statement: null,
-      relation: null,
-      severity: 'warning',
-      message: `the view ${relation} shows rows of ${displayName(name)} past its row-level security to ${after}`,
-      evidence: 'its owner is not subject to the policies of the table, and the view reads as its owner',
-      advice: sqlAdvice(
-        'From PostgreSQL 15 on, so that the policies hold for who reads it:',
-        `ALTER VIEW ${relation} SET (security_invoker = true)`,
-      ),
-    }),
-  );
-}
-
 /** Roles of applications that may no longer call a function, named with the types of its arguments. */
 function callersLost(context: HazardContext, object: string): string[] {
   return ofKind(context, 'callers')
@@ -173,7 +129,6 @@ function ofCallers(context: HazardContext, object: string): string {
     : `${listed(lost)} may no longer call it, and may use tables of the database`;
 }
 
-const GRANT = /^GRANT (.+?) (ON .+) TO ("(?:[^"]|"")*"|PUBLIC)(?: WITH GRANT OPTION)?$/;
 const REVOKE = /^REVOKE .+? (ON .+) FROM ("(?:[^"]|"")*"|PUBLIC)$/;
 
 /**
@@ -203,18 +158,6 @@ function revocations(context: HazardContext) {
       },
     ];
   });
-}
-
-/** Granted privileges by object and role: `ON TABLE "public"."orders" TO "reporting"`. */
-function granted(statements: readonly string[]): Map<string, string[]> {
-  const grants = new Map<string, string[]>();
-  for (const sql of statements) {
-    const [, privileges, on, role] = GRANT.exec(sql.trim()) ?? [];
-    if (privileges === undefined) continue;
-    const key = `${on} TO ${role}`;
-    grants.set(key, [...(grants.get(key) ?? []), ...privileges.split(/,\s*/)]);
-  }
-  return grants;
 }
 
 const QUERY_IT = "Query the table with the application's role, before and after.";

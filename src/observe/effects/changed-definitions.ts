@@ -1,20 +1,15 @@
 import type { ChangedDefinition } from '../../model/effect-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
-import { ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
+import { USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { bare, displayName, lastPart } from '../../postgres/sql/quote.ts';
+import { ACCESS_DEFINITIONS } from './access-definitions.ts';
 
 /** Definitions of one moment by kind and name. */
 export type Definitions = ReadonlyMap<
   string,
   Omit<ChangedDefinition, 'before' | 'after'> & { readonly text: string }
 >;
-
-/** Roles that log in, are no superusers, and may use a table of another role. */
-const APPLICATION_ROLES = `
-  select o.oid, o.rolname from pg_catalog.pg_roles o where o.rolcanlogin and not o.rolsuper
-    and o.oid in (select x.grantee from pg_catalog.pg_class g cross join lateral pg_catalog.aclexplode(g.relacl) x
-      where g.relacl is not null and x.grantee <> g.relowner)`;
 
 /** Columns by their number, and expressions by their text, of extended statistics `s`. */
 const STATISTICS_ITEMS = `
@@ -56,42 +51,9 @@ select 'setting', '', coalesce(r.rolname, 'all roles'), pg_catalog.split_part(s.
 from pg_catalog.pg_db_role_setting d join pg_catalog.pg_database b on b.oid = d.setdatabase and b.datname = pg_catalog.current_database()
 left join pg_catalog.pg_roles r on r.oid = d.setrole cross join pg_catalog.unnest(d.setconfig) as s (setting)
 union all
-select 'callers', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
-  coalesce(pg_catalog.string_agg(r.rolname, ', ' order by r.rolname), '')
-from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-left join (${APPLICATION_ROLES}) r on pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE')
-where p.oid >= 16384 and p.prorettype <> 'pg_catalog.trigger'::pg_catalog.regtype and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
-group by 2, 3, 4
-union all
 select 'default partition', n.nspname, c.relname, '', d.relname
 from pg_catalog.pg_partitioned_table t join pg_catalog.pg_class d on d.oid = t.partdefid
 join pg_catalog.pg_class c on c.oid = t.partrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-union all
-select 'open', n.nspname, c.relname, '', pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)
-from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-cross join lateral pg_catalog.aclexplode(c.relacl) x
-where x.grantee = 0 and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'c.oid')}
-group by 2, 3
-union all
-select 'open', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes), 'SECURITY DEFINER without a search_path'
-from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-where p.prosecdef and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
-  and p.prorettype not in ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
-  and not coalesce(pg_catalog.array_to_string(p.proconfig, ',') like '%search_path=%', false)
-  and exists (select from pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) x where x.grantee = 0)
-union all
-select 'past policies', n.nspname, v.relname, t.relname, pg_catalog.string_agg(distinct r.rolname, ', ' order by r.rolname)
-from pg_catalog.pg_class v join pg_catalog.pg_namespace n on n.oid = v.relnamespace
-join pg_catalog.pg_roles o on o.oid = v.relowner
-join pg_catalog.pg_rewrite w on w.ev_class = v.oid
-join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass and d.objid = w.oid
-  and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
-join pg_catalog.pg_class t on t.oid = d.refobjid and t.relrowsecurity
-join (${APPLICATION_ROLES}) r on pg_catalog.has_table_privilege(r.oid, v.oid, 'SELECT')
-join pg_catalog.pg_roles a on a.oid = r.oid and not a.rolbypassrls and a.oid <> t.relowner
-where v.relkind in ('v', 'm') and ${USER_SCHEMA} and (o.rolsuper or o.rolbypassrls or (o.oid = t.relowner and not t.relforcerowsecurity))
-  and not coalesce(v.reloptions::pg_catalog.text[] && '{security_invoker=true,security_invoker=on,security_invoker=1,security_invoker=yes}', false)
-group by 2, 3, 4
 union all
 select 'refreshable', n.nspname, c.relname, '', ''
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -133,23 +95,6 @@ from pg_catalog.pg_statistic_ext s join pg_catalog.pg_class c on c.oid = s.stxre
 cross join lateral (${STATISTICS_ITEMS}) a cross join lateral (${STATISTICS_ITEMS}) b
 where (a.place < b.place or a.place = b.place and a.is_expression) and ${USER_SCHEMA}
 union all
-select 'insert without sequence', n.nspname, s.relname, r.rolname,
-  pg_catalog.string_agg(distinct pg_catalog.format('%I.%I', m.nspname, t.relname), ', ')
-from pg_catalog.pg_class s join pg_catalog.pg_namespace n on n.oid = s.relnamespace
-join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass
-  and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.refobjid = s.oid
-join pg_catalog.pg_attrdef f on f.oid = d.objid
-join pg_catalog.pg_class t on t.oid = f.adrelid join pg_catalog.pg_namespace m on m.oid = t.relnamespace
-join (${APPLICATION_ROLES}) r on pg_catalog.has_table_privilege(r.oid, t.oid, 'INSERT')
-where s.relkind = 'S' and ${USER_SCHEMA}
-  and case when s.relkind = 'S' then not pg_catalog.has_sequence_privilege(r.oid, s.oid, 'USAGE, UPDATE') end
-group by 2, 3, 4
-union all
-select 'idle policy', n.nspname, c.relname, p.polname,
-  pg_catalog.concat_ws(' ', p.polcmd, p.polpermissive, p.polroles, pg_catalog.pg_get_expr(p.polqual, p.polrelid), pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid))
-from pg_catalog.pg_policy p join pg_catalog.pg_class c on c.oid = p.polrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where not c.relrowsecurity and ${USER_SCHEMA}
-union all
 select 'volatile', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
   pg_catalog.string_agg(distinct pg_catalog.format('%I.%I', m.nspname, c.relname), ', ')
 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
@@ -158,7 +103,9 @@ left join pg_catalog.pg_policy q on d.classid = 'pg_catalog.pg_policy'::pg_catal
 left join pg_catalog.pg_rewrite w on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass and w.oid = d.objid
 join pg_catalog.pg_class c on c.oid = coalesce(q.polrelid, w.ev_class) join pg_catalog.pg_namespace m on m.oid = c.relnamespace
 where p.provolatile = 'v' and p.oid >= 16384 and ${USER_SCHEMA}
-group by 2, 3, 4`;
+group by 2, 3, 4
+union all
+${ACCESS_DEFINITIONS}`;
 
 interface Row {
   readonly kind: ChangedDefinition['kind'];
@@ -196,6 +143,8 @@ const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = [
   'insert without sequence',
   'idle policy',
   'volatile',
+  'open later',
+  'anonymous',
 ];
 /** Kinds of which a missing one is a change. */
 const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
@@ -204,6 +153,7 @@ const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
   'generated',
   'refreshable',
   'statistics',
+  'closed later',
 ];
 
 /** Lists the definitions that changed under their name, and those that are new or missing if that is the change. */

@@ -1,0 +1,219 @@
+import { listed, plural } from '../../format.ts';
+import type { StatementSection } from '../../model/report.ts';
+import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { relationEvidence } from '../evidence.ts';
+import { isNamed } from '../explained-probes.ts';
+import type { HazardContext } from '../hazard-context.ts';
+import { type Finding, sqlAdvice } from '../hazard-definition.ts';
+import { statementOfFunction } from './behaviour.ts';
+import { ofKind } from './redefined.ts';
+
+/** Finds roles that may see or do more than before. */
+export function widened(context: HazardContext): Finding[] {
+  return [
+    ...openedToAll(context),
+    ...openedLater(context),
+    ...calledByAll(context),
+    ...openedToAnonymous(context),
+    ...pastPolicies(context),
+    ...grantedUnnamed(context),
+  ];
+}
+
+function openedToAll(context: HazardContext): Finding[] {
+  return ofKind(context, 'open').map(({ relation, name, before, after }): Finding => {
+    const isTable = name === '' && !relation.endsWith(')') && !/DEFINER/.test(after ?? '');
+    const more = gained(before, after);
+    const callable = `${relation}(${name})`;
+    return {
+      statement: null,
+      relation: isTable && context.relation(relation) ? relation : null,
+      severity: more.length === 0 ? 'notice' : 'warning',
+      message: isTable
+        ? `PUBLIC may ${more.join(', ')} on ${relation}: every role of the server`
+        : `every role may call ${callable}, which runs with the rights of its owner and the search_path of the caller`,
+      evidence: isTable && context.relation(relation) ? relationEvidence(context, relation) : `${after}`,
+      advice: isTable
+        ? sqlAdvice(
+            'To the roles that need it instead:',
+            `REVOKE ALL ON ${relation} FROM PUBLIC`,
+            `GRANT ${more.join(', ')} ON ${relation} TO …`,
+          )
+        : sqlAdvice(
+            'In the same transaction:',
+            `ALTER FUNCTION ${callable} SET search_path = pg_catalog, pg_temp`,
+            `REVOKE EXECUTE ON FUNCTION ${callable} FROM PUBLIC`,
+          ),
+    };
+  });
+}
+
+/** Privileges in a list that were not in it before. */
+function gained(before: string | null, after: string | null): string[] {
+  const had = new Set(before?.split(', '));
+  return (after ?? '').split(', ').filter((privilege) => !had.has(privilege));
+}
+
+/** Changes of ALTER DEFAULT PRIVILEGES that open to PUBLIC what a role makes from then on. */
+function openedLater(context: HazardContext): Finding[] {
+  const later = [
+    ...ofKind(context, 'open later').map((each) => ({ ...each, more: gained(each.before, each.after) })),
+    ...ofKind(context, 'closed later').map((each) => ({ ...each, more: ['EXECUTE'] })),
+  ];
+  return later
+    .filter(({ more }) => more.length > 0)
+    .map(({ relation: role, name, more }): Finding => {
+      const [kind = '', schema] = name.split(' in schema ');
+      const all = context.facts.statements.filter(
+        ({ tag, error }) => tag === 'ALTER DEFAULT PRIVILEGES' && error === null,
+      );
+      const named = all.filter(({ sql }) => isNamed(sql, schema === undefined ? role : bare(schema)));
+      const statement = named.at(-1) ?? (all.length === 1 ? all[0] : undefined);
+      const within = schema === undefined ? '' : ` IN SCHEMA ${schema}`;
+      return {
+        statement: statement?.index ?? null,
+        relation: null,
+        severity: 'warning',
+        message: `PUBLIC gets ${more.join(', ')} on each ${name} that ${displayName(role)} makes from now on: every role of the server`,
+        evidence: 'pg_default_acl before and after the command',
+        advice: sqlAdvice(
+          'To the roles that need it instead:',
+          `ALTER DEFAULT PRIVILEGES FOR ROLE ${displayName(role)}${within} REVOKE ${more.join(', ')} ON ${kind.toUpperCase()}S FROM PUBLIC`,
+        ),
+      };
+    });
+}
+
+/** Functions that PUBLIC may call again: a REVOKE ends with the function, and CREATE FUNCTION grants EXECUTE to PUBLIC. */
+function calledByAll(context: HazardContext): Finding[] {
+  const told = new Set(ofKind(context, 'open').map(({ relation, name }) => `${relation}(${name})`));
+  return ofKind(context, 'called by all')
+    .filter(({ before }) => before === '')
+    .flatMap(({ relation, after }) => (after ?? '').split('\n').map((each) => ({ relation, each })))
+    .flatMap(({ relation, each }): Finding[] => {
+      const isDefiner = each.endsWith(DEFINER);
+      const callable = `${relation}(${isDefiner ? each.slice(0, -DEFINER.length).trimEnd() : each})`;
+      if (told.has(callable)) return [];
+      return [
+        {
+          statement: statementOfFunction(context, callable),
+          relation: null,
+          severity: isDefiner ? 'warning' : 'notice',
+          message: `every role may call ${callable}, which runs with the rights of its ${isDefiner ? 'owner' : 'caller'}: EXECUTE was revoked from PUBLIC before the command`,
+          evidence: 'pg_proc.proacl before and after the command',
+          advice: sqlAdvice(
+            'In the same transaction, with a GRANT to the roles that call it:',
+            `REVOKE EXECUTE ON ROUTINE ${callable} FROM PUBLIC`,
+          ),
+        },
+      ];
+    });
+}
+
+const DEFINER = 'SECURITY DEFINER';
+
+/** The last GRANT that names a relation. */
+function naming(context: HazardContext, relation: string): StatementSection | undefined {
+  const [schema, name] = [bare(withoutLastPart(relation)), bare(lastPart(relation))];
+  return context.facts.statements.findLast(
+    (statement) =>
+      statement.tag === 'GRANT' &&
+      statement.error === null &&
+      isNamed(statement.sql, name) &&
+      (isNamed(statement.sql, schema) || context.reaches({ schema: null, name }, schema, statement)),
+  );
+}
+
+/** A GRANT that names a table to be read may be meant; one of writing, or of all tables, or by default seldom is. */
+function openedToAnonymous(context: HazardContext): Finding[] {
+  return ofKind(context, 'anonymous').flatMap(({ relation, name: role, before, after }): Finding[] => {
+    const more = gained(before, after);
+    if (more.length === 0) return [];
+    const statement = naming(context, relation);
+    const isMeant = statement !== undefined && more.every((privilege) => privilege === 'SELECT');
+    const known = context.relation(relation) !== undefined;
+    return [
+      {
+        statement: statement?.index ?? null,
+        relation: known ? relation : null,
+        severity: isMeant ? 'notice' : 'warning',
+        message: `${displayName(role)}, the role of requests without a login, may ${more.join(', ')} on ${relation}, all rows of it`,
+        evidence: `row-level security of ${relation} is off${known ? `; ${relationEvidence(context, relation)}` : ''}`,
+        advice: sqlAdvice(
+          'With policies for the rows that everybody may see, or instead:',
+          `REVOKE ${more.join(', ')} ON ${relation} FROM ${displayName(role)}`,
+        ),
+      },
+    ];
+  });
+}
+
+function pastPolicies(context: HazardContext): Finding[] {
+  return ofKind(context, 'past policies').map(
+    ({ relation, name, after }): Finding => ({
+      statement: null,
+      relation: null,
+      severity: 'warning',
+      message: `the view ${relation} shows rows of ${displayName(name)} past its row-level security to ${after}`,
+      evidence: 'its owner is not subject to the policies of the table, and the view reads as its owner',
+      advice: sqlAdvice(
+        'From PostgreSQL 15 on, so that the policies hold for who reads it:',
+        `ALTER VIEW ${relation} SET (security_invoker = true)`,
+      ),
+    }),
+  );
+}
+
+const OF_ALL = /\bON\s+ALL\s+TABLES\s+IN\s+SCHEMA\b/i;
+
+/** Privileges that roles get by GRANT … ON ALL TABLES, on tables from before the command. */
+function grantedUnnamed(context: HazardContext): Finding[] {
+  const { statements, schema } = context.facts;
+  const ofAll = statements.filter(
+    ({ tag, error, sql }) => tag === 'GRANT' && error === null && OF_ALL.test(sql),
+  );
+  const had = granted(schema?.rollbackSql?.split(';\n') ?? []);
+  const got = new Map<string, { statement: number; privileges: Set<string>; relations: Set<string> }>();
+  for (const { verb, kind, sql, object } of ofAll.length > 0 ? (schema?.changes ?? []) : []) {
+    if (verb !== 'grant' || kind === 'column' || !context.relation(object)) continue;
+    for (const [key, privileges] of granted([sql])) {
+      const role = key.slice(key.lastIndexOf(' TO ') + ' TO '.length).replaceAll('"', '');
+      const more = privileges.filter((privilege) => !had.get(key)?.includes(privilege));
+      const statement = ofAll.find(
+        (each) => isNamed(each.sql, role) && isNamed(each.sql, bare(withoutLastPart(object))),
+      );
+      if (!statement || more.length === 0 || role === 'PUBLIC') continue;
+      const known = got.get(role) ?? {
+        statement: statement.index,
+        privileges: new Set(),
+        relations: new Set(),
+      };
+      for (const privilege of more) known.privileges.add(privilege);
+      got.set(role, { ...known, relations: known.relations.add(object) });
+    }
+  }
+  return [...got].map(
+    ([role, { statement, privileges, relations }]): Finding => ({
+      statement,
+      relation: null,
+      severity: 'notice',
+      message: `${displayName(role)} gets ${[...privileges].join(', ')} on ${plural(relations.size, 'table or view', 'tables and views')} that the GRANT does not name: ${listed([...relations])}`,
+      evidence: 'privileges before and after the command',
+      advice: 'Make sure that the role may see all of them, or name those that it needs.',
+    }),
+  );
+}
+
+const GRANT = /^GRANT (.+?) (ON .+) TO ("(?:[^"]|"")*"|PUBLIC)(?: WITH GRANT OPTION)?$/;
+
+/** Granted privileges by object and role: `ON TABLE "public"."orders" TO "reporting"`. */
+export function granted(statements: readonly string[]): Map<string, string[]> {
+  const grants = new Map<string, string[]>();
+  for (const sql of statements) {
+    const [, privileges, on, role] = GRANT.exec(sql.trim()) ?? [];
+    if (privileges === undefined) continue;
+    const key = `${on} TO ${role}`;
+    grants.set(key, [...(grants.get(key) ?? []), ...privileges.split(/,\s*/)]);
+  }
+  return grants;
+}

@@ -1,0 +1,90 @@
+import { ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
+
+/** Roles that log in, are no superusers, and may use a table of another role. */
+const APPLICATION_ROLES = `
+  select o.oid, o.rolname from pg_catalog.pg_roles o where o.rolcanlogin and not o.rolsuper
+    and o.oid in (select x.grantee from pg_catalog.pg_class g cross join lateral pg_catalog.aclexplode(g.relacl) x
+      where g.relacl is not null and x.grantee <> g.relowner)`;
+
+/** Roles by whose names services let everybody in: PostgREST and Supabase, PostGraphile, Hasura. */
+const ANONYMOUS_ROLES = `select o.oid, o.rolname from pg_catalog.pg_roles o where o.rolname ~ '^(web_?)?anon(ymous)?$' and not o.rolsuper`;
+
+/** Objects by who may see and use them; a part of a query of kind, schema, relation, name and text. */
+export const ACCESS_DEFINITIONS = `
+select 'callers', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
+  coalesce(pg_catalog.string_agg(r.rolname, ', ' order by r.rolname), '')
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+left join (${APPLICATION_ROLES}) r on pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE')
+where p.oid >= 16384 and p.prorettype <> 'pg_catalog.trigger'::pg_catalog.regtype and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
+group by 2, 3, 4
+union all
+select 'open', n.nspname, c.relname, '', pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+cross join lateral pg_catalog.aclexplode(c.relacl) x
+where x.grantee = 0 and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'c.oid')}
+group by 2, 3
+union all
+select 'open', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes), 'SECURITY DEFINER without a search_path'
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+where p.prosecdef and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
+  and p.prorettype not in ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
+  and not coalesce(pg_catalog.array_to_string(p.proconfig, ',') like '%search_path=%', false)
+  and exists (select from pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) x where x.grantee = 0)
+union all
+select 'past policies', n.nspname, v.relname, t.relname, pg_catalog.string_agg(distinct r.rolname, ', ' order by r.rolname)
+from pg_catalog.pg_class v join pg_catalog.pg_namespace n on n.oid = v.relnamespace
+join pg_catalog.pg_roles o on o.oid = v.relowner
+join pg_catalog.pg_rewrite w on w.ev_class = v.oid
+join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass and d.objid = w.oid
+  and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+join pg_catalog.pg_class t on t.oid = d.refobjid and t.relrowsecurity
+join (${APPLICATION_ROLES}) r on pg_catalog.has_table_privilege(r.oid, v.oid, 'SELECT')
+join pg_catalog.pg_roles a on a.oid = r.oid and not a.rolbypassrls and a.oid <> t.relowner
+where v.relkind in ('v', 'm') and ${USER_SCHEMA} and (o.rolsuper or o.rolbypassrls or (o.oid = t.relowner and not t.relforcerowsecurity))
+  and not coalesce(v.reloptions::pg_catalog.text[] && '{security_invoker=true,security_invoker=on,security_invoker=1,security_invoker=yes}', false)
+group by 2, 3, 4
+union all
+select 'insert without sequence', n.nspname, s.relname, r.rolname,
+  pg_catalog.string_agg(distinct pg_catalog.format('%I.%I', m.nspname, t.relname), ', ')
+from pg_catalog.pg_class s join pg_catalog.pg_namespace n on n.oid = s.relnamespace
+join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass
+  and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.refobjid = s.oid
+join pg_catalog.pg_attrdef f on f.oid = d.objid
+join pg_catalog.pg_class t on t.oid = f.adrelid join pg_catalog.pg_namespace m on m.oid = t.relnamespace
+join (${APPLICATION_ROLES}) r on pg_catalog.has_table_privilege(r.oid, t.oid, 'INSERT')
+where s.relkind = 'S' and ${USER_SCHEMA}
+  and case when s.relkind = 'S' then not pg_catalog.has_sequence_privilege(r.oid, s.oid, 'USAGE, UPDATE') end
+group by 2, 3, 4
+union all
+select 'idle policy', n.nspname, c.relname, p.polname,
+  pg_catalog.concat_ws(' ', p.polcmd, p.polpermissive, p.polroles, pg_catalog.pg_get_expr(p.polqual, p.polrelid), pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid))
+from pg_catalog.pg_policy p join pg_catalog.pg_class c on c.oid = p.polrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where not c.relrowsecurity and ${USER_SCHEMA}
+union all
+select 'called by all', n.nspname, p.proname, '', coalesce(pg_catalog.string_agg(
+  pg_catalog.concat_ws(' ', pg_catalog.oidvectortypes(p.proargtypes), case when p.prosecdef then 'SECURITY DEFINER' end), E'\\n'
+  order by p.oid) filter (where 0 = any (array(select x.grantee from pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) x))), '')
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+where p.oid >= 16384 and p.prorettype not in ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
+  and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
+group by 2, 3
+union all
+select 'anonymous', n.nspname, c.relname, r.rolname, pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+cross join lateral pg_catalog.aclexplode(c.relacl) x
+join (${ANONYMOUS_ROLES}) r on r.oid = x.grantee and pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE')
+where c.relkind in ('r', 'p') and not c.relrowsecurity and x.privilege_type in ('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE')
+  and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'c.oid')}
+group by 2, 3, 4
+union all
+select 'open later', '', pg_catalog.pg_get_userbyid(d.defaclrole),
+  case d.defaclobjtype when 'r' then 'table' when 'S' then 'sequence' else 'schema' end || coalesce(' in schema ' || pg_catalog.quote_ident(n.nspname), ''),
+  pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)
+from pg_catalog.pg_default_acl d left join pg_catalog.pg_namespace n on n.oid = d.defaclnamespace
+cross join lateral pg_catalog.aclexplode(d.defaclacl) x
+where x.grantee = 0 and d.defaclobjtype in ('r', 'S', 'n')
+group by 3, 4
+union all
+select 'closed later', '', pg_catalog.pg_get_userbyid(d.defaclrole), 'function', ''
+from pg_catalog.pg_default_acl d
+where d.defaclnamespace = 0 and d.defaclobjtype = 'f' and not exists (select from pg_catalog.aclexplode(d.defaclacl) x where x.grantee = 0)`;

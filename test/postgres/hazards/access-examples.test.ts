@@ -1,0 +1,98 @@
+import { type HazardExample, testHazardExamples } from '../../helpers/hazard-examples.ts';
+
+/** Changes of who may see and do what, as the catalogue shows them, whatever rows there are; each with some that are harmless. */
+const ITEMS = 'CREATE TABLE items (id int PRIMARY KEY, code text); ';
+const ANON = `DO $$ BEGIN CREATE ROLE web_anon; EXCEPTION WHEN duplicate_object THEN END $$;
+  GRANT USAGE ON SCHEMA :schema TO web_anon; `;
+const MAKE_SECRET =
+  "CREATE FUNCTION secret_:schema(int) RETURNS int LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS 'SELECT $1'; ";
+
+testHazardExamples([
+  {
+    what: 'later tables that everybody may read',
+    setup: ITEMS,
+    sql: 'ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT SELECT ON TABLES TO PUBLIC',
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'later tables that a role may read',
+    setup: ITEMS,
+    sql: 'ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT SELECT ON TABLES TO tried_app',
+  },
+  {
+    what: 'later functions that everybody may call again',
+    setup:
+      'DO $$ BEGIN CREATE ROLE tried_maker; EXCEPTION WHEN duplicate_object THEN END $$; ALTER DEFAULT PRIVILEGES FOR ROLE tried_maker REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC',
+    sql: 'ALTER DEFAULT PRIVILEGES FOR ROLE tried_maker GRANT EXECUTE ON FUNCTIONS TO PUBLIC',
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a closed function that is dropped and created again',
+    setup: `${MAKE_SECRET}REVOKE EXECUTE ON FUNCTION secret_:schema FROM PUBLIC`,
+    sql: `DROP FUNCTION secret_:schema; ${MAKE_SECRET}`,
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a closed function that is created again with another argument',
+    setup: `${MAKE_SECRET}REVOKE EXECUTE ON FUNCTION secret_:schema FROM PUBLIC`,
+    sql: `DROP FUNCTION secret_:schema; ${MAKE_SECRET.replace('(int)', '(int, text)')}`,
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a closed function that is created again and closed',
+    setup: `${MAKE_SECRET}REVOKE EXECUTE ON FUNCTION secret_:schema FROM PUBLIC`,
+    sql: `DROP FUNCTION secret_:schema; ${MAKE_SECRET}REVOKE EXECUTE ON FUNCTION secret_:schema FROM PUBLIC`,
+    never: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a closed function that is replaced',
+    setup: `${MAKE_SECRET}REVOKE EXECUTE ON FUNCTION secret_:schema FROM PUBLIC`,
+    sql: MAKE_SECRET.replace('CREATE', 'CREATE OR REPLACE').replace('SELECT $1', 'SELECT $1 + 1'),
+    never: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'an open function that is dropped and created again',
+    setup: MAKE_SECRET,
+    sql: `DROP FUNCTION secret_:schema; ${MAKE_SECRET}`,
+    never: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a closed function with the rights of its caller',
+    setup: `${MAKE_SECRET.replace('DEFINER', 'INVOKER')}REVOKE EXECUTE ON FUNCTION secret_:schema FROM PUBLIC`,
+    sql: `DROP FUNCTION secret_:schema; ${MAKE_SECRET.replace('DEFINER', 'INVOKER')}`,
+    never: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'all tables read by requests without a login',
+    setup: `${ITEMS}${ANON}`,
+    sql: 'GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO web_anon',
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a table written by requests without a login',
+    setup: `${ITEMS}${ANON}`,
+    sql: 'GRANT SELECT, INSERT ON items TO web_anon',
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a new table that default privileges open to requests without a login',
+    setup: `${ANON}ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT ALL ON TABLES TO web_anon`,
+    sql: 'CREATE TABLE notes (id int PRIMARY KEY)',
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a new table whose row security is on',
+    setup: `${ANON}ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT ALL ON TABLES TO web_anon`,
+    sql: 'CREATE TABLE notes (id int PRIMARY KEY); ALTER TABLE notes ENABLE ROW LEVEL SECURITY',
+  },
+  {
+    what: 'a table that is named, and read by requests without a login',
+    setup: `${ITEMS}${ANON}`,
+    sql: 'GRANT SELECT ON items TO web_anon',
+  },
+  {
+    what: 'all tables read by another role',
+    setup: ITEMS,
+    sql: 'GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO tried_app',
+  },
+] satisfies readonly HazardExample[]);
