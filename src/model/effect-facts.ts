@@ -172,6 +172,8 @@ export interface ChangedDefinition {
     | 'insert without sequence'
     /** A policy of a table whose row security is off. */
     | 'idle policy'
+    /** A permissive policy that allows rows to everybody whom others of its table, listed in its text, keep from them. */
+    | 'wider policy'
     /** Functions of one name: types of the arguments of those that every role may call, one a line. */
     | 'called by all'
     /** Privileges of a role of requests without a login, on a table without row security. */

@@ -15,7 +15,7 @@ export const ACCESS: readonly HazardRecord[] = [
     code: 'POLICY_CHANGED',
     title: 'row-level security is changed',
     condition:
-      'A policy of an existing table is created, changed or dropped, or row-level security is enabled or disabled for it, or forced on its owner.',
+      'A policy of an existing table is created, changed or dropped, or row-level security is enabled or disabled for it, or forced on its owner. A new permissive policy is a warning beside another one for the same roles whose condition asks for the user or session, if its own does not.',
     effect:
       'Queries return fewer rows, or rows that they should not, without any error; without any policy they return none.',
     safer:
@@ -184,11 +184,35 @@ function policies(context: HazardContext): Finding[] {
         named.find(({ locks }) => locks?.some((lock) => lock.relation === relation)) ?? named[0];
       const message = `the policy ${object} is ${past}`;
       const finding = changeFinding(context, statement?.index ?? null, relation, message, QUERY_IT);
+      const others = verb === 'create' ? policiesOpened(context, object) : [];
+      if (others.length > 0)
+        return {
+          ...finding,
+          severity: 'warning' as const,
+          message: `${message}, and opens rows that ${listed(others)} ${others.length === 1 ? 'keeps' : 'keep'} from its roles: permissive policies are combined with OR`,
+          advice: sqlAdvice(
+            'If it is to keep more rows from them, not fewer:',
+            `CREATE POLICY ${lastPart(object)} ON ${relation} AS RESTRICTIVE …`,
+          ),
+        };
       // Without the policy rows vanish or appear; a new one may be for rows of new code, unless it takes rows away.
       return verb === 'create' && !/ AS RESTRICTIVE\b/.test(sql)
         ? finding
         : { ...finding, severity: weighBySize(context, relation) };
     });
+}
+
+/** Policies from before the command whose rows a new permissive one allows to all its roles: its condition asks for no user or session. */
+function policiesOpened(context: HazardContext, object: string): string[] {
+  const relation = withoutLastPart(object);
+  const isEnabled = context
+    .actionsOn('row security')
+    .some((each) => each.relation === relation && each.action.to === 'enabled');
+  const wider = ofKind(context, 'wider policy').find(
+    (each) => each.relation === relation && displayName(each.name) === lastPart(object),
+  );
+  const others = (isEnabled ? '' : (wider?.after ?? '')).split(', ').filter((name) => name !== '');
+  return others.filter((name) => !context.changed('create', `${relation}.${name}`));
 }
 
 function rowSecurity(context: HazardContext): Finding[] {

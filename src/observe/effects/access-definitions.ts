@@ -1,5 +1,21 @@
 import { ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 
+/**
+ * Policies with their conditions for rows that are there, of INSERT for new ones, each read once. A condition asks the session if it
+ * calls a function, or asks who it is: it may have another result for another user.
+ */
+const POLICIES = `
+  (select p.oid, p.polname, p.polrelid, p.polcmd, p.polpermissive, p.polroles, e.condition,
+    e.condition ~* '[[:alnum:]_"][(]|\\mselect\\M|\\mcurrent_|\\msession_user\\M|\\msystem_user\\M' as asks
+  from pg_catalog.pg_policy p
+  cross join lateral (select pg_catalog.pg_get_expr(coalesce(p.polqual, p.polwithcheck), p.polrelid) as condition offset 0) e offset 0)`;
+
+/** Tells if policies `p` and `q` both hold for a statement of a role that both name, or of any role. */
+const TOGETHER = `(p.polcmd = q.polcmd or '*' in (p.polcmd, q.polcmd)) and (0 = any (p.polroles) or p.polroles && q.polroles)`;
+
+/** Tells if policy `o` holds for all that policy `p` allows. */
+const HOLDS_FOR_ALL = `o.polcmd in ('*', p.polcmd) and (0 = any (o.polroles) or o.polroles @> p.polroles)`;
+
 /** Roles that log in, are no superusers, and may use a table of another role. */
 const APPLICATION_ROLES = `
   select o.oid, o.rolname from pg_catalog.pg_roles o where o.rolcanlogin and not o.rolsuper
@@ -60,6 +76,15 @@ select 'idle policy', n.nspname, c.relname, p.polname,
   pg_catalog.concat_ws(' ', p.polcmd, p.polpermissive, p.polroles, pg_catalog.pg_get_expr(p.polqual, p.polrelid), pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid))
 from pg_catalog.pg_policy p join pg_catalog.pg_class c on c.oid = p.polrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where not c.relrowsecurity and ${USER_SCHEMA}
+union all
+select 'wider policy', n.nspname, c.relname, p.polname, pg_catalog.string_agg(pg_catalog.format('%I', q.polname), ', ' order by q.polname)
+from ${POLICIES} p join ${POLICIES} q on q.polrelid = p.polrelid and q.oid <> p.oid and q.polpermissive and ${TOGETHER}
+join pg_catalog.pg_class c on c.oid = p.polrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where p.polpermissive and c.relrowsecurity and ${USER_SCHEMA} and p.condition <> 'false'
+  and (p.condition = 'true' and q.condition <> 'true' or not p.asks and q.asks)
+  and not exists (select from ${POLICIES} o where o.polrelid = p.polrelid and o.oid <> p.oid and ${HOLDS_FOR_ALL}
+    and (not o.polpermissive or o.condition = 'true'))
+group by 2, 3, 4
 union all
 select 'called by all', n.nspname, p.proname, '', coalesce(pg_catalog.string_agg(
   pg_catalog.concat_ws(' ', pg_catalog.oidvectortypes(p.proargtypes), case when p.prosecdef then 'SECURITY DEFINER' end), E'\\n'

@@ -143,6 +143,7 @@ const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = [
   'insert without sequence',
   'idle policy',
   'volatile',
+  'wider policy',
   'open later',
   'anonymous',
 ];

@@ -2,12 +2,57 @@ import { type HazardExample, testHazardExamples } from '../../helpers/hazard-exa
 
 /** Changes of who may see and do what, as the catalogue shows them, whatever rows there are; each with some that are harmless. */
 const ITEMS = 'CREATE TABLE items (id int PRIMARY KEY, code text); ';
+const OWN = `${ITEMS}ALTER TABLE items ENABLE ROW LEVEL SECURITY;
+  CREATE POLICY own ON items TO tried_app USING (code = current_setting('tried.code', true)); `;
 const ANON = `DO $$ BEGIN CREATE ROLE web_anon; EXCEPTION WHEN duplicate_object THEN END $$;
   GRANT USAGE ON SCHEMA :schema TO web_anon; `;
 const MAKE_SECRET =
   "CREATE FUNCTION secret_:schema(int) RETURNS int LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS 'SELECT $1'; ";
 
 testHazardExamples([
+  {
+    what: 'a policy that lets all rows through beside one of own rows',
+    setup: OWN,
+    sql: 'CREATE POLICY everything ON items USING (true)',
+    told: 'POLICY_CHANGED',
+  },
+  {
+    what: 'a policy that asks for no user beside one that does',
+    setup: OWN,
+    sql: 'CREATE POLICY coded ON items FOR SELECT TO tried_app USING (code IS NOT NULL)',
+    told: 'POLICY_CHANGED',
+  },
+  {
+    what: 'a policy for other roles',
+    setup: OWN,
+    sql: 'CREATE POLICY everything ON items TO pg_monitor USING (true)',
+  },
+  {
+    what: 'a policy that asks for the user as well',
+    setup: OWN,
+    sql: "CREATE POLICY shared ON items TO tried_app USING (id::text = current_setting('tried.id', true))",
+  },
+  {
+    what: 'a policy that keeps more rows away',
+    setup: OWN,
+    sql: 'CREATE POLICY coded ON items AS RESTRICTIVE TO tried_app USING (code IS NOT NULL)',
+  },
+  {
+    what: 'a policy beside one that lets all rows through',
+    setup: `${OWN}CREATE POLICY everything ON items USING (true)`,
+    sql: 'CREATE POLICY coded ON items FOR SELECT TO tried_app USING (code IS NOT NULL)',
+  },
+  {
+    what: 'a policy whose rows a restrictive one holds together',
+    setup: `${OWN}CREATE POLICY tenant ON items AS RESTRICTIVE USING (code = current_setting('tried.code', true))`,
+    sql: 'CREATE POLICY everything ON items USING (true)',
+  },
+  {
+    what: 'the first policies of a table',
+    setup: ITEMS,
+    sql: `ALTER TABLE items ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON items USING (code = current_user);
+      CREATE POLICY coded ON items FOR SELECT USING (code IS NULL)`,
+  },
   {
     what: 'later tables that everybody may read',
     setup: ITEMS,
