@@ -10,6 +10,7 @@ import { APPLICATION } from './kinds/application.ts';
 import { BEHAVIOUR } from './kinds/behaviour.ts';
 import { BUILDS } from './kinds/builds.ts';
 import { CASCADES } from './kinds/cascade.ts';
+import { ENUM_TYPES } from './kinds/enum-types.ts';
 import { FAILURES } from './kinds/failures.ts';
 import { FOREIGN_KEYS } from './kinds/foreign-keys.ts';
 import { INTEGRITY, LEFTOVERS } from './kinds/leftovers.ts';
@@ -52,6 +53,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...LEFTOVERS,
   ...APPLICATION,
   ...OBJECTS,
+  ...ENUM_TYPES,
   ...BEHAVIOUR,
   ...LONG_NAMES,
   ...AFTERMATH,

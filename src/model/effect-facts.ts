@@ -20,6 +20,20 @@ export interface EffectFacts {
   readonly setBack: readonly SequenceSetBack[];
   readonly idleRevokes: readonly IdleRevoke[];
   readonly refusedTypes: readonly RefusedType[];
+  readonly unlisted: readonly UnlistedLabels[];
+}
+
+/** A list with all values of an enum type except the new ones. */
+export interface UnlistedLabels {
+  readonly type: string;
+  readonly labels: readonly string[];
+  readonly kind: 'check' | 'policy' | 'view' | 'partitions' | 'function';
+  /** A constraint or policy, `public.orders.orders_check`; a view, partitioned table or function. */
+  readonly object: string;
+  /** The table or view; null for a function. */
+  readonly relation: string | null;
+  /** A row or call with another value fails. */
+  readonly refuses: boolean;
 }
 
 /** A column that takes no values of the type that it had, or does not compare with them. */
@@ -172,13 +186,13 @@ export interface ChangedDefinition {
     | 'insert without sequence'
     /** A policy of a table whose row security is off. */
     | 'idle policy'
-    /** A permissive policy that allows rows to everybody whom others of its table, listed in its text, keep from them. */
+    /** A permissive policy that opens rows which others of its table, listed in its text, keep from its roles. */
     | 'wider policy'
-    /** Functions of one name: types of the arguments of those that every role may call, one a line. */
+    /** Functions of one name that every role may call: types of their arguments, one function a line. */
     | 'called by all'
     /** Privileges of a role of requests without a login, on a table without row security. */
     | 'anonymous'
-    /** Privileges of PUBLIC on what a role makes later: named by that role and the kind of object. */
+    /** Privileges of PUBLIC on later objects of a role: named by role and kind of object. */
     | 'open later'
     /** A role whose later functions PUBLIC may not call. */
     | 'closed later'
@@ -220,6 +234,7 @@ export const NO_EFFECTS: EffectFacts = {
   refusedTypes: [],
   setBack: [],
   idleRevokes: [],
+  unlisted: [],
 };
 
 /** Least number of other relations in a schema, and share of them that a role may use, for it to be expected to use a new one. */

@@ -15,7 +15,7 @@ export const ACCESS: readonly HazardRecord[] = [
     code: 'POLICY_CHANGED',
     title: 'row-level security is changed',
     condition:
-      'A policy of an existing table is created, changed or dropped, or row-level security is enabled or disabled for it, or forced on its owner. A new permissive policy is a warning beside another one for the same roles whose condition asks for the user or session, if its own does not.',
+      'A policy of an existing table is created, changed or dropped, or row-level security is enabled or disabled for it, or forced on its owner. A new permissive policy is a warning beside another one for the same roles, if only the other condition asks for the user or session.',
     effect:
       'Queries return fewer rows, or rows that they should not, without any error; without any policy they return none.',
     safer:
@@ -48,7 +48,7 @@ export const ACCESS: readonly HazardRecord[] = [
     code: 'ACCESS_WIDENED',
     title: 'roles may see or do more than before',
     condition:
-      'PUBLIC gets a privilege on a table, view or sequence, or on those that a role makes later. Every role may call a new function that is SECURITY DEFINER and sets no search_path. A function is dropped and created again, whose EXECUTE had been revoked from PUBLIC. A role of requests without a login (anon, web_anon, anonymous) gets a privilege on a table without row-level security. A new view shows a role of an application rows of a table past its row-level security, because its owner is not subject to the policies. It is a notice if the function runs with the rights of its caller, or if a role gets privileges by GRANT … ON ALL TABLES, which names none of them.',
+      'PUBLIC gets a privilege on a table, view or sequence, or on all that a role makes later. Every role may call a new function that is SECURITY DEFINER and sets no search_path. A function that PUBLIC could not call is dropped, and is open to PUBLIC when it is created again. A role of requests without a login (anon, web_anon, anonymous) gets a privilege on a table without row-level security. A new view shows a role of an application rows of a table past its row-level security, because its owner is not subject to the policies. It is a notice if the function runs with the rights of its caller, or if a role gets privileges by GRANT … ON ALL TABLES, which names none of them.',
     effect:
       'Each role of the server reads or writes it from the commit on: those of other applications, of reports, and those that are made later. Nothing fails.',
     safer:
@@ -202,7 +202,7 @@ function policies(context: HazardContext): Finding[] {
     });
 }
 
-/** Policies from before the command whose rows a new permissive one allows to all its roles: its condition asks for no user or session. */
+/** Finds the policies from before the command that a new permissive one goes around: its condition asks for no user or session. */
 function policiesOpened(context: HazardContext, object: string): string[] {
   const relation = withoutLastPart(object);
   const isEnabled = context

@@ -1,8 +1,7 @@
 import { listed } from '../../format.ts';
 import type { SchemaChange } from '../../model/report.ts';
 import type { Name } from '../../model/statement-actions.ts';
-import { enumValues } from '../../postgres/sql/enum-values.ts';
-import { bare, displayName, lastPart, literal, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { rowCount } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
@@ -60,45 +59,6 @@ export const OBJECTS: readonly HazardRecord[] = [
                 : 'Keep an object with the old name beside it until no code uses it.',
           };
         }),
-  },
-  {
-    code: 'ENUM_VALUE_REMOVED',
-    title: 'an enum type loses a value',
-    condition:
-      'An enum type that existed before lacks a value that it had. PostgreSQL cannot drop a value: the type is made again without it, and takes the old name.',
-    effect:
-      'Code that writes the value or compares with it fails with SQLSTATE 22P02 from the commit on, also if no row has it.',
-    safer:
-      'First release code that does not use the value. It may also stay in the type: an unused value costs nothing.',
-    find: (context) =>
-      (context.facts.schema?.objects ?? []).flatMap(
-        ({ kind, object, formerly, before, after }): Finding[] => {
-          if (kind !== 'type' || before === null || after === null) return [];
-          const renamed = new Set(
-            (context.facts.schema?.renames ?? [])
-              .filter(
-                (each) => each.kind === 'enum value' && withoutLastPart(each.from) === (formerly ?? object),
-              )
-              .map(({ from }) => bare(lastPart(from))),
-          );
-          const now = new Set(enumValues(after));
-          const removed = enumValues(before).filter((value) => !now.has(value) && !renamed.has(value));
-          if (removed.length === 0) return [];
-          const taken = context
-            .actionsOf('rename')
-            .findLast(({ action }) => action.object !== null && displayName(action.to) === lastPart(object));
-          return [
-            {
-              statement: taken?.statement.index ?? statementOfDrop(context, kind, object),
-              relation: null,
-              severity: 'warning',
-              message: `${object} no longer has ${listed(removed.map(literal))}`,
-              evidence: 'it is not known which code uses it',
-              advice: 'First release code that does not use the value, or leave it in the type.',
-            },
-          ];
-        },
-      ),
   },
 ];
 

@@ -54,7 +54,7 @@ function gained(before: string | null, after: string | null): string[] {
   return (after ?? '').split(', ').filter((privilege) => !had.has(privilege));
 }
 
-/** Changes of ALTER DEFAULT PRIVILEGES that open to PUBLIC what a role makes from then on. */
+/** Changes of ALTER DEFAULT PRIVILEGES that open later objects of a role to PUBLIC. */
 function openedLater(context: HazardContext): Finding[] {
   const later = [
     ...ofKind(context, 'open later').map((each) => ({ ...each, more: gained(each.before, each.after) })),
@@ -199,7 +199,7 @@ function grantedUnnamed(context: HazardContext): Finding[] {
       severity: 'notice',
       message: `${displayName(role)} gets ${[...privileges].join(', ')} on ${plural(relations.size, 'table or view', 'tables and views')} that the GRANT does not name: ${listed([...relations])}`,
       evidence: 'privileges before and after the command',
-      advice: 'Make sure that the role may see all of them, or name those that it needs.',
+      advice: 'Make sure that the role may see all of them, or name the tables in the GRANT.',
     }),
   );
 }

@@ -22,7 +22,7 @@ const APPLICATION_ROLES = `
     and o.oid in (select x.grantee from pg_catalog.pg_class g cross join lateral pg_catalog.aclexplode(g.relacl) x
       where g.relacl is not null and x.grantee <> g.relowner)`;
 
-/** Roles by whose names services let everybody in: PostgREST and Supabase, PostGraphile, Hasura. */
+/** Roles of requests without a login, by the names that PostgREST, Supabase, PostGraphile and Hasura give them. */
 const ANONYMOUS_ROLES = `select o.oid, o.rolname from pg_catalog.pg_roles o where o.rolname ~ '^(web_?)?anon(ymous)?$' and not o.rolsuper`;
 
 /** Objects by who may see and use them; a part of a query of kind, schema, relation, name and text. */

@@ -11,6 +11,7 @@ import { grantsOf, missingGrants, newRelations } from './missing-grants.ts';
 import { mayLackStatistics, unanalyzed } from './missing-statistics.ts';
 import { refusedTypes } from './refused-types.ts';
 import { type NextValues, readNextValues, sequencesSetBack } from './sequences-set-back.ts';
+import { unlistedLabels } from './unlisted-labels.ts';
 import { violatedConstraints } from './violated-constraints.ts';
 import type { WriteTrials } from './write-trials.ts';
 
@@ -55,6 +56,7 @@ export async function readEffects(
     refusedTypes: await refusedTypes(session, retyped),
     ambiguous: await ambiguousCalls(session, overloads),
     setBack: await sequencesSetBack(session, nextValues),
+    unlisted: await unlistedLabels(session, schema),
   };
 }
 

@@ -6,6 +6,9 @@ const ITEMS = `CREATE TABLE items (id int PRIMARY KEY, code text, note text);
 const ROLE =
   'GRANT ALL ON ALL TABLES IN SCHEMA :schema TO tried_app; GRANT USAGE ON SCHEMA :schema TO tried_app; ';
 
+const KINDS =
+  "CREATE TYPE kind_:schema AS ENUM ('letter', 'box', 'pallet'); CREATE TABLE parcels (id int PRIMARY KEY, kind kind_:schema); ";
+
 testHazardExamples([
   {
     what: 'a sequence that is taken from a role which inserts',
@@ -139,5 +142,40 @@ testHazardExamples([
     setup: `CREATE TABLE items (id int PRIMARY KEY, code varchar(9)); INSERT INTO items SELECT n, 'C' || n FROM generate_series(1, 50) n; ${ROLE}`,
     sql: 'ALTER TABLE items ALTER code TYPE text',
     never: 'COLUMN_RETYPED',
+  },
+  {
+    what: 'a value of an enum that a CHECK refuses',
+    setup: `${KINDS}ALTER TABLE parcels ADD CHECK (kind IN ('letter', 'box', 'pallet'))`,
+    sql: "ALTER TYPE kind_:schema ADD VALUE 'fragile'",
+    told: 'ENUM_VALUE_UNLISTED',
+  },
+  {
+    what: 'a value of an enum that no partition takes',
+    setup: `${KINDS}CREATE TABLE sent (kind kind_:schema) PARTITION BY LIST (kind);
+      CREATE TABLE sent_small PARTITION OF sent FOR VALUES IN ('letter', 'box'); CREATE TABLE sent_large PARTITION OF sent FOR VALUES IN ('pallet')`,
+    sql: "ALTER TYPE kind_:schema ADD VALUE 'fragile' BEFORE 'box'",
+    told: 'ENUM_VALUE_UNLISTED',
+  },
+  {
+    what: 'a value of an enum that a CASE statement has no branch for',
+    setup: `${KINDS}CREATE FUNCTION fee_:schema(kind_:schema) RETURNS int LANGUAGE plpgsql AS
+      'BEGIN CASE $1 WHEN ''letter'' THEN RETURN 1; WHEN ''box'', ''pallet'' THEN RETURN 2; END CASE; END'`,
+    sql: "ALTER TYPE kind_:schema ADD VALUE 'fragile'",
+    told: 'ENUM_VALUE_UNLISTED',
+  },
+  {
+    what: 'a value of an enum for which lists have a rest',
+    setup: `${KINDS}ALTER TABLE parcels ADD CHECK (kind <> 'pallet' OR id > 0), ADD CHECK (kind IN ('letter', 'box', 'pallet') OR id < 9);
+      CREATE TABLE sent (kind kind_:schema) PARTITION BY LIST (kind); CREATE TABLE sent_rest PARTITION OF sent DEFAULT;
+      CREATE TABLE sent_all PARTITION OF sent FOR VALUES IN ('letter', 'box', 'pallet');
+      CREATE FUNCTION fee_:schema(kind_:schema) RETURNS int LANGUAGE plpgsql AS
+      'BEGIN CASE $1 WHEN ''letter'' THEN RETURN 1; WHEN ''box'', ''pallet'' THEN RETURN 2; ELSE RETURN 3; END CASE; END'`,
+    sql: "ALTER TYPE kind_:schema ADD VALUE 'fragile'",
+  },
+  {
+    what: 'a value of an enum in a list that is extended',
+    setup: `${KINDS}ALTER TABLE parcels ADD CONSTRAINT kinds CHECK (kind IN ('letter', 'box', 'pallet'))`,
+    sql: "ALTER TABLE parcels DROP CONSTRAINT kinds; ALTER TYPE kind_:schema ADD VALUE 'fragile'",
+    never: 'ENUM_VALUE_UNLISTED',
   },
 ] satisfies readonly HazardExample[]);
