@@ -5,7 +5,7 @@ import { isNamed } from '../explained-probes.ts';
 import type { Finding, HazardRecord } from '../hazard-definition.ts';
 import { statementOfDrop } from './named-objects.ts';
 
-/** Values of enum types that are gone, and lists that lack new ones. A renamed value breaks code as a renamed column does. */
+/** Removed values of enum types, and lists that lack new ones. A renamed value breaks code as a renamed column does. */
 export const ENUM_TYPES: readonly HazardRecord[] = [
   {
     code: 'ENUM_VALUE_REMOVED',

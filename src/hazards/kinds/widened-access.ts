@@ -140,7 +140,7 @@ function openedToAnonymous(context: HazardContext): Finding[] {
         message: `${displayName(role)}, the role of requests without a login, may ${more.join(', ')} on ${relation}, all rows of it`,
         evidence: `row-level security of ${relation} is off${known ? `; ${relationEvidence(context, relation)}` : ''}`,
         advice: sqlAdvice(
-          'With policies for the rows that everybody may see, or instead:',
+          'Create policies for the rows that it may see, or instead:',
           `REVOKE ${more.join(', ')} ON ${relation} FROM ${displayName(role)}`,
         ),
       },
