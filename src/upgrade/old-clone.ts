@@ -57,7 +57,7 @@ export async function makeOldClone(
   };
 }
 
-/** Databases of services themselves, that nobody else may enter. */
+/** Databases that services keep for themselves. */
 const OF_SERVICES = ['rdsadmin'];
 
 const DATABASES = `

@@ -20,10 +20,10 @@ import { type UsedClone, useUpgradedClone } from './use-upgraded-clone.ts';
 // The rehearsal of a service's own upgrade, in the order of its steps:
 //
 //   prepareAtService     connect, check versions, find the release that the service offers, claim the run
-//   makeOldClone         have the service make a clone; read what may be in the way, ask what is to be asked again
+//   makeOldClone         have the service make a clone; read what may be in the way, ask the first time
 //   upgradeClone         have the service upgrade that clone, and wait
 //   useUpgradedClone     statistics, the command that belongs to the upgrade; whether schema, queries and checks are as before
-//   findObstacles        by our rules, and by what the service's log says
+//   findObstacles        by our rules, and by the service's log
 //   judgeUpgrade         verdict
 //
 // The clone has its name, its marks and its record before it exists, as in a rehearsal, so that `safemigrate clean` finds it.

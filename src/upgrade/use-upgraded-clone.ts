@@ -40,7 +40,7 @@ interface UpgradedClone {
   readonly answers: OldAnswers;
 }
 
-/** Makes statistics on the upgraded clone, runs the command that belongs to the upgrade, and asks again what was asked before. */
+/** Makes statistics on the upgraded clone, runs the command that belongs to the upgrade, and asks the same again. */
 export async function useUpgradedClone(
   life: Lifetime,
   plan: UpgradePlan,

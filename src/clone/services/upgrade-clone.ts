@@ -98,7 +98,7 @@ export function endOfUpgrade(
   let readySince: number | null = null;
   let quietSince: number | null = null;
   return (clone) => {
-    if (clone === undefined || clone.state === 'deleting') return 'the clone is gone';
+    if (clone === undefined || clone.state === 'deleting') return 'the clone was removed';
     if (clone.state === 'failed') return 'the clone cannot be used any more';
     const isReady = clone.state === 'ready';
     if (isReady && clone.release === release) return clone;

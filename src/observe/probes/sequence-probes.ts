@@ -55,7 +55,7 @@ interface Filled {
 }
 
 interface Numbers {
-  /** The place in the list of what was asked for. */
+  /** The place in the list of questions. */
   readonly place: number;
   readonly next: string;
   readonly greatest: string | null;
