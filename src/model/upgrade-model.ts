@@ -183,7 +183,7 @@ export const upgradeReport = z.object({
   command: postUpgradeCommand.nullable(),
   /** null: no mode passed. */
   application: applicationSection.nullable(),
-  /** null: no mode passed, or there is no choice. */
+  /** null: none passed, or only one exists. */
   recommendation: z
     .object({
       /** The mode to use. */

@@ -79,7 +79,7 @@ function modeOf(title: string, ended: CloneUpgrade, used: UsedClone | null): Mod
 /** How the copies of files are judged does not concern a service, which sees to it itself. */
 const NOT_AT_SERVICES = new Set(['CHECKSUMS_OFF']);
 
-/** Obstacles by what the old version and, if there is one, the new version has. */
+/** Finds obstacles by the old version and, after an upgrade, by the new one. */
 function obstaclesOf(
   { to }: UpgradePlan,
   { context, release, slots }: PreparedAtService,
@@ -100,7 +100,7 @@ function obstaclesOf(
     installed: facts,
     rows: new Map(asked),
     releases: { from: target.server.version, to: release },
-    // The service sees to replicas and to where the files lie.
+    // Replicas and places of files are the service's own work.
     target: { slots, standbys: [], tablespacesInside: [], loginMethods: null },
     application: used?.application ? { mode: 'service', ...used.application } : null,
     files: new Map(),

@@ -87,7 +87,7 @@ async function requireVersion(server: RunningServer, major: number, title: strin
   );
 }
 
-/** Makes the planner's statistics in all databases, in the first stage of vacuumdb's and in full. A role analyzes only what it may. */
+/** Makes the planner's statistics in all databases, in the first stage of vacuumdb's and in full. A role analyzes only its own tables. */
 async function analyze(
   server: RunningServer,
   databases: OldFacts['databases'],

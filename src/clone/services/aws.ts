@@ -115,7 +115,7 @@ export async function awsOffered(
 }
 
 /**
- * Returns the parameter group for the new version, if the clone has one of its own: that is of a family of the old version.
+ * Returns the parameter group for the new version, if the clone has a custom one: that one belongs to the family of the old version.
  * @param family as `postgres`.
  */
 export function awsParameterGroup(group: string | undefined, family: string, release: string) {

@@ -59,7 +59,7 @@ export interface UpgradeSource<S extends SourceFacts = SourceFacts> {
 
 export interface UpgradeMessages {
   readonly events: readonly string[];
-  /** Lines of the log; none if there is no log of an upgrade. */
+  /** Lines of the log of an upgrade, if the service has one. */
   readonly log: readonly string[];
 }
 

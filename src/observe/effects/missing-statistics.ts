@@ -29,7 +29,7 @@ export function mayLackStatistics({ changes, renames }: SchemaSection) {
   return columns.length + indexes.length === 0 ? null : { columns, indexes };
 }
 
-// pg_stats shows only what the role may read, and nothing under row-level security. OFFSET 0 keeps the server from reading all of that view.
+// pg_stats shows only columns that the role may read, and nothing under row-level security. OFFSET 0 keeps the server from reading all of that view.
 const COLUMNS = `
 select n.nspname as schema, c.relname as table, a.attname as column
 from pg_catalog.pg_attribute a
