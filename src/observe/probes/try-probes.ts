@@ -130,29 +130,37 @@ interface Refusal {
   readonly column?: string;
 }
 
+// A query that names each sequence takes the server five times as long. The function has no value of one that was never used.
 const SEQUENCES = `
-select pg_catalog.format('%I.%I', n.nspname, c.relname) as name, c.oid::pg_catalog.text as oid
+select pg_catalog.format('%I.%I', n.nspname, c.relname) as name, c.oid::pg_catalog.text as oid,
+  pg_catalog.pg_sequence_last_value(c.oid)::pg_catalog.text as last
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'S' and c.relpersistence <> 't'`;
+
+/** The value of each sequence by its OID, as setval() takes it: `7, true`. */
+async function sequenceValues(session: Session): Promise<Map<string, string>> {
+  const rows = await session.query<{ name: string; oid: string; last: string | null }>(SEQUENCES);
+  const unused = rows
+    .filter(({ last }) => last === null)
+    .map(({ oid, name }) => `select ${literal(oid)} as oid, last_value::text as last, is_called from ${name}`)
+    .join(' union all ');
+  const values =
+    unused === '' ? [] : await session.query<{ oid: string; last: string; is_called: boolean }>(unused);
+  return new Map([
+    ...rows.map(({ oid, last }) => [oid, `${last}, true`] as const),
+    ...values.map(({ oid, last, is_called }) => [oid, `${last}, ${is_called}`] as const),
+  ]);
+}
 
 /** Does something, and sets each sequence back to where it was: no rollback does that. */
 export async function keepingSequences<T>(session: Session, use: () => Promise<T>): Promise<T> {
-  const sequences = await session.query<{ name: string; oid: string }>(SEQUENCES);
-  const state = sequences
-    .map(({ name, oid }) => `select ${literal(oid)} as oid, last_value::text as last, is_called from ${name}`)
-    .join(' union all ');
-  if (state === '') return use();
-  const before = await session.query<{ oid: string; last: string; is_called: boolean }>(state);
+  const before = await sequenceValues(session);
   try {
     return await use();
   } finally {
-    const known = new Map(before.map((row) => [row.oid, row]));
-    const after = await session.query<{ oid: string; last: string; is_called: boolean }>(state);
-    for (const { oid, last, is_called } of after) {
-      const was = known.get(oid);
-      if (was && (was.last !== last || was.is_called !== is_called))
-        await session.query(
-          `select pg_catalog.setval(${literal(oid)}::pg_catalog.regclass, ${was.last}, ${was.is_called})`,
-        );
+    for (const [oid, value] of await sequenceValues(session)) {
+      const was = before.get(oid);
+      if (was !== undefined && was !== value)
+        await session.query(`select pg_catalog.setval(${literal(oid)}::pg_catalog.regclass, ${was})`);
     }
   }
 }

@@ -111,10 +111,16 @@ describe.each(VERSIONS)('on %d', (version) => {
 
   test('they leave no row, no value of a sequence and no notification', () =>
     inShop(async (at) => {
+      await at.session.queryAll([
+        'CREATE TABLE unused (id serial PRIMARY KEY, note text)',
+        'INSERT INTO unused VALUES (1)',
+        "SELECT setval('unused_id_seq', 7, false)",
+      ]);
       const state = () =>
         at.session.queryAll([
           'SELECT last_value, is_called FROM customers_id_seq',
           'SELECT last_value, is_called FROM orders_id_seq',
+          'SELECT last_value, is_called FROM unused_id_seq',
           'SELECT * FROM customers ORDER BY id',
           'SELECT * FROM orders ORDER BY id',
         ]);
