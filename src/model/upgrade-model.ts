@@ -183,7 +183,7 @@ export const upgradeReport = z.object({
   command: postUpgradeCommand.nullable(),
   /** null: no mode passed. */
   application: applicationSection.nullable(),
-  /** null: none passed, or only one exists. */
+  /** null: no mode passed, or a service upgrades, which has one mode. */
   recommendation: z
     .object({
       /** The mode to use. */

@@ -19,7 +19,7 @@ import type { UpgradePlan } from './upgrade-plan.ts';
 /** The clone on the old version, and its answers. */
 export type OldClone = Awaited<ReturnType<typeof makeOldClone>>;
 
-/** Has the service make the clone, and asks it what can be asked of the old version. Leaves no session there. */
+/** Has the service make the clone, and asks it the questions of both versions. Leaves no session there. */
 export async function makeOldClone(
   { scope }: Lifetime,
   { to }: UpgradePlan,
@@ -57,7 +57,7 @@ export async function makeOldClone(
   };
 }
 
-/** Databases that services keep for themselves. */
+/** Databases that a service has for itself, and that its users cannot enter. */
 const OF_SERVICES = ['rdsadmin'];
 
 const DATABASES = `

@@ -44,7 +44,7 @@ async function requireUpgrading(service: ListedService): Promise<UpgradingServic
 
 /**
  * Connects, checks the versions, claims the run, and finds the release to which the service upgrades: in this order.
- * @throws SafemigrateError `REFUSED` if the version is not newer; `CLONE` if the service cannot clone, or offers no such release.
+ * @throws SafemigrateError `REFUSED` unless this is an upgrade; `CLONE` if the service cannot clone, or offers no such release.
  */
 export async function prepareAtService(
   life: Lifetime,

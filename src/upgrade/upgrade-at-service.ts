@@ -20,7 +20,7 @@ import { type UsedClone, useUpgradedClone } from './use-upgraded-clone.ts';
 // The rehearsal of a service's own upgrade, in the order of its steps:
 //
 //   prepareAtService     connect, check versions, find the release that the service offers, claim the run
-//   makeOldClone         have the service make a clone; read what may be in the way, ask the first time
+//   makeOldClone         have the service make a clone; look for obstacles, ask the questions of both versions
 //   upgradeClone         have the service upgrade that clone, and wait
 //   useUpgradedClone     statistics, the command that belongs to the upgrade; whether schema, queries and checks are as before
 //   findObstacles        by our rules, and by the service's log
@@ -79,7 +79,7 @@ function modeOf(title: string, ended: CloneUpgrade, used: UsedClone | null): Mod
 /** How the copies of files are judged does not concern a service, which sees to it itself. */
 const NOT_AT_SERVICES = new Set(['CHECKSUMS_OFF']);
 
-/** Finds obstacles by the old version and, after an upgrade, by the new one. */
+/** Finds obstacles on the old version and, if the upgrade succeeded, on the new one. */
 function obstaclesOf(
   { to }: UpgradePlan,
   { context, release, slots }: PreparedAtService,
@@ -100,7 +100,7 @@ function obstaclesOf(
     installed: facts,
     rows: new Map(asked),
     releases: { from: target.server.version, to: release },
-    // Replicas and places of files are the service's own work.
+    // The service takes care of replicas and of the places of files.
     target: { slots, standbys: [], tablespacesInside: [], loginMethods: null },
     application: used?.application ? { mode: 'service', ...used.application } : null,
     files: new Map(),

@@ -40,7 +40,7 @@ interface UpgradedClone {
   readonly answers: OldAnswers;
 }
 
-/** Makes statistics on the upgraded clone, runs the command that belongs to the upgrade, and asks the same again. */
+/** Makes statistics on the upgraded clone, runs the command that belongs to the upgrade, and repeats the questions. */
 export async function useUpgradedClone(
   life: Lifetime,
   plan: UpgradePlan,
@@ -87,7 +87,7 @@ async function requireVersion(server: RunningServer, major: number, title: strin
   );
 }
 
-/** Makes the planner's statistics in all databases, in the first stage of vacuumdb's and in full. A role analyzes only its own tables. */
+/** Makes the planner's statistics in all databases, in the first stage of vacuumdb's and in full. A role analyzes only tables that it may analyze. */
 async function analyze(
   server: RunningServer,
   databases: OldFacts['databases'],

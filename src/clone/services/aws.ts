@@ -115,7 +115,7 @@ export async function awsOffered(
 }
 
 /**
- * Returns the parameter group for the new version, if the clone has a custom one: that one belongs to the family of the old version.
+ * Returns the parameter group for the new version, if the clone has another one than AWS's default: such a group fits the old version only.
  * @param family as `postgres`.
  */
 export function awsParameterGroup(group: string | undefined, family: string, release: string) {
@@ -124,7 +124,7 @@ export function awsParameterGroup(group: string | undefined, family: string, rel
   return {
     name,
     differences: [
-      `it was upgraded with the parameter group ${name}: the settings of ${group} were not tried, which is of the old version`,
+      `it was upgraded with the parameter group ${name}: the settings of ${group} were not tried, because it is a group of the old version`,
     ],
   };
 }

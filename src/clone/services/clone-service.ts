@@ -48,7 +48,7 @@ export interface ServiceUpgrade<S extends SourceFacts = SourceFacts> {
   offered(cli: ServiceCli, source: Source, facts: S): Promise<string[]>;
   /** Orders it. It need not have begun afterwards. @returns differences from an upgrade of the source. */
   order(cli: ServiceCli, clone: ServiceClone, release: string, from: UpgradeSource<S>): Promise<string[]>;
-  /** Reads the service's messages about the clone since a time, the oldest first, and what its log says about the upgrade. */
+  /** Reads the service's messages about the clone since a time, the oldest first, and the end of its log of the upgrade. */
   explain(cli: ServiceCli, clone: ServiceClone, source: Source, since: Date): Promise<UpgradeMessages>;
 }
 

@@ -145,7 +145,7 @@ function waitUntilReady(
 
 /**
  * Lists the clone again and again until there is an answer.
- * @param work.of the work that the service does, for a message. @param work.forMs the longest wait.
+ * @param work.of name of the work, for a message. @param work.forMs the longest wait.
  * @throws SafemigrateError `CLONE` if it takes longer; the signal's reason.
  */
 export async function pollClone<T>(

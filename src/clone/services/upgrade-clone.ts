@@ -1,5 +1,6 @@
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import { formatDuration, listed } from '../../format.ts';
+import { withoutPasswords } from '../../ownership/shell-command.ts';
 import type { CloneContext } from '../method.ts';
 import type { ServiceClone, ServiceUpgrade, Source, SourceFacts, UpgradeMessages } from './clone-service.ts';
 import { findOwnClone } from './destroy-clone.ts';
@@ -89,7 +90,7 @@ export async function upgradeClone(
 
 /**
  * Judges each list: an upgrade that fails leaves a ready clone of the old release, with no order pending.
- * @returns what finds the upgraded clone, the reason why the upgrade has failed, or undefined until either is known.
+ * @returns the upgraded clone, the reason why the upgrade has failed, or undefined until either is known.
  */
 export function endOfUpgrade(
   release: string,
@@ -98,7 +99,7 @@ export function endOfUpgrade(
   let readySince: number | null = null;
   let quietSince: number | null = null;
   return (clone) => {
-    if (clone === undefined || clone.state === 'deleting') return 'the clone was removed';
+    if (clone === undefined || clone.state === 'deleting') return 'the clone does not exist any more';
     if (clone.state === 'failed') return 'the clone cannot be used any more';
     const isReady = clone.state === 'ready';
     if (isReady && clone.release === release) return clone;
@@ -115,7 +116,7 @@ export function endOfUpgrade(
   };
 }
 
-/** Asks the service why. A message that cannot be read must not hide that the upgrade has failed. */
+/** Asks the service why, without secrets. A message that cannot be read must not hide that the upgrade has failed. */
 async function explain(
   service: UpgradingService,
   context: CloneContext,
@@ -124,7 +125,8 @@ async function explain(
   since: Date,
 ): Promise<UpgradeMessages> {
   try {
-    return await service.upgrade.explain(callsOf(service, context), clone, source, since);
+    const { events, log } = await service.upgrade.explain(callsOf(service, context), clone, source, since);
+    return { events: events.map(withoutPasswords), log: log.map(withoutPasswords) };
   } catch (error) {
     context.signal.throwIfAborted();
     return { events: [`its messages could not be read: ${messageOf(error)}`], log: [] };
