@@ -37,7 +37,7 @@ async function requireUpgrading(service: ListedService): Promise<UpgradingServic
     'CLONE',
     `--clone ${service.id} makes no clone that ${service.title} upgrades.`,
     {
-      hint: `Only ${listed(able)} do. For others, let the service upgrade a clone, and rehearse on that (docs/upgrade.md). The target was not touched.`,
+      hint: `These do: ${listed(able)}. Otherwise let the service upgrade a clone, and rehearse on that (docs/upgrade.md). The target was not touched.`,
     },
   );
 }

@@ -51,8 +51,13 @@ describe.skipIf(cannotUpgrade)('the rehearsal of an upgrade', () => {
     const ended = await rehearseUpgradeOf(url.href, 18, newBin);
     expect(ended).toMatchObject({ exitCode: 3, report: null });
     expect(ended.stderr.replace(/\s+/g, ' ')).toContain(
-      'Amazon RDS gives out no files: let it upgrade a clone to 18',
+      'Amazon RDS gives out no files: let it upgrade a clone to 18 with --clone rds',
     );
+    // Other tests say template, which an upgrade cannot use.
+    expect(ended.stderr).toContain('not by template');
+    const other = await rehearseUpgradeOf(url.href, 18, ['--clone', 'neon']);
+    expect(other).toMatchObject({ exitCode: 3, report: null });
+    expect(other.stderr.replace(/\s+/g, ' ')).toContain('These do: rds, aurora.');
   }, 60_000);
 
   test('is refused if programs are missing', async () => {
