@@ -11,7 +11,7 @@ import { findObstacles, type RuleRows, readRuleRows } from './obstacles/find-obs
 import { librariesIn } from './obstacles/installed-parts.ts';
 import { makeOldCluster, type OldCluster } from './old-cluster.ts';
 import { checkUpgrade, type UpgradeCheck } from './pg-upgrade.ts';
-import { type PreparedUpgrade, prepareUpgrade } from './prepare-upgrade.ts';
+import { type PreparedUpgrade, prepareUpgrade, targetOfReport } from './prepare-upgrade.ts';
 import { type TriedMode, tryMode } from './try-mode.ts';
 import { upgradeAtService } from './upgrade-at-service.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
@@ -147,18 +147,11 @@ function describeUpgrade(
   { context, assessment, oldPrograms, newPrograms }: PreparedUpgrade,
   { copy, facts, durationMs }: OldCluster,
 ): Pick<UpgradeSections, 'run' | 'target' | 'clone' | 'from' | 'to'> {
-  const { settings, source, database, server } = context.target;
-  const [address] = settings.hosts;
   const { folder: programs, major, version } = newPrograms;
   return {
     run: context.run,
     target: {
-      host: address?.host ?? '',
-      port: address?.port ?? 0,
-      database: database.name,
-      source,
-      databases: facts.databases.length,
-      sizeBytes: facts.databases.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+      ...targetOfReport(context.target, facts.databases),
       touched: [...copy.filled.touched],
     },
     clone: {
@@ -167,7 +160,7 @@ function describeUpgrade(
       durationMs,
       reason: assessment.reason,
     },
-    from: { major: oldPrograms.major, version: server.version, programs: oldPrograms.folder },
+    from: { major: oldPrograms.major, version: context.target.server.version, programs: oldPrograms.folder },
     to: { major, version, programs },
   };
 }

@@ -6,16 +6,18 @@ import { callsOf } from '../clone/services/order-clone.ts';
 import { allServices, type ListedService } from '../clone/services/service-list.ts';
 import { sourceOf } from '../clone/services/service-source.ts';
 import { offeredRelease, type UpgradingService, upgradesClones } from '../clone/services/upgrade-clone.ts';
-import type { Visit } from '../database/inspect.ts';
-import { locateTarget } from '../database/locate.ts';
 import { SafemigrateError } from '../errors.ts';
 import { listed } from '../format.ts';
-import { newRunId, type RunId } from '../ownership/run-id.ts';
-import { type Environment, readEnvironment } from '../postgres/connection/environment.ts';
-import { makeCloneContext, visitFirst } from '../rehearsal/clone-context.ts';
-import { askTarget, type Given, readGiven } from '../rehearsal/requested-checks.ts';
+import { makeCloneContext } from '../rehearsal/clone-context.ts';
+import { askTarget } from '../rehearsal/requested-checks.ts';
 import type { Lifetime } from '../rehearsal/with-scope.ts';
-import { locateCommand, type PreparedUpgrade, refuseVersions } from './prepare-upgrade.ts';
+import {
+  locateCommand,
+  type PreparedUpgrade,
+  refuseVersions,
+  type VisitedTarget,
+  visitToUpgrade,
+} from './prepare-upgrade.ts';
 import type { TargetClusterFacts } from './target-cluster.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
 
@@ -52,13 +54,7 @@ export async function prepareAtService(
   named: ListedService,
 ): Promise<PreparedAtService> {
   const service = await requireUpgrading(named);
-  const { target, command } = plan;
-  const environment = readEnvironment(command.env, command.folder);
-  const given = await readGiven(plan.checks, command.folder, null);
-  const run = newRunId();
-  return visitFirst(run, locateTarget(target, environment), life.stop, plan, (visit) =>
-    inspectForService(run, given, environment, visit, life, plan, service),
-  );
+  return visitToUpgrade(life, plan, (visited) => inspectForService(visited, life, plan, service));
 }
 
 const LOGICAL_SLOTS = `
@@ -66,10 +62,7 @@ SELECT slot_name::text AS name, slot_type AS type, database::text FROM pg_replic
  WHERE NOT temporary AND slot_type = 'logical' ORDER BY 1`;
 
 async function inspectForService(
-  run: RunId,
-  given: Given,
-  environment: Environment,
-  { target, session }: Visit,
+  { run, given, environment, target, session }: VisitedTarget,
   life: Lifetime,
   plan: UpgradePlan,
   service: UpgradingService,

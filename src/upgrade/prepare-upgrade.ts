@@ -14,6 +14,7 @@ import type { Target } from '../database/target.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { ClientPrograms } from '../local-server/client-programs.ts';
 import { UPGRADE_MODES } from '../model/upgrade-mode.ts';
+import type { UpgradeSections } from '../model/upgrade-model.ts';
 import { newRunId, type RunId } from '../ownership/run-id.ts';
 import { type Environment, readEnvironment } from '../postgres/connection/environment.ts';
 import { makeCloneContext, visitFirst } from '../rehearsal/clone-context.ts';
@@ -21,6 +22,7 @@ import { sandboxFor } from '../rehearsal/prepare.ts';
 import { askTarget, type Given, type Questions, readGiven } from '../rehearsal/requested-checks.ts';
 import type { LocatedCommand } from '../rehearsal/run-on-clone.ts';
 import type { Lifetime } from '../rehearsal/with-scope.ts';
+import type { OldFacts } from './old-cluster.ts';
 import { findNewPrograms, findOldPrograms, foldersOf } from './programs.ts';
 import { readTargetFacts, type TargetClusterFacts } from './target-cluster.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
@@ -45,7 +47,23 @@ export interface PreparedUpgrade {
  * Connects, checks the versions and programs, claims the run and finds how the cluster can be copied: in this order.
  * @throws SafemigrateError `REFUSED` if this is no upgrade; `SERVER` if programs are missing; `CLONE` if the cluster cannot be copied.
  */
-export async function prepareUpgrade(life: Lifetime, plan: UpgradePlan): Promise<PreparedUpgrade> {
+export function prepareUpgrade(life: Lifetime, plan: UpgradePlan): Promise<PreparedUpgrade> {
+  return visitToUpgrade(life, plan, (visited) => inspectForUpgrade(visited, life, plan));
+}
+
+/** Facts from before the target is read, and the visit to it. */
+export interface VisitedTarget extends Visit {
+  readonly run: RunId;
+  readonly given: Given;
+  readonly environment: Environment;
+}
+
+/** Reads the command and the files that the plan names, and connects to the target. */
+export async function visitToUpgrade<T>(
+  life: Lifetime,
+  plan: UpgradePlan,
+  inspect: (visited: VisitedTarget) => Promise<T>,
+): Promise<T> {
   const { target: named, command } = plan;
   const environment = readEnvironment(command.env, command.folder);
   if (command.argv.length > 0)
@@ -53,7 +71,7 @@ export async function prepareUpgrade(life: Lifetime, plan: UpgradePlan): Promise
   const given = await readGiven(plan.checks, command.folder, null);
   const run = newRunId();
   return visitFirst(run, locateTarget(named, environment), life.stop, plan, (visit) =>
-    inspectForUpgrade(run, given, environment, visit, life, plan),
+    inspect({ ...visit, run, given, environment }),
   );
 }
 
@@ -61,10 +79,7 @@ export async function prepareUpgrade(life: Lifetime, plan: UpgradePlan): Promise
 const DATABASES = 'SELECT datname::text AS name FROM pg_database ORDER BY 1';
 
 async function inspectForUpgrade(
-  run: RunId,
-  given: Given,
-  environment: Environment,
-  { target, session }: Visit,
+  { run, given, environment, target, session }: VisitedTarget,
   life: Lifetime,
   plan: UpgradePlan,
 ): Promise<PreparedUpgrade> {
@@ -129,4 +144,20 @@ export function refuseVersions(major: number, { server }: Target, { to, modes }:
     throw new SafemigrateError('CONFIGURATION', '--modes names no mode of pg_upgrade.', {
       hint: `They are ${UPGRADE_MODES.join(', ')}. The target was not touched.`,
     });
+}
+
+/** Returns the facts about the target for the report. */
+export function targetOfReport(
+  { settings, database, source }: Target,
+  databases: OldFacts['databases'],
+): Omit<UpgradeSections['target'], 'touched'> {
+  const [address] = settings.hosts;
+  return {
+    host: address?.host ?? '',
+    port: address?.port ?? 0,
+    database: database.name,
+    source,
+    databases: databases.length,
+    sizeBytes: databases.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+  };
 }

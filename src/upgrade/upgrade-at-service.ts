@@ -12,6 +12,7 @@ import type { NewFacts } from './new-cluster.ts';
 import { findObstacles } from './obstacles/find-obstacles.ts';
 import { makeOldClone, type OldClone } from './old-clone.ts';
 import { type PreparedAtService, prepareAtService } from './prepare-at-service.ts';
+import { targetOfReport } from './prepare-upgrade.ts';
 import { whyCommandFailed } from './try-mode.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
 import { carriesStatistics } from './use-upgraded.ts';
@@ -131,8 +132,6 @@ function describe(
   used: UsedClone | null,
 ): UpgradeSections {
   const { context, service, assessment, release, facts, questions } = prepared;
-  const { settings, source, database, server } = context.target;
-  const [address] = settings.hosts;
   const modes = [modeOf(service.title, ended, used)];
   const obstacles = obstaclesOf(plan, prepared, old, ended, used, modes);
   const { order, asOf } = old.ordered;
@@ -142,12 +141,7 @@ function describe(
   return {
     run: context.run,
     target: {
-      host: address?.host ?? '',
-      port: address?.port ?? 0,
-      database: database.name,
-      source,
-      databases: old.databases.length,
-      sizeBytes: old.databases.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+      ...targetOfReport(context.target, old.databases),
       touched: [`${service.title} was asked for a clone of ${order.source.join('/')}`],
     },
     clone: {
@@ -162,7 +156,7 @@ function describe(
         readsLazily: facts.readsLazily ?? service.readsLazily,
       },
     },
-    from: { major: majorOf(context.target), version: server.version, programs: null },
+    from: { major: majorOf(context.target), version: context.target.server.version, programs: null },
     to: { major: plan.to, version: release, programs: null },
     check: null,
     modes,

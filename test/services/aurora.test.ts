@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
-import type { FakeService } from '../helpers/fake-service.ts';
-import { changedClones, pagesOf, startMoto, textsOf } from '../helpers/moto.ts';
-import { documentedLines, type ServiceCase, serviceSuite } from './suite.ts';
 import {
   answerOfUpgrade,
   OLD_RELEASE,
   releaseIn,
   upgradeByRequest,
-  upgradeSuite,
   whileUpgrading,
-} from './upgrade-suite.ts';
+} from '../helpers/aws-upgrades.ts';
+import type { FakeService } from '../helpers/fake-service.ts';
+import { changedClones, pagesOf, startMoto, textsOf } from '../helpers/moto.ts';
+import { documentedLines, type ServiceCase, serviceSuite } from './suite.ts';
+import { upgradeSuite } from './upgrade-suite.ts';
 
 const moto = await startMoto();
 const CLUSTER = { element: 'DBCluster', identifier: 'DBClusterIdentifier' };

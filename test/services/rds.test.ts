@@ -1,14 +1,14 @@
-import type { FakeService, Thing } from '../helpers/fake-service.ts';
-import { changedClones, pagesOf, startMoto, textsOf } from '../helpers/moto.ts';
-import { type ServiceCase, serviceSuite } from './suite.ts';
 import {
   answerOfUpgrade,
   OLD_RELEASE,
   releaseIn,
   upgradeByRequest,
-  upgradeSuite,
   whileUpgrading,
-} from './upgrade-suite.ts';
+} from '../helpers/aws-upgrades.ts';
+import type { FakeService, Thing } from '../helpers/fake-service.ts';
+import { changedClones, pagesOf, startMoto, textsOf } from '../helpers/moto.ts';
+import { type ServiceCase, serviceSuite } from './suite.ts';
+import { upgradeSuite } from './upgrade-suite.ts';
 
 const moto = await startMoto();
 const INSTANCE = { element: 'DBInstance', identifier: 'DBInstanceIdentifier' };

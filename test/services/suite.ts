@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type ServiceId, serviceOf } from '../../src/clone/services/service-list.ts';
 import { nameOfClone } from '../../src/clone/services/service-name.ts';
 import { newRunId } from '../../src/ownership/run-id.ts';
-import { runLine, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { type CliResult, runLine, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type CloningOptions, changedUrl, withCloning } from '../helpers/cloning.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { codeBlocksOf } from '../helpers/documented-commands.ts';
@@ -204,7 +204,7 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
       test('whose run was killed after any call that changes something is removed by clean', async () => {
         // The first one, which creates, is that of the next test.
         let number = 2;
-        for (; await killedAtChange(number); number++) {
+        for (; await killedAtChange(fake, number, () => started('SELECT 1')); number++) {
           fake.fail({});
           const { exitCode } = await runLine(cleanLine, {
             env: { ...env(), XDG_STATE_HOME: temporaryFolder() },
@@ -268,21 +268,6 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
     expect((await run.ended).signal).toBe('SIGKILL');
   }
 
-  /** Kills a run after a call that changed something. @returns false if the run makes fewer of them, and so has ended. */
-  async function killedAtChange(number: number): Promise<boolean> {
-    fake.fail({ hangsAt: number });
-    const run = started('SELECT 1');
-    let exitCode: number | null | undefined;
-    void run.ended.then((result) => (exitCode = result.exitCode));
-    await expect.poll(() => fake.hangs || exitCode !== undefined, limit).toBe(true);
-    if (!fake.hangs) expect(exitCode).toBe(0);
-    else {
-      process.kill(run.pid(), 'SIGKILL');
-      await run.ended;
-    }
-    return fake.hangs;
-  }
-
   function ours() {
     return fake.things.filter(({ name }) => name.startsWith('safemigrate-'));
   }
@@ -297,6 +282,32 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
     });
   }
   return fake;
+}
+
+/** A run of the command line that was started. */
+export interface StartedRun {
+  readonly ended: Promise<CliResult>;
+  pid(): number;
+}
+
+/** Kills a run after a call that changed something. @returns false if the run makes fewer of them, and so has ended. */
+export async function killedAtChange(
+  fake: FakeService,
+  number: number,
+  start: () => StartedRun,
+): Promise<boolean> {
+  fake.fail({ hangsAt: number });
+  const run = start();
+  let exitCode: number | null | undefined;
+  void run.ended.then((result) => (exitCode = result.exitCode));
+  const come = () => fake.hangs || exitCode !== undefined;
+  await expect.poll(come, { timeout: REAL_TIMEOUT_MS }).toBe(true);
+  if (!fake.hangs) expect(exitCode).toBe(0);
+  else {
+    process.kill(run.pid(), 'SIGKILL');
+    await run.ended;
+  }
+  return fake.hangs;
 }
 
 /** Names that begin like ours: with a wrong check digit, by hand, and of runs that may live elsewhere, also by a slower clock. */

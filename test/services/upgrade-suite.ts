@@ -4,93 +4,25 @@ import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
 import { upgradeReport } from '../../src/model/upgrade-model.ts';
+import { COPYING, EVENT, LOG, NEW_RELEASE, OLD_RELEASE } from '../helpers/aws-upgrades.ts';
 import { runLine, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
 import { codeBlocksOf } from '../helpers/documented-commands.ts';
-import { type FakeService, type Faults, SCHEMA, type Thing } from '../helpers/fake-service.ts';
-import { textsOf } from '../helpers/moto.ts';
+import { type FakeService, type Faults, SCHEMA } from '../helpers/fake-service.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { serverUrl } from '../helpers/servers.ts';
-import { upgradePrograms } from '../helpers/upgrade-programs.ts';
-import { REAL_TIMEOUT_MS, type ServiceCase } from './suite.ts';
+import { killedAtChange, REAL_TIMEOUT_MS, type ServiceCase } from './suite.ts';
 
-/** The fake's release of the old version, and those that it offers. */
-export const OLD_RELEASE = '17.2';
-const OFFERED = ['17.6', '18.9', '18.10'];
-const NEW_RELEASE = '18.10';
 const FOREIGN = 200;
 /** So many lists call an upgrade not done that no test sees its end. */
 const NEVER_DONE = 1_000;
 
-const PROGRAMS = await upgradePrograms(18);
 const PAGE = readFileSync(new URL('../../docs/upgrade.md', import.meta.url), 'utf8');
 const [DOCUMENTED = '', BY_HAND = ''] = codeBlocksOf(
   PAGE.slice(PAGE.indexOf('## At a hosted service'), PAGE.indexOf('## What it cannot tell')),
 ).map(({ text }) => text.trimEnd());
-
-const EVENT = 'Database instance is in a state that cannot be upgraded: PreUpgrade checks failed';
-const LOG = 'The instance could not be upgraded because there are views of the extension shop.';
-
-/** Requests of an upgrade that moto does not know: the fake answers them as the documentation of AWS shows. */
-export function answerOfUpgrade(asked: URLSearchParams, engine: string): string | undefined {
-  const list = (name: string, each: string, members: readonly string[]) =>
-    `<${name}>${members.map((member) => `<${each}>${member}</${each}>`).join('')}</${name}>`;
-  const answered = (action: string, result: string) =>
-    `<${action}Response xmlns="http://rds.amazonaws.com/doc/2014-10-31/"><${action}Result>${result}</${action}Result></${action}Response>`;
-  const action = asked.get('Action') ?? '';
-  switch (action) {
-    case 'DescribeDBEngineVersions': {
-      if (asked.get('Engine') !== engine || asked.get('EngineVersion') !== OLD_RELEASE)
-        throw new Error(`offers of another version: ${asked}`);
-      const targets = OFFERED.map((release) => `<EngineVersion>${release}</EngineVersion>`);
-      const version = list('ValidUpgradeTarget', 'UpgradeTarget', targets);
-      return answered(action, list('DBEngineVersions', 'DBEngineVersion', [version]));
-    }
-    case 'DescribeEvents':
-      return answered(action, list('Events', 'Event', [`<Message>${EVENT}</Message>`]));
-    case 'DescribeDBLogFiles': {
-      const files = ['<LogFileName>error/pg_upgrade_precheck.log.1</LogFileName>'];
-      return answered(action, list('DescribeDBLogFiles', 'DescribeDBLogFilesDetails', files));
-    }
-    case 'DownloadDBLogFilePortion':
-      return answered(
-        action,
-        `<LogFileData>${LOG}\n\n</LogFileData><AdditionalDataPending>false</AdditionalDataPending>`,
-      );
-    default:
-      return undefined;
-  }
-}
-
-/** Upgrades the clone that a request of a change names. @throws an error if it does not ask as AWS demands. */
-export async function upgradeByRequest(
-  asked: URLSearchParams,
-  name: string,
-  fake: FakeService,
-  group: string,
-) {
-  const wanted = { EngineVersion: NEW_RELEASE, AllowMajorVersionUpgrade: 'true', ApplyImmediately: 'true' };
-  for (const [option, value] of Object.entries(wanted))
-    if (asked.get(option) !== value) throw new Error(`${option} is ${asked.get(option)}`);
-  if (asked.get(group) !== null)
-    throw new Error('a group of parameters, although the source has none of its own');
-  await fake.upgrade(name, PROGRAMS.programs);
-}
-
-/** Changes the part of an answer about a clone that is being upgraded: moto's has the new version at once. */
-export function whileUpgrading(part: string, thing: Thing, fake: FakeService, status: string): string {
-  const state = fake.upgradeState(thing);
-  if (state === 'none' || state === 'done') return part;
-  const pending = `<PendingModifiedValues><EngineVersion>${NEW_RELEASE}</EngineVersion></PendingModifiedValues>`;
-  const old = part
-    .replace(/<PendingModifiedValues>.*?<\/PendingModifiedValues>|<PendingModifiedValues ?\/>/s, '')
-    .replace(/<EngineVersion>.*?<\/EngineVersion>/, `<EngineVersion>${OLD_RELEASE}</EngineVersion>`);
-  if (state === 'failed') return old;
-  const shown = state === 'running' ? old.replace(`<${status}>available<`, `<${status}>upgrading<`) : old;
-  return shown.replace('<EngineVersion>', `${pending}<EngineVersion>`);
-}
 
 /** Cases of an upgrade by the service. @param release reads the release of a server that the fake has. */
 export function upgradeSuite(
@@ -99,7 +31,7 @@ export function upgradeSuite(
   release: (name: string) => Promise<string | undefined>,
 ): void {
   const role = { user: `owner_${process.pid}`, password: randomBytes(8).toString('hex') };
-  const obstacle = skipReason(fake.missing ?? PROGRAMS.obstacle);
+  const obstacle = skipReason(fake.missing ?? COPYING.obstacle);
   const limit = { timeout: REAL_TIMEOUT_MS };
   let source: Server;
   let url: string;
@@ -244,7 +176,7 @@ export function upgradeSuite(
       test('whose run was killed after any call that changes something is removed by clean', async () => {
         // The first one, which creates, is that of a rehearsal.
         let number = 2;
-        for (; await killedAtChange(number); number++) await cleaned();
+        for (; await killedAtChange(fake, number, started); number++) await cleaned();
         expect(number).toBeGreaterThan(3);
         await expectOnlyOfOthers();
       });
@@ -293,21 +225,6 @@ export function upgradeSuite(
     expect((await run.ended).signal).toBe('SIGKILL');
   }
 
-  /** Kills a run after a call that changed something. @returns false if the run makes fewer of them, and so has ended. */
-  async function killedAtChange(number: number): Promise<boolean> {
-    fake.fail({ hangsAt: number });
-    const run = started();
-    let exitCode: number | null | undefined;
-    void run.ended.then((result) => (exitCode = result.exitCode));
-    await expect.poll(() => fake.hangs || exitCode !== undefined, limit).toBe(true);
-    if (!fake.hangs) expect(exitCode).toBe(0);
-    else {
-      process.kill(run.pid(), 'SIGKILL');
-      await run.ended;
-    }
-    return fake.hangs;
-  }
-
   async function cleaned(): Promise<void> {
     fake.fail({});
     const { exitCode, stderr } = await safemigrate(['clean', '--clone', id, '--url', url], {
@@ -330,11 +247,6 @@ function isOrder([, , , body = '']: readonly string[]): boolean {
 
 function textOfAction(body: string): string {
   return new URLSearchParams(body).get('Action') ?? '';
-}
-
-/** The release in a description by moto. */
-export function releaseIn(xml: string): string | undefined {
-  return textsOf(xml, 'EngineVersion')[0];
 }
 
 async function columnsOf(url: string): Promise<string[]> {
