@@ -22,7 +22,6 @@ import { sandboxFor } from '../rehearsal/prepare.ts';
 import { askTarget, type Given, type Questions, readGiven } from '../rehearsal/requested-checks.ts';
 import type { LocatedCommand } from '../rehearsal/run-on-clone.ts';
 import type { Lifetime } from '../rehearsal/with-scope.ts';
-import type { OldFacts } from './old-cluster.ts';
 import { findNewPrograms, findOldPrograms, foldersOf } from './programs.ts';
 import { readTargetFacts, type TargetClusterFacts } from './target-cluster.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
@@ -149,7 +148,7 @@ export function refuseVersions(major: number, { server }: Target, { to, modes }:
 /** Returns the facts about the target for the report. */
 export function targetOfReport(
   { settings, database, source }: Target,
-  databases: OldFacts['databases'],
+  databases: readonly { readonly sizeBytes: number }[],
 ): Omit<UpgradeSections['target'], 'touched'> {
   const [address] = settings.hosts;
   return {
