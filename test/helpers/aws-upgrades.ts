@@ -23,6 +23,8 @@ export function answerOfUpgrade(asked: URLSearchParams, engine: string): string 
     case 'DescribeDBEngineVersions': {
       if (asked.get('Engine') !== engine || asked.get('EngineVersion') !== OLD_RELEASE)
         throw new Error(`offers of another version: ${asked}`);
+      // The release of an old server is often offered for new ones no more.
+      if (asked.get('IncludeAll') !== 'true') throw new Error('only available releases');
       const targets = OFFERED.map((release) => `<EngineVersion>${release}</EngineVersion>`);
       const version = list('ValidUpgradeTarget', 'UpgradeTarget', targets);
       return answered(action, list('DBEngineVersions', 'DBEngineVersion', [version]));

@@ -102,13 +102,21 @@ export function awsRelease({ EngineVersion, PendingModifiedValues }: EngineFacts
   return { release: EngineVersion, isUpgradePending: PendingModifiedValues?.EngineVersion !== undefined };
 }
 
-/** Lists the releases to which AWS would upgrade a server of this version. */
+/** Lists the releases to which AWS would upgrade a server of this version, which it may no longer offer for new servers. */
 export async function awsOffered(
   cli: ServiceCli,
   { Engine = 'postgres', EngineVersion = '' }: EngineFacts,
   source: Source,
 ): Promise<string[]> {
-  const call = ['rds', 'describe-db-engine-versions', '--engine', Engine, '--engine-version', EngineVersion];
+  const call = [
+    'rds',
+    'describe-db-engine-versions',
+    '--engine',
+    Engine,
+    '--engine-version',
+    EngineVersion,
+    '--include-all',
+  ];
   const { DBEngineVersions } = await cli.json([...call, ...awsPlace(source)], engineVersions);
   const targets = DBEngineVersions.flatMap(({ ValidUpgradeTarget }) => ValidUpgradeTarget ?? []);
   return targets.map(({ EngineVersion: release }) => release);
