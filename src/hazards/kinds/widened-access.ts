@@ -21,30 +21,34 @@ export function widened(context: HazardContext): Finding[] {
 }
 
 function openedToAll(context: HazardContext): Finding[] {
-  return ofKind(context, 'open').map(({ relation, name, before, after }): Finding => {
+  return ofKind(context, 'open').flatMap(({ relation, name, before, after }): Finding[] => {
     const isTable = name === '' && !relation.endsWith(')') && !/DEFINER/.test(after ?? '');
     const more = gained(before, after);
     const callable = `${relation}(${name})`;
-    return {
-      statement: null,
-      relation: isTable && context.relation(relation) ? relation : null,
-      severity: more.length === 0 ? 'notice' : 'warning',
-      message: isTable
-        ? `PUBLIC may ${more.join(', ')} on ${relation}: every role of the server`
-        : `every role may call ${callable}, which runs with the rights of its owner and the search_path of the caller`,
-      evidence: isTable && context.relation(relation) ? relationEvidence(context, relation) : `${after}`,
-      advice: isTable
-        ? sqlAdvice(
-            'To the roles that need it instead:',
-            `REVOKE ALL ON ${relation} FROM PUBLIC`,
-            `GRANT ${more.join(', ')} ON ${relation} TO …`,
-          )
-        : sqlAdvice(
-            'In the same transaction:',
-            `ALTER FUNCTION ${callable} SET search_path = pg_catalog, pg_temp`,
-            `REVOKE EXECUTE ON FUNCTION ${callable} FROM PUBLIC`,
-          ),
-    };
+    // PUBLIC may have lost one.
+    if (more.length === 0) return [];
+    return [
+      {
+        statement: null,
+        relation: isTable && context.relation(relation) ? relation : null,
+        severity: 'warning',
+        message: isTable
+          ? `PUBLIC may ${more.join(', ')} on ${relation}: every role of the server`
+          : `every role may call ${callable}, which runs with the rights of its owner and the search_path of the caller`,
+        evidence: isTable && context.relation(relation) ? relationEvidence(context, relation) : `${after}`,
+        advice: isTable
+          ? sqlAdvice(
+              'To the roles that need it instead:',
+              `REVOKE ALL ON ${relation} FROM PUBLIC`,
+              `GRANT ${more.join(', ')} ON ${relation} TO …`,
+            )
+          : sqlAdvice(
+              'In the same transaction:',
+              `ALTER FUNCTION ${callable} SET search_path = pg_catalog, pg_temp`,
+              `REVOKE EXECUTE ON FUNCTION ${callable} FROM PUBLIC`,
+            ),
+      },
+    ];
   });
 }
 
