@@ -174,7 +174,7 @@ export function changedDefinitions(
   const gone = [...then]
     .filter(([key, { kind }]) => COUNTS_IF_GONE.includes(kind) && !after.has(key))
     .map(([, { text, ...rest }]) => ({ ...rest, before: text, after: null }));
-  return [...changed, ...gone].sort(byKey);
+  return [...changed.sort(byKey), ...gone.sort(byKey)];
 }
 
 // Here, since few change and the server would sort all of them with their texts.
