@@ -180,6 +180,6 @@ describe('definitions that changed under their name', () => {
     const after = definitions(['generated', 'shop.order', 'total', 'a'], ['open', 'shop.v', '', 'SELECT']);
     const schema = { kind: 'schema', from: 'portal', to: 'shop' };
     expect(named(before, after, [], [schema])).toEqual([]);
-    expect(named(before, after, [])).toEqual(['generated portal.order total', 'open shop.v ']);
+    expect(named(before, after, [])).toEqual(['open shop.v ', 'generated portal.order total']);
   });
 });
