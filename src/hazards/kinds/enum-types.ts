@@ -68,7 +68,7 @@ export const ENUM_TYPES: readonly HazardRecord[] = [
           statement: adding?.index ?? null,
           relation: relation !== null && context.relation(relation) ? relation : null,
           severity: refuses ? 'warning' : 'notice',
-          message: `${LISTS[kind]} ${object} ${kind === 'partitions' ? 'have' : 'has'} all values of ${type} but ${listed(labels.map(literal))}${refuses ? ': rows or calls with the new value fail' : ''}`,
+          message: `${LISTS[kind]} ${object} lack${kind === 'partitions' ? '' : 's'} ${listed(labels.map(literal))} of ${type}${refuses ? ': rows or calls with the new value fail' : ', and has all other values'}`,
           evidence: 'its definition after the command',
           advice: 'Extend it in the next migration, before code writes the new value.',
         };

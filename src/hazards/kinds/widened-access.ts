@@ -177,6 +177,7 @@ function grantedUnnamed(context: HazardContext): Finding[] {
     ({ tag, error, sql }) => tag === 'GRANT' && error === null && OF_ALL.test(sql),
   );
   const had = granted(schema?.rollbackSql?.split(';\n') ?? []);
+  const told = new Set(['PUBLIC', ...ofKind(context, 'anonymous').map(({ name }) => name)]);
   const got = new Map<string, { statement: number; privileges: Set<string>; relations: Set<string> }>();
   for (const { verb, kind, sql, object } of ofAll.length > 0 ? (schema?.changes ?? []) : []) {
     if (verb !== 'grant' || kind === 'column' || !context.relation(object)) continue;
@@ -186,7 +187,7 @@ function grantedUnnamed(context: HazardContext): Finding[] {
       const statement = ofAll.find(
         (each) => isNamed(each.sql, role) && isNamed(each.sql, bare(withoutLastPart(object))),
       );
-      if (!statement || more.length === 0 || role === 'PUBLIC') continue;
+      if (!statement || more.length === 0 || told.has(role)) continue;
       const known = got.get(role) ?? {
         statement: statement.index,
         privileges: new Set(),
