@@ -116,7 +116,7 @@ function noLongerGathered(context: HazardContext): Finding[] {
         message: `ANALYZE gathers no statistics of ${listed(subjects)} any more`,
         evidence: `${own.length > 0 ? 'the statistics target is 0 after the command' : 'pg_statistic_ext has no such object after the command'}; ${relationEvidence(context, relation)}`,
         advice: sqlAdvice(
-          'Then ANALYZE the table, outside of the transaction:',
+          'Gather them again, with an ANALYZE of the table afterwards:',
           ...own.map(
             ({ name }) => `ALTER TABLE ${relation} ALTER COLUMN ${displayName(name)} SET STATISTICS -1`,
           ),
