@@ -16,11 +16,14 @@ const TOGETHER = `(p.polcmd = q.polcmd or '*' in (p.polcmd, q.polcmd)) and (0 = 
 /** Tells if policy `o` holds for all that policy `p` allows. */
 const HOLDS_FOR_ALL = `o.polcmd in ('*', p.polcmd) and (0 = any (o.polroles) or o.polroles @> p.polroles)`;
 
-/** Roles that log in, are no superusers, and may use a table of another role. */
-const APPLICATION_ROLES = `
-  select o.oid, o.rolname from pg_catalog.pg_roles o where o.rolcanlogin and not o.rolsuper
+/** Roles that hold privileges on relations of others. A gateway such as PostgREST switches to those without a login. */
+const GRANTED_ROLES = `
+  select o.oid, o.rolname, o.rolcanlogin from pg_catalog.pg_roles o where o.oid >= 16384 and not o.rolsuper
     and o.oid in (select x.grantee from pg_catalog.pg_class g cross join lateral pg_catalog.aclexplode(g.relacl) x
       where g.relacl is not null and x.grantee <> g.relowner)`;
+
+/** Roles that log in, are no superusers, and may use a table of another role. */
+const APPLICATION_ROLES = `select g.oid, g.rolname from (${GRANTED_ROLES}) g where g.rolcanlogin`;
 
 /** Roles of requests without a login, by the names that PostgREST, Supabase, PostGraphile and Hasura give them. */
 const ANONYMOUS_ROLES = `select o.oid, o.rolname from pg_catalog.pg_roles o where o.rolname ~ '^(web_?)?anon(ymous)?$' and not o.rolsuper`;
@@ -54,7 +57,7 @@ join pg_catalog.pg_rewrite w on w.ev_class = v.oid
 join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass and d.objid = w.oid
   and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
 join pg_catalog.pg_class t on t.oid = d.refobjid and t.relrowsecurity
-join (${APPLICATION_ROLES}) r on pg_catalog.has_table_privilege(r.oid, v.oid, 'SELECT')
+join (${GRANTED_ROLES}) r on pg_catalog.has_table_privilege(r.oid, v.oid, 'SELECT')
 join pg_catalog.pg_roles a on a.oid = r.oid and not a.rolbypassrls and a.oid <> t.relowner
 where v.relkind in ('v', 'm') and ${USER_SCHEMA} and (o.rolsuper or o.rolbypassrls or (o.oid = t.relowner and not t.relforcerowsecurity))
   and not coalesce(v.reloptions::pg_catalog.text[] && '{security_invoker=true,security_invoker=on,security_invoker=1,security_invoker=yes}', false)

@@ -136,6 +136,18 @@ testHazardExamples([
     sql: 'GRANT SELECT ON items TO web_anon',
   },
   {
+    what: 'a view that shows a role without a login rows past the policies',
+    setup: `${OWN}${ANON}`,
+    sql: 'CREATE VIEW codes AS SELECT code FROM items; GRANT SELECT ON codes TO web_anon',
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a view that reads with the rights of a role without a login',
+    setup: `${OWN}${ANON}`,
+    sql: 'CREATE VIEW codes WITH (security_invoker = true) AS SELECT code FROM items; GRANT SELECT ON codes TO web_anon',
+    from: 15,
+  },
+  {
     what: 'all tables read by another role',
     setup: ITEMS,
     sql: 'GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO tried_app',
