@@ -144,7 +144,7 @@ function openedToAnonymous(context: HazardContext): Finding[] {
         message: `${displayName(role)}, the role of requests without a login, may ${more.join(', ')} on ${relation}, all rows of it`,
         evidence: `row-level security of ${relation} is off${known ? `; ${relationEvidence(context, relation)}` : ''}`,
         advice: sqlAdvice(
-          'Create policies for the rows that it may see, or instead:',
+          'Enable row-level security, with policies for the rows that it may see, or instead:',
           `REVOKE ${more.join(', ')} ON ${relation} FROM ${displayName(role)}`,
         ),
       },

@@ -15,7 +15,11 @@ interface Given {
 }
 
 /** Severity, statement and message of each ACCESS_WIDENED. */
-function found({ redefined = [], sql = '', tag = 'GRANT', changes = [], rollbackSql = '' }: Given) {
+function found(given: Given) {
+  return hazards(given).map(({ severity, statement, message }) => `${severity} ${statement}: ${message}`);
+}
+
+function hazards({ redefined = [], sql = '', tag = 'GRANT', changes = [], rollbackSql = '' }: Given) {
   return findHazards(
     facts({
       statements: [statement(1, { sql, tag })],
@@ -27,9 +31,7 @@ function found({ redefined = [], sql = '', tag = 'GRANT', changes = [], rollback
         effects: { ...NO_EFFECTS, redefined },
       },
     }),
-  )
-    .filter(({ code }) => code === 'ACCESS_WIDENED')
-    .map(({ severity, statement, message }) => `${severity} ${statement}: ${message}`);
+  ).filter(({ code }) => code === 'ACCESS_WIDENED');
 }
 
 test('a privilege that PUBLIC loses widens nothing', () => {
@@ -92,4 +94,12 @@ test('a role of requests without a login may be meant to read a table that is na
     `warning 1: ${message('INSERT')}`,
   ]);
   expect(told('INSERT, SELECT', 'SELECT', 'REVOKE INSERT ON orders FROM anon')).toEqual([]);
+});
+
+test('policies for requests without a login do nothing before row-level security is enabled', () => {
+  const open = { kind: 'anonymous', relation: 'public.orders', name: 'anon' } as const;
+  const [hazard] = hazards({ redefined: [{ ...open, before: null, after: 'SELECT' }] });
+  expect(hazard?.advice).toMatch(
+    /^Enable row-level security\b.*\nREVOKE SELECT ON public\.orders FROM anon;$/,
+  );
 });
