@@ -39,7 +39,7 @@ export function parseSource({ title, sourceForm }: CloneService, text: string): 
       'CONFIGURATION',
       `SAFEMIGRATE_CLONE_OF is "${text}", and for ${title} it is ${sourceForm}.`,
       {
-        hint: 'Nothing was touched.',
+        hint: 'Set it in this form. The target was not touched.',
       },
     );
   return parts;

@@ -3,6 +3,7 @@ import { rds } from '../../../src/clone/services/rds.ts';
 import { allServices } from '../../../src/clone/services/service-list.ts';
 import { nameOfClone, parseCloneName, serverDigits } from '../../../src/clone/services/service-name.ts';
 import { parseSource } from '../../../src/clone/services/service-source.ts';
+import { SafemigrateError } from '../../../src/errors.ts';
 import { newRunId, startOf } from '../../../src/ownership/run-id.ts';
 
 const run = newRunId(Date.UTC(2026, 10, 26, 12));
@@ -36,6 +37,12 @@ test.each(['', 'a/b/c', '--profile=x', 'eu/--x', 'a b', 'a;b'])(
   },
 );
 
+test('the refusal of a source says what helps, not only that nothing happened', () => {
+  const { hint } = thrownBy(() => parseSource(rds, 'a/b/c'));
+  // A method that cannot be used shows the hint without this sentence.
+  expect(hint?.replace(/ ?The target was not touched\.$/, '')).toMatch(/^Set it\b/);
+});
+
 test.each([
   ['rds', 'shop.c9akciq32.eu-west-1.rds.amazonaws.com', ['eu-west-1', 'shop']],
   ['aurora', 'shop.cluster-c9akciq32.eu-west-1.rds.amazonaws.com', ['eu-west-1', 'shop']],
@@ -49,3 +56,12 @@ test.each([
   const recognised = services.filter(({ signs }) => signs.host?.test(host));
   expect(recognised).toEqual([service]);
 });
+
+function thrownBy(run: () => unknown): SafemigrateError {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof SafemigrateError) return error;
+  }
+  return expect.fail('nothing was refused');
+}
