@@ -153,19 +153,32 @@ function openedToAnonymous(context: HazardContext): Finding[] {
 }
 
 function pastPolicies(context: HazardContext): Finding[] {
-  return ofKind(context, 'past policies').map(
-    ({ relation, name, after }): Finding => ({
+  const stored = new Set(context.changes('create', 'materialized view').map(({ object }) => object));
+  return ofKind(context, 'past policies').map(({ relation, name, after }): Finding => {
+    const isStored = stored.has(relation);
+    const roles = (after ?? '')
+      .split(', ')
+      .map((role) => displayName(role))
+      .join(', ');
+    return {
       statement: null,
       relation: null,
       severity: 'warning',
       message: `the view ${relation} shows rows of ${displayName(name)} past its row-level security to ${after}`,
-      evidence: 'its owner is not subject to the policies of the table, and the view reads as its owner',
-      advice: sqlAdvice(
-        'From PostgreSQL 15 on, so that the policies hold for who reads it:',
-        `ALTER VIEW ${relation} SET (security_invoker = true)`,
-      ),
-    }),
-  );
+      evidence: isStored
+        ? 'a materialized view has no policies'
+        : 'its owner is not subject to the policies of the table, and the view reads as its owner',
+      advice: isStored
+        ? sqlAdvice(
+            'Let a view with a condition read it in their place:',
+            `REVOKE SELECT ON ${relation} FROM ${roles}`,
+          )
+        : sqlAdvice(
+            'From PostgreSQL 15 on, so that the policies hold for who reads it:',
+            `ALTER VIEW ${relation} SET (security_invoker = true)`,
+          ),
+    };
+  });
 }
 
 const OF_ALL = /\bON\s+ALL\s+TABLES\s+IN\s+SCHEMA\b/i;
@@ -177,7 +190,7 @@ function grantedUnnamed(context: HazardContext): Finding[] {
     ({ tag, error, sql }) => tag === 'GRANT' && error === null && OF_ALL.test(sql),
   );
   const had = granted(schema?.rollbackSql?.split(';\n') ?? []);
-  const told = new Set(['PUBLIC', ...ofKind(context, 'anonymous').map(({ name }) => name)]);
+  const told = new Set(ofKind(context, 'anonymous').map(({ relation, name }) => `${relation} TO ${name}`));
   const got = new Map<string, { statement: number; privileges: Set<string>; relations: Set<string> }>();
   for (const { verb, kind, sql, object } of ofAll.length > 0 ? (schema?.changes ?? []) : []) {
     if (verb !== 'grant' || kind === 'column' || !context.relation(object)) continue;
@@ -187,7 +200,7 @@ function grantedUnnamed(context: HazardContext): Finding[] {
       const statement = ofAll.find(
         (each) => isNamed(each.sql, role) && isNamed(each.sql, bare(withoutLastPart(object))),
       );
-      if (!statement || more.length === 0 || told.has(role)) continue;
+      if (!statement || more.length === 0 || role === 'PUBLIC' || told.has(`${object} TO ${role}`)) continue;
       const known = got.get(role) ?? {
         statement: statement.index,
         privileges: new Set(),

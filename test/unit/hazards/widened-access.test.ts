@@ -103,3 +103,31 @@ test('policies for requests without a login do nothing before row-level security
     /^Enable row-level security\b.*\nREVOKE SELECT ON public\.orders FROM anon;$/,
   );
 });
+
+test('a table that a role of requests without a login gets is told once', () => {
+  const anonymous = { kind: 'anonymous', relation: 'public.orders', name: 'anon', before: null } as const;
+  const changes = ['orders', 'goods'].map(
+    (table): SchemaChange => ({
+      verb: 'grant',
+      kind: 'table',
+      object: `public.${table}`,
+      sql: `GRANT SELECT ON TABLE "public"."${table}" TO "anon"`,
+      dataLoss: false,
+    }),
+  );
+  const sql = 'GRANT SELECT ON ALL TABLES IN SCHEMA public TO anon';
+  expect(found({ redefined: [{ ...anonymous, after: 'SELECT' }], changes, sql })).toEqual([
+    expect.stringMatching(/^warning .* on public\.orders, all rows of it$/),
+    'notice 1: anon gets SELECT on 1 table or view that the GRANT does not name: public.goods',
+  ]);
+});
+
+test.each([
+  ['materialized view', 'REVOKE SELECT ON public.v FROM anon, "Web";'],
+  ['view', 'ALTER VIEW public.v SET (security_invoker = true);'],
+])('a %s past policies gets a fix that the server accepts', (kind, fix) => {
+  const past = { kind: 'past policies', relation: 'public.v', name: 'orders' } as const;
+  const made: SchemaChange = { verb: 'create', kind, object: 'public.v', sql: '', dataLoss: false };
+  const [hazard] = hazards({ redefined: [{ ...past, before: null, after: 'anon, Web' }], changes: [made] });
+  expect(hazard?.advice?.split('\n').at(-1)).toBe(fix);
+});
