@@ -112,7 +112,8 @@ describe('a program decides from stdout alone after', () => {
       process.kill(pid, 'SIGINT');
       return '';
     };
-    const command = ['sh', '-c', 'psql -X -q -c "SELECT 1" "$DATABASE_URL"; echo ready; sleep 60'];
+    // A shell that gets SIGINT just before it starts a program lets that come to its end.
+    const command = ['sh', '-c', 'psql -X -q -c "SELECT 1" "$DATABASE_URL"; echo ready; sleep 5'];
     const { exitCode, todo } = await decision([], command, {
       started: (started) => {
         pid = started;
