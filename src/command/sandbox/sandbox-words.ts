@@ -54,7 +54,7 @@ lines() { while [ "$1" != -- ]; do printf '%s\\n' "$2"; shift 2; done; }
 singly() {
   while [ "$1" != -- ]; do
     printf '%s\\n' "$2" > /proc/fs/table
-    mount -a -T /proc/fs/table || [ ! -e "$1" ] || return 1
+    said=$(mount -a -T /proc/fs/table 2>&1) || [ ! -e "$1" ] || { printf '%s\\n' "$said" >&2; return 1; }
     shift 2
   done
 }
