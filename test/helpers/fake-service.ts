@@ -227,7 +227,9 @@ export class FakeService {
     await run('bash', ['-o', 'pipefail', '-c', copy, programs, thing.database.url, database.url]);
     await dropDatabase(thing);
     const { hostname: host, port } = new URL(database.url);
-    this.things[at] = { ...thing, upgrade, database, host, port: Number(port) };
+    // Another one may have been removed meanwhile.
+    const now = this.things.findIndex((each) => each.name === name && !each.isForeign);
+    this.things[now] = { ...thing, upgrade, database, host, port: Number(port) };
   }
 
   /** State of a clone's upgrade, as the next list has it: `ordered` comes first. */
