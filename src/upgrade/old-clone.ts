@@ -2,6 +2,7 @@ import { majorOf } from '../clone/dump/destination.ts';
 import { reachElsewhere } from '../clone/elsewhere.ts';
 import type { CloneContext } from '../clone/method.ts';
 import { loginAtService, orderClone } from '../clone/services/order-clone.ts';
+import type { Target } from '../database/target.ts';
 import { SafemigrateError } from '../errors.ts';
 import { measured } from '../measured.ts';
 import type { Caveat } from '../model/report.ts';
@@ -36,7 +37,8 @@ export async function makeOldClone(
     says: `${title} named`,
     afterwards: `the clone at ${title} is removed.`,
   };
-  await reachElsewhere(context, settings, teller);
+  const { there } = await reachElsewhere(context, settings, teller);
+  requireSameVersion(context.target, there, title);
   const durationMs = performance.now() - started;
   const caveats: Caveat[] = [];
   const server = serverAt(settings, context);
@@ -55,6 +57,18 @@ export async function makeOldClone(
     rows: ruled.rows,
     caveats: [...caveats, ...ruled.caveats],
   };
+}
+
+/** @throws SafemigrateError `CLONE` if the clone is of another major version than the target: then it is one of another server. */
+function requireSameVersion(target: Target, there: Target, title: string): void {
+  if (majorOf(there) === majorOf(target)) return;
+  throw new SafemigrateError(
+    'CLONE',
+    `The clone at ${title} is PostgreSQL ${there.server.version}, and the target is PostgreSQL ${target.server.version}: it is not a clone of the target.`,
+    {
+      hint: 'SAFEMIGRATE_CLONE_OF names the source. The clone was not upgraded and is removed, and the target was not touched.',
+    },
+  );
 }
 
 /** Databases that a service has for itself, and that its users cannot enter. */

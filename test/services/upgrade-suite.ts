@@ -6,8 +6,8 @@ import type { Server } from '../../src/local-server/embedded.ts';
 import { upgradeReport } from '../../src/model/upgrade-model.ts';
 import { COPYING, EVENT, LOG, NEW_RELEASE, OLD_RELEASE } from '../helpers/aws-upgrades.ts';
 import { runLine, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
-import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
+import { temporaryDatabase, withClient } from '../helpers/database.ts';
 import { codeBlocksOf } from '../helpers/documented-commands.ts';
 import { EVERYTHING } from '../helpers/everything.ts';
 import { type FakeService, type Faults, SCHEMA } from '../helpers/fake-service.ts';
@@ -146,6 +146,23 @@ export function upgradeSuite(
       expect(exitCode).toBe(3);
       expect(stderr.replace(/\s+/g, ' ')).toContain('Cannot upgrade the clone: token=***');
       await expectOnlyOfOthers();
+    });
+
+    test('on a clone of another server is refused before it is ordered', async () => {
+      const other = await temporaryDatabase(15, { name: fake.target?.name ?? '' });
+      const onOther = (sql: string) => withClient(serverUrl(15), (client) => client.query(sql));
+      await onOther(`CREATE ROLE ${role.user} LOGIN PASSWORD '${role.password}'`);
+      try {
+        url = changedUrl(other.url, role);
+        const { exitCode, stderr } = await rehearsed(['--to', '18']);
+        expect(exitCode).toBe(3);
+        expect(stderr.replace(/\s+/g, ' ')).toMatch(/is PostgreSQL 17\S*, and the target is PostgreSQL 15/);
+        expect(fake.calls('change').filter(isOrder)).toEqual([]);
+        await expectOnlyOfOthers();
+      } finally {
+        await other.drop();
+        await onOther(`DROP ROLE ${role.user}`);
+      }
     });
 
     test('that Ctrl-C interrupts leaves nothing', async () => {

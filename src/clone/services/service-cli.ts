@@ -80,7 +80,9 @@ export function cliOf(
     return new SafemigrateError(
       'CLONE',
       `\`${verbOf(args)}\` ${ended}${lines === '' ? '.' : `:\n  ${lines}`}`,
-      { hint: `If the login has expired, log in again with \`${login}\`. The target was not touched.` },
+      {
+        hint: `If the login has expired, log in again with \`${login}\`; docs/services.md lists the rights that it needs. The target was not touched.`,
+      },
     );
   }
 
