@@ -51,6 +51,8 @@ const onlineSection = z.object({
     .object({
       /** Time until which the original follows (ISO 8601); null if it does not. */
       until: z.string().nullable(),
+      /** Process on the machine of the swap that ends it then; null if it does not follow. */
+      watchdogPid: z.int().nullable(),
       /** Writes to the new target that do not go back, or that the original cannot apply. */
       limits: z.array(z.string()),
       /** Reason why it does not follow, although the swap was done; null if it does. */

@@ -90,39 +90,61 @@ export async function clean(
 /** Most WAL that the slot of a way back keeps whose original follows closely. */
 const KEPT_BY_ALL = 64 * 2 ** 20;
 
+type Where = Pick<CleanOptions, 'enter' | 'settings'>;
+
 /** Ends the ways back that are over or lost, or fill the disk, and starts those again that have stopped. */
 async function cleanWayBacks(
   session: Session,
-  { enter, settings, signal }: Omit<CleanOptions, 'kept'>,
+  { signal, ...where }: Where & Pick<CleanOptions, 'signal'>,
 ): Promise<Cleaning> {
-  const idle: WayBack[] = [];
-  const filling = new Map<WayBack, string>();
+  const ending = new Map<WayBack, string>();
+  const stopped: WayBack[] = [];
   for (const each of await findWayBacks(session)) {
     if (await isInUse(session, each)) continue;
-    idle.push(each);
-    const space = await readWalSpace(session, { settings }, each.content.leastFreeBytes ?? null);
-    const short = shortOfSpace(space);
-    if (short !== undefined && (each.keptBytes ?? 0) > KEPT_BY_ALL) filling.set(each, short);
+    const reason = each.broken?.kind === 'lost' ? '' : await reasonToEnd(session, each, where);
+    if (reason !== null) ending.set(each, reason);
+    else if (each.broken?.kind === 'stopped') stopped.push(each);
   }
-  const isLost = (each: WayBack) => isOver(each) || each.broken?.kind === 'lost' || filling.has(each);
   const nameOf = ({ original }: WayBack) => `way back of ${original.name}`;
   const cleaned = await cleanEach(
-    idle.filter(isLost),
-    (each) => [nameOf(each), filling.get(each) ?? []].flat().join(': '),
+    [...ending.keys()],
+    (each) => [nameOf(each), ending.get(each) || []].flat().join(': '),
     () => (signal?.aborted ? 'cleaning was interrupted' : null),
     async (each) => {
-      await endWayBack(session, each, enter);
+      await endWayBack(session, each, where.enter);
       return true;
     },
   );
-  for (const each of idle.filter((one) => !isLost(one) && one.broken?.kind === 'stopped')) {
+  for (const each of stopped) {
     const name = nameOf(each);
-    await resumeWayBack(session, each.original, enter).then(
+    await resumeWayBack(session, each.original, where.enter).then(
       () => cleaned.left.push({ name, reason: 'it had stopped, and was started again' }),
       (error: unknown) => cleaned.failed.push({ name, reason: messageOf(error) }),
     );
   }
   return cleaned;
+}
+
+/** @returns null: it can go on; an empty text: its time is over. */
+async function reasonToEnd(session: Session, wayBack: WayBack, { settings }: Where): Promise<string | null> {
+  const space = await readWalSpace(session, { settings }, wayBack.content.leastFreeBytes ?? null);
+  const short = shortOfSpace(space);
+  if (short !== undefined && (wayBack.keptBytes ?? 0) > KEPT_BY_ALL) return short;
+  return isOver(wayBack) ? '' : null;
+}
+
+/**
+ * Ends the way back of a run if it is over or fills the disk. A lost one keeps no WAL, and `rollback` says why it is lost.
+ * @returns when it is over, in milliseconds since 1970; null if there is none any more.
+ */
+export async function endWayBackInTime(session: Session, run: RunId, where: Where): Promise<number | null> {
+  const mine = (await findWayBacks(session)).find(({ original }) => original.run === run);
+  if (!mine) return null;
+  const until = Date.parse(mine.content.until);
+  if (await isInUse(session, mine)) return until;
+  if ((await reasonToEnd(session, mine, where)) === null) return until;
+  await endWayBack(session, mine, where.enter);
+  return null;
 }
 
 function cleanDatabases(

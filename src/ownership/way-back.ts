@@ -10,8 +10,9 @@ import type { RunId } from './run-id.ts';
 
 /**
  * The way back of an online swap: the kept original follows the database that took its name, by a subscription in the original and a
- * publication and a slot in the other one. The server does it all: no process of ours has to live. While it follows, the
- * original accepts connections, as the worker needs it, but has CONNECTION LIMIT 0, which stops all roles but superusers.
+ * publication and a slot in the other one. The server does it all; a process of ours ends it at its time, and `clean` does the same.
+ * While it follows, the original accepts connections, as the worker needs it, but has CONNECTION LIMIT 0, which stops all roles but
+ * superusers.
  */
 export interface WayBack {
   readonly original: OwnedDatabase & { readonly mark: Mark; readonly run: RunId };
@@ -107,7 +108,7 @@ function reasonNotToFollow({ state }: WayBack['content'], now: State): Omit<Brok
   return null;
 }
 
-/** Says whether a way back is over: only `clean` ends it. */
+/** Says whether a way back is over, and is to be ended. */
 export function isOver({ original, content }: WayBack): boolean {
   if (original.owning === 'alive') return false;
   return content.state === 'starting' || Date.parse(content.until) <= Date.now();

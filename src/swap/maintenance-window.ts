@@ -11,7 +11,7 @@ import { closeDatabase, type Fence, type Spared } from './fence.ts';
 import { HeldClients } from './held-clients.ts';
 import { nameConsole } from './pgbouncer.ts';
 import { commitRename, openWitness, type SwapSubject } from './rename.ts';
-import { startReopenAgent } from './reopen-agent.ts';
+import { type LastWord, type ReopenAgent, startReopenAgent } from './reopen-agent.ts';
 import { byHand, type ClosedTarget, reopenTarget } from './reopen-target.ts';
 import type { WindowPlan } from './swap-plan.ts';
 import { stillClosedFailure, swapFailure } from './swap-section.ts';
@@ -37,6 +37,8 @@ export class MaintenanceWindow {
   /** For how long the target was closed, each time. */
   readonly closedMs: number[] = [];
   #timeLimit: NodeJS.Timeout | undefined;
+  #agent: ReopenAgent | undefined;
+  #lastWord: LastWord = 'done';
   #witness: Promise<Session> | undefined;
   #sessionsEnded = 0;
   /** Advice for a person after a failover. */
@@ -68,12 +70,21 @@ export class MaintenanceWindow {
     const { lockDatabaseOid } = this.#subject;
     const { settings, database, server, run, consoles } = this.#closed;
     const order = { settings, database: database.name, server, run, consoles, lockDatabaseOid };
-    await this.#scope.own(
+    this.#agent = await this.#scope.own(
       'reopen agent',
       () => startReopenAgent({ ...order, port: this.#port, replicating }),
       // If the target is still closed, the agent outlives us and keeps trying to reopen it.
-      async (dismiss) => (this.#state === 'closed' ? undefined : dismiss?.()),
+      async (agent) => (this.#state === 'closed' ? undefined : agent?.dismiss(this.#lastWord)),
     );
+  }
+
+  /**
+   * Lets the agent outlive us until the way back is over.
+   * @returns its process id.
+   */
+  leaveWayBackToAgent(): number | null {
+    this.#lastWord = 'end the way back';
+    return this.#agent?.pid ?? null;
   }
 
   /** Writes a checkpoint, so that closing takes less time, and pauses the PgBouncers. */

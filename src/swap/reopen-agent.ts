@@ -15,17 +15,25 @@ export interface ReopenOrder extends Pick<ClosedTarget, 'settings' | 'server' | 
   readonly replicating: readonly RunId[];
 }
 
-const DISMISSED = 'done\n';
+/** The last line to the agent: there is nothing to do, or it ends the way back at its time. */
+export const LAST_WORDS = ['done', 'end the way back'] as const;
+export type LastWord = (typeof LAST_WORDS)[number];
+
+export interface ReopenAgent {
+  readonly pid: number | null;
+  /** Tells it that the target was reopened or swapped. An agent that ends a way back outlives us. */
+  dismiss(word: LastWord): Promise<void>;
+}
+
 /** An agent that dies is noticed at once. On a busy machine a process may take many seconds to start, and nothing is closed yet. */
 const READY_MS = 60_000;
 
 /**
  * Starts a process that reopens the target if we die, however that happens: its standard input ends then. It is started before
  * the target is closed.
- * @returns a function that ends the agent, once the target was reopened or swapped.
  * @throws SafemigrateError `REFUSED` if it cannot be started.
  */
-export async function startReopenAgent(order: ReopenOrder): Promise<() => Promise<void>> {
+export async function startReopenAgent(order: ReopenOrder): Promise<ReopenAgent> {
   const [program, ...words] = wordsOfProgram('swap/reopen-agent-process');
   const agent = spawn(program, words, {
     cwd: '/',
@@ -61,9 +69,13 @@ export async function startReopenAgent(order: ReopenOrder): Promise<() => Promis
   agent.unref();
   // Node's types do not say that a child's pipe is a Socket.
   if (stdin instanceof Socket) stdin.unref();
-  return async () => {
-    agent.ref();
-    stdin.end(DISMISSED);
-    await ended;
+  return {
+    pid: agent.pid ?? null,
+    async dismiss(word) {
+      agent.ref();
+      const told = new Promise<void>((resolve) => stdin.end(word, resolve));
+      await (word === 'done' ? ended : told);
+      agent.unref();
+    },
   };
 }

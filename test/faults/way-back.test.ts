@@ -93,6 +93,7 @@ describe('a way back', () => {
     expect(online.wayBack).toEqual({
       until: expect.any(String),
       failure: null,
+      watchdogPid: expect.any(Number),
       limits: [
         'values of the new column public.item.extra',
         'NULL in public.item.note',
@@ -149,21 +150,41 @@ describe('a way back', () => {
     ]);
   });
 
-  test('is refused beforehand for what it cannot follow, and ends with its time', { timeout }, async () => {
+  test('is refused beforehand for what it cannot follow, and keeps rows of new tables', {
+    timeout,
+  }, async () => {
     const refused = await swap('ALTER TABLE item RENAME COLUMN note TO remark');
     expect(refused).toMatchObject({ exitCode: 4, swap: { outcome: 'refused' } });
     expect(refused.swap.reasons).toEqual([
       'no way back: public.item.note: it becomes remark, and replication uses names; swap it without --way-back',
     ]);
     expect(await left()).toEqual([]);
-    await swap('CREATE TABLE fresh (id int PRIMARY KEY)', '1s');
+    await swap('CREATE TABLE fresh (id int PRIMARY KEY)');
     await ask('INSERT INTO fresh VALUES (1)');
     const fresh = await rollback();
     const inFresh = expect.stringContaining('does not get, in public.fresh');
     expect(fresh).toMatchObject({ exitCode: 4, stderr: inFresh });
     const again = await swap('SELECT 1');
     expect(again.error.message).toContain('the original of an earlier swap follows it');
+  });
+
+  test('ends by itself at its time', { timeout }, async () => {
+    const { online } = (await swap('ALTER TABLE item ADD COLUMN extra int', '3s')).swap;
+    const { until: end, watchdogPid } = online.wayBack;
+    expect(isAlive(watchdogPid)).toBe(true);
+    await until('it has ended', async () => (await left()).length === 0);
+    expect(Date.now()).toBeGreaterThan(Date.parse(end));
+    await until('its watchdog ends', async () => !isAlive(watchdogPid));
+    expect(await wayBack()).toBeNull();
+  });
+
+  test('is ended by clean if its watchdog is gone', { timeout }, async () => {
+    const { online } = (await swap('ALTER TABLE item ADD COLUMN extra int', '3s')).swap;
+    // A machine that shuts down asks so.
+    process.kill(online.wayBack.watchdogPid, 'SIGTERM');
+    await until('its watchdog ends', async () => !isAlive(online.wayBack.watchdogPid));
     await until('its time is over', async () => Date.parse((await wayBack()).until) < Date.now());
+    expect(await left()).not.toEqual([]);
     const cleaned = await safemigrate(['clean', '--url', url]);
     expect(cleaned.stdout).toMatch(/^dropped way back of app_before_/m);
     expect(await left()).toEqual([]);

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { TestProject } from 'vitest/node';
@@ -66,6 +66,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => {
     const left = (await Promise.all(servers.map(leftOn))).flat();
     await stopAll();
+    await endWatchdogs();
     if (left.length === 0) return;
     // Vitest prints what a teardown throws, and then ends with 0 all the same.
     process.exitCode = 1;
@@ -101,6 +102,19 @@ async function upgradable(programs: string, store: string): Promise<string> {
   const debian = await debianPrograms(15);
   if (debian.obstacle !== null) return programs;
   return upgradableInstallation(programs, debian.programs, path.join(store, 'postgresql-15-upgradable'));
+}
+
+/** Ends the watchdogs of ways back whose server is gone: they would look for it until a day after their time. */
+async function endWatchdogs(): Promise<void> {
+  for (const pid of (await readdir('/proc').catch((): string[] => [])).filter((name) => /^\d+$/.test(name))) {
+    const words = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    if (!words.includes(process.cwd()) || !words.includes('swap/reopen-agent-process')) continue;
+    try {
+      process.kill(Number(pid), 'SIGTERM');
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
 }
 
 const LEFT = `

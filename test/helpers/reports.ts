@@ -1050,7 +1050,7 @@ const swappedWithoutWayBack = sampleReport({
     ...onlineSwap,
     online: {
       ...onlineSwap.online,
-      wayBack: { until: null, limits: [], failure: 'its worker did not start' },
+      wayBack: { until: null, watchdogPid: null, limits: [], failure: 'its worker did not start' },
     },
   },
 });
@@ -1062,6 +1062,7 @@ const swappedWithWayBack = sampleReport({
       ...onlineSwap.online,
       wayBack: {
         until: '2025-01-02T09:00:00.000Z',
+        watchdogPid: 4711,
         limits: ['values of the new column public.orders.note', 'NULL in public.orders.code'],
         failure: null,
       },

@@ -127,11 +127,17 @@ function lagBlocks(online: OnlineSection | undefined): Block[] {
   return online === undefined || online.lag.length === 0 ? [] : [drawing(() => lagFigure(online))];
 }
 
-/** `the original follows until 2025-01-02 09:00; not taken back, or in its way: NULL in public.orders.code` */
-function wayBackWords({ until, limits, failure }: NonNullable<OnlineSection['wayBack']>): string {
+/** `the original follows until 2025-01-02 09:00, and process 4711 on this machine ends it then; not taken back, or in its way: NULL in public.orders.code` */
+function wayBackWords({
+  until,
+  watchdogPid,
+  limits,
+  failure,
+}: NonNullable<OnlineSection['wayBack']>): string {
   if (until === null) return `none: ${failure ?? 'it was not started'}`;
   const without = limits.length === 0 ? '' : `; not taken back, or in its way: ${limits.join('; ')}`;
-  return `the original follows until ${formatTime(until)}${without}`;
+  const end = watchdogPid === null ? '' : `, and process ${watchdogPid} on this machine ends it then`;
+  return `the original follows until ${formatTime(until)}${end}${without}`;
 }
 
 function undoing(online: OnlineSection | undefined): Phrase {

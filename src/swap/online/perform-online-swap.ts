@@ -132,7 +132,7 @@ async function exchangeOnline(
     const { verify, command } = plan;
     if (verify !== null) await window.step('verify', () => verifyClone(prepared, clone, verify, command));
     await requireSealable(prepared, clone);
-    const { plan: now, wayBack } = await planAgain(prepared, fork, rehearsed);
+    const { plan: now, wayBack: planned } = await planAgain(prepared, fork, rehearsed);
     const follower = await startFollowing(subject, scope, fork, now, ready.way, lag);
     const { maxCutOverMs, wayBackMs: lastsMs, minFreeBytes: leastFreeBytes } = plan.online;
     const beforeSealing = () => fork.inside.query(droppingPublications(subject.run));
@@ -148,7 +148,7 @@ async function exchangeOnline(
       lastsMs === null
         ? undefined
         : await prepareWayBack(prepared, { subject, scope }, fork, {
-            plan: wayBack,
+            plan: planned,
             way: ready.way,
             lastsMs,
             leastFreeBytes,
@@ -157,7 +157,9 @@ async function exchangeOnline(
     const { original, successor } = closed;
     const section = await window.rename(original, { ...successor, comment: window.comment }, back?.mark());
     online = { ...online, ...cutOverCosts(closed, window, lag) };
-    online = { ...online, wayBack: (await back?.start(closed.lsn)) ?? null };
+    const started = await back?.start(closed.lsn);
+    const watchdogPid = started?.failure === null ? window.leaveWayBackToAgent() : null;
+    online = { ...online, wayBack: started ? { ...started, watchdogPid } : null };
     return { ...section, online };
   } catch (error) {
     return { ...(await window.undo(error)), online: { ...online, lag: lag.points() } };

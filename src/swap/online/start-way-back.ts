@@ -29,6 +29,8 @@ import { makeSlot, openInTarget, publishTables } from './source.ts';
 
 const RESTART_MS = 5_000;
 
+export type StartedWayBack = Omit<NonNullable<OnlineSection['wayBack']>, 'watchdogPid'>;
+
 /** A way back that was prepared in the clone before the cut-over. */
 export interface PreparedWayBack {
   /** The part of the original's mark that says that it is going to follow. */
@@ -37,7 +39,7 @@ export interface PreparedWayBack {
    * Lets the original follow the new target, after the rename. It does not throw: the swap is done.
    * @param lsn every commit in the new target comes after it, but for those that the original has.
    */
-  start(lsn: string): Promise<NonNullable<OnlineSection['wayBack']>>;
+  start(lsn: string): Promise<StartedWayBack>;
 }
 
 /**
