@@ -183,6 +183,7 @@ function effectsOf({ schema, data, statements, transactions, parsed }: CommandOu
     ...(schema?.changes ?? []).map(({ object }) => object),
     ...(schema?.renames ?? []).map(({ to }) => to),
   ];
+  const again = madeAgain({ statements, transactions, parsed });
   const unnamed = changes.length === 0 && schema?.before !== schema?.after ? ['the schema'] : [];
   // The server's counters of written rows include those that were rolled back.
   const allKept = transactions.every(({ outcome }) => outcome === 'committed');
@@ -193,7 +194,33 @@ function effectsOf({ schema, data, statements, transactions, parsed }: CommandOu
     ...(allKept ? (data?.written ?? []) : []).map(({ relation }) => relation),
     ...writtenRelations({ statements, transactions, parsed }),
   ];
-  return { definitions: [...changes, ...unnamed].sort(), rows: [...new Set(rows)].sort() };
+  return { definitions: [...changes, ...unnamed, ...again].sort(), rows: [...new Set(rows)].sort() };
+}
+
+/** Objects that committed statements drop and make again: if they are as before, the comparison of the schemas finds no change. */
+function madeAgain({
+  statements,
+  transactions,
+  parsed,
+}: Pick<CommandOutcome, 'statements' | 'transactions' | 'parsed'>): string[] {
+  const kept = new Set(
+    transactions.filter(({ outcome }) => outcome === 'committed').map(({ transaction }) => transaction),
+  );
+  const done = statements.filter(
+    ({ index, error, transaction }) => error === null && kept.has(transaction) && !parsed.get(index)?.local,
+  );
+  const kinds = new Set(done.flatMap(({ tag }) => /^DROP (.*)$/.exec(tag ?? '')?.[1] ?? []));
+  return [...kinds].flatMap((kind) => {
+    const last = done.findLast(({ tag }) => tag === `DROP ${kind}`);
+    const made = done.some(
+      ({ index, tag, sql }) =>
+        last !== undefined &&
+        index > last.index &&
+        tag === `CREATE ${kind}` &&
+        !/\b(?:IF NOT EXISTS|OR REPLACE)\b/i.test(normalizeSql(sql)),
+    );
+    return made ? [`a ${kind.toLowerCase()} that was dropped and made again`] : [];
+  });
 }
 
 /** Relations whose rows a committed statement wrote, according to the locks that writing takes. */

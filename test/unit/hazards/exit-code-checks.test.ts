@@ -79,6 +79,52 @@ describe('exit code 0', () => {
     expect(codes({ ...own, data: rowsOf('public.alembic_version', 0, 1) })).toHaveLength(warnings);
   });
 
+  test.each([
+    [
+      'a policy that is dropped and made again',
+      ['DROP POLICY p ON a', 'CREATE POLICY p ON a USING (true)'],
+      [],
+    ],
+    [
+      'a policy that is only dropped',
+      ['CREATE POLICY p ON a', 'DROP POLICY p ON a'],
+      ['warning BOOKKEEPING_ONLY'],
+    ],
+    [
+      'a table that was there',
+      ['DROP TABLE IF EXISTS b', 'CREATE TABLE IF NOT EXISTS a (id int)'],
+      ['warning BOOKKEEPING_ONLY'],
+    ],
+    [
+      'a temporary table',
+      ['DROP TABLE IF EXISTS t', 'CREATE TEMP TABLE t (id int)'],
+      ['warning BOOKKEEPING_ONLY'],
+    ],
+    [
+      'a table for a moment',
+      ['DROP TABLE IF EXISTS a', 'CREATE TABLE a (id int)', 'DROP TABLE a'],
+      ['warning BOOKKEEPING_ONLY'],
+    ],
+  ])('a schema that is as before after %s', async (_, texts, told) => {
+    const [sample = mixed[0]] = mixed;
+    if (!sample) throw new Error('the sample report has a statement');
+    const statements = texts.map((sql, at) => {
+      const tag = sql.replace('TEMP ', '').split(' ').slice(0, 2).join(' ');
+      return { ...sample, index: at + 1, transaction: 1, sql, tag, error: null, rows: null, locks: [] };
+    });
+    const parsed = await statementFacts(statements);
+    const data = rowsOf('public.schema_migrations', 3, 4);
+    const ended = (outcome: 'committed' | 'rolled back') =>
+      codes({
+        statements,
+        parsed,
+        data,
+        transactions: [{ transaction: 1, session: 1, startedAt: '', endedAt: null, outcome }],
+      });
+    expect(ended('committed')).toEqual(told);
+    expect(ended('rolled back')).toContain('warning BOOKKEEPING_ONLY');
+  });
+
   test('exit code 0 is believed if the tool had nothing to do, although it locked itself or created its own table', () => {
     expect(codes({ schema: changed('public.schema_migrations') })).toEqual([]);
     const locked = { relation: 'public.knex_migrations_lock', inserted: 0, updated: 2, deleted: 0 };
