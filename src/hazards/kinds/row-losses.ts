@@ -169,6 +169,7 @@ function deletedBy(context: HazardContext, changes: readonly ChangedRows[]): Fin
   // A partitioned table has no count of its partitions' rows. MERGE counts updates, too.
   const deleted = written === undefined ? total : Math.min(total, written.deleted);
   if (deleted === 0 || isMoved(context, most, deleted)) return [];
+  const copy = `${withoutLastPart(relation)}.${displayName(`${bare(lastPart(relation))}_deleted`)}`;
   const isAll = data.tables.find((table) => table.relation === relation)?.rowsAfter === 0;
   if (!isAll && deleted < MANY_ROWS && (rows === null || deleted * 2 < rows)) return [];
   return [
@@ -179,9 +180,11 @@ function deletedBy(context: HazardContext, changes: readonly ChangedRows[]): Fin
       message: `deletes ${isAll ? 'all' : formatCount(deleted)} rows of ${relation}`,
       evidence: `${plural(deleted, 'row')} deleted, counted by the server; ${relationEvidence(context, relation)}`,
       lostRows: deleted,
+      // Default privileges may open each new table to others; row security without a policy closes it to all but its owner.
       advice: sqlAdvice(
-        'Before, in a table that stays until it is certain that they are not missed:',
-        `CREATE TABLE ${relation}_deleted AS SELECT * FROM ${relation} WHERE …`,
+        'Before, in one transaction, in a table that stays until it is certain that they are not missed:',
+        `CREATE TABLE ${copy} AS SELECT * FROM ${relation} WHERE …`,
+        `ALTER TABLE ${copy} ENABLE ROW LEVEL SECURITY`,
       ),
     },
   ];
