@@ -251,7 +251,7 @@ function objectName(id: Exclude<StableId, { kind: 'comment' | 'securityLabel' | 
     case 'publicationSchema':
       return `${displayName(id.publication)}: ${displayName(id.schema)}`;
     case 'defaultPrivilege':
-      return `${displayName(id.role)}${id.schema === null ? '' : ` in ${displayName(id.schema)}`} for ${displayName(id.grantee)}`;
+      return `${displayName(id.role)}${id.schema === null ? '' : ` in ${displayName(id.schema)}`} for ${id.grantee === 'PUBLIC' ? id.grantee : displayName(id.grantee)}`;
     case 'extensionIntent':
       return `${id.ext}: ${id.key}`;
     case 'function':

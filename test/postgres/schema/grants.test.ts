@@ -78,6 +78,18 @@ test.each([
   });
 });
 
+test('PUBLIC is no role, and has no quotes', async () => {
+  const migration =
+    'ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC; ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO "Reader"';
+  await migrated('CREATE ROLE "Reader"', migration, async (session, before) => {
+    const { section } = await compareWith(before, session);
+    expect(section.changes.map(({ object }) => object).sort()).toEqual([
+      'postgres for "Reader"',
+      'postgres for PUBLIC',
+    ]);
+  });
+});
+
 /** Runs the migration in a database of its own. @param use is given the schema of before. */
 async function migrated(
   start: string,
