@@ -3,7 +3,7 @@ import { isReplaced } from '../model/converted-column.ts';
 import type { Caveat, ConvertedColumn, DataSection, SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { ifAnswered } from '../postgres/session-helpers.ts';
-import { mayLose, type Retyped, thereAndBack, withoutLossOf } from '../schema/type-changes.ts';
+import { mayChangeValues, type Retyped, thereAndBack, withoutLossOf } from '../schema/type-changes.ts';
 import { type BothSides, onBothSides, withReader } from './both-sides.ts';
 import { contentOf } from './column-contents.ts';
 import { compareConverted, isAsBefore, uncompared } from './converted-values.ts';
@@ -65,7 +65,7 @@ export async function measureDataLoss(options: BothSides, observed: LossInput): 
     (column) =>
       !replaced.has(column.object) &&
       (converted.some(({ object }) => object === column.object) ||
-        !mayLose(column.from, column.to, conversions.get(column) ?? 'expression')),
+        !mayChangeValues(column, conversions.get(column) ?? 'expression')),
   );
   const suspected = observed.schema && withoutLossOf(observed.schema, harmless);
   const columns = (suspected?.changes ?? []).filter(

@@ -34,10 +34,10 @@ export function lostWords(lost: Lost): string {
       ? `deletes rows of ${object}`
       : `deletes ${about}${formatCount(rowsWithValue)}${rows === null ? '' : ` of ${formatCount(rows)}`} ${rows === null && rowsWithValue === 1 ? 'row' : 'rows'} of ${object}`;
   if (what === 'narrowed' && rowsWithValue !== null && wereCounted(lost))
-    return `narrows column ${object}: ${about}${cutWords(lost)} of ${formatCount(rowsWithValue)}${sampleWords(lost)}`;
+    return `changes the type of column ${object}: ${about}${cutWords(lost)} of ${formatCount(rowsWithValue)}${sampleWords(lost)}`;
   if (what === 'narrowed' && lost.rowsCompared)
-    return `narrows column ${object}: none of ${plural(lost.rowsCompared, 'value')} is cut or rounded, ${boundWords(lost.rowsCompared)}${sampleWords(lost)}`;
-  const did = `${what === 'dropped' ? 'drops' : 'narrows'} ${kind} ${object}${what === 'narrowed' ? ', whose values may be cut or changed' : ''}`;
+    return `changes the type of column ${object}: none of ${plural(lost.rowsCompared, 'value')} is cut or rounded, ${boundWords(lost.rowsCompared)}${sampleWords(lost)}`;
+  const did = `${what === 'dropped' ? 'drops' : 'changes the type of'} ${kind} ${object}${what === 'narrowed' ? ', whose values may be cut or changed' : ''}`;
   if (rowsWithValue === null || rows === null) return `${did}: the amount of data is unknown`;
   if (kind === 'table') return `${did}: it held ${about}${plural(rows, 'row')}`;
   const lacking = copy

@@ -144,13 +144,17 @@ function gainedPrivileges({ deltas }: Plan): Set<string> {
   return new Set([...gained].filter((key) => !lost.has(key)));
 }
 
-/** Finds the columns whose type changes. */
-export function retypedColumns(deltas: readonly Delta[]): Retyped[] {
-  return deltas.flatMap((delta) =>
+/** Finds the columns whose type changes. @param after the schema that the deltas lead to, if enums matter. */
+export function retypedColumns(deltas: readonly Delta[], after?: FactBase): Retyped[] {
+  const changes = deltas.flatMap((delta) =>
     delta.verb === 'set' && delta.id.kind === 'column' && delta.attr === 'type'
       ? [{ object: described(delta.id).object, from: String(delta.from), to: String(delta.to) }]
       : [],
   );
+  if (changes.length === 0 || after === undefined) return changes;
+  const enums = after.facts().filter(({ id, payload }) => id.kind === 'type' && payload.variant === 'enum');
+  const names = new Set(enums.map(({ id }) => described(id).object));
+  return changes.map((change) => (names.has(change.to) ? { ...change, isEnum: true } : change));
 }
 
 /** Sequences of identity and serial columns that come or go with them: they are no changes of their own. */

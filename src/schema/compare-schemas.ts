@@ -139,7 +139,7 @@ async function compareBy(
     },
     dropped: dropped(before.facts, after.facts, forward.deltas),
     definitions: definitionsBetween(before, after, forward),
-    retyped: retypedColumns(forward.deltas),
+    retyped: retypedColumns(forward.deltas, after.facts),
     caveats: [...(partial === '' ? [] : caveatsOf(partial)), ...notCompared(after)],
   };
 }
@@ -147,7 +147,7 @@ async function compareBy(
 function definitionsBetween(before: Snapshot, after: Snapshot, { deltas }: Plan): DefinitionFacts {
   const definitions = formerDefinitions(before.facts, after.facts, deltas);
   const { moved, unenforced } = changedProperties(before.unmodeled, after.unmodeled);
-  return { ...definitions, moved, unenforced, retyped: retypedColumns(deltas) };
+  return { ...definitions, moved, unenforced, retyped: retypedColumns(deltas, after.facts) };
 }
 
 function caveatsOf(wrong: string): Caveat[] {
@@ -172,7 +172,7 @@ function compareByNames({ before, after }: Pair, common: Common, owner: string, 
     },
     dropped: dropped(before.facts, after.facts, forward.deltas),
     definitions: definitionsBetween(before, after, forward),
-    retyped: retypedColumns(forward.deltas),
+    retyped: retypedColumns(forward.deltas, after.facts),
     caveats: [
       { path: 'schema.changes', kind: 'estimate', reason },
       { path: 'schema.rollbackSql', kind: 'unmeasured', reason },

@@ -142,6 +142,14 @@ export interface Retyped {
   readonly object: string;
   readonly from: string;
   readonly to: string;
+  /** The new type is an enum, which takes texts that are its labels, and refuses all others. */
+  readonly isEnum?: true;
+}
+
+/** Tells if the change of a column's type may change values of it. */
+export function mayChangeValues({ from, to, isEnum }: Retyped, conversion: Conversion): boolean {
+  const isOfTexts = ['text', 'character varying'].includes(parsed(from).base);
+  return isEnum && isOfTexts && conversion !== 'expression' ? false : mayLose(from, to, conversion);
 }
 
 /** Describes the values that the rollback SQL cannot restore. */

@@ -191,6 +191,18 @@ describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
     expect(lost).toEqual([]);
   });
 
+  test('a text that becomes the label of an enum loses nothing, unless an expression chooses the label', async () => {
+    const made = `CREATE TYPE state AS ENUM ('open', 'paid'); CREATE TABLE t (v text, w varchar(9), x text);
+      INSERT INTO t VALUES ('open', 'paid', 'open')`;
+    const cast = (column: string) => `ALTER ${column} TYPE state USING ${column}::state`;
+    const same = await lossesOf(version, made, `ALTER TABLE t ${cast('v')}, ${cast('w')}`);
+    expect(same.schema?.changes.filter(({ dataLoss }) => dataLoss)).toEqual([]);
+    expect({ lost: same.lost, touched: same.touched }).toEqual({ lost: [], touched: [] });
+    const chosen = `ALTER TABLE t ALTER x TYPE state USING CASE x WHEN 'open' THEN 'paid' ELSE 'open' END::state`;
+    const { schema } = await lossesOf(version, made, chosen);
+    expect(schema?.changes.filter(({ dataLoss }) => dataLoss)).toHaveLength(1);
+  });
+
   test('what an expression or a time zone makes of values may be a loss, unless there are none', async () => {
     const { schema, lost } = await retyping(version, [
       ['text', 'varchar(5) USING left($, 5)', ["'short'"]],

@@ -101,11 +101,11 @@ describe('lost data', () => {
     ],
     [
       { ...column, what: 'narrowed', rows: 10, rowsWithValue: 9, exact: false },
-      'narrows column public.users.email, whose values may be cut or changed: about 9 of 10 rows had a value',
+      'changes the type of column public.users.email, whose values may be cut or changed: about 9 of 10 rows had a value',
     ],
     [
       { ...column, what: 'narrowed', rows: 10, rowsWithValue: 9, rowsChanged: 1, exact: true },
-      'narrows column public.users.email: 1 value cut or rounded of 9',
+      'changes the type of column public.users.email: 1 value cut or rounded of 9',
     ],
     [
       {
@@ -117,7 +117,7 @@ describe('lost data', () => {
         rowsCompared: 6_000,
         exact: false,
       },
-      'narrows column public.users.email: about 60,000 values cut or rounded of 120,000 (a sample: 6,000 of about 120,000 rows)',
+      'changes the type of column public.users.email: about 60,000 values cut or rounded of 120,000 (a sample: 6,000 of about 120,000 rows)',
     ],
     [
       {
@@ -128,7 +128,7 @@ describe('lost data', () => {
         rowsCompared: 6_000,
         exact: false,
       },
-      'narrows column public.users.email: none of 6,000 values is cut or rounded, at most about 0.05 % of all are (a sample: 6,000 of about 120,000 rows)',
+      'changes the type of column public.users.email: none of 6,000 values is cut or rounded, at most about 0.05 % of all are (a sample: 6,000 of about 120,000 rows)',
     ],
     [
       { ...column, rows: null, rowsWithValue: null, exact: false },
