@@ -132,7 +132,13 @@ export async function locateCommand(
 }
 
 export function refuseVersions(major: number, { server }: Target, { to, modes }: UpgradePlan): void {
-  if (to <= major)
+  if (to < major)
+    throw new SafemigrateError(
+      'REFUSED',
+      `The target is PostgreSQL ${server.version}, which is newer than ${to}: --to names the version to upgrade to.`,
+      { hint: 'No way leads back to an older version but a dump. The target was not touched.' },
+    );
+  if (to === major)
     throw new SafemigrateError(
       'REFUSED',
       `The target is PostgreSQL ${server.version} already, so that --to ${to} is no major upgrade.`,

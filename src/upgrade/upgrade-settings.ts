@@ -5,7 +5,7 @@ import { COUNT, DURATION, TEXT, type ValueType } from '../value-types.ts';
 
 const MAJOR: ValueType<number> = {
   parse: (text) => {
-    if (!/^(1[5-9]|[2-9]\d)$/.test(text.trim()))
+    if (!/^[1-9]\d$/.test(text.trim()))
       throw new Error(`is "${text}", and must be a major version, such as 18.`);
     return Number(text);
   },
