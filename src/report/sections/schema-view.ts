@@ -1,4 +1,4 @@
-import { formatCount, plural } from '../../format.ts';
+import { formatCount, listed, plural } from '../../format.ts';
 import type { Report, SchemaChange, SchemaSection } from '../../model/report.ts';
 import { displayName, nameParts } from '../../postgres/sql/quote.ts';
 import { schemaHtml } from '../html/objects-html.ts';
@@ -21,6 +21,7 @@ import { alterationOf } from './schema-alterations.ts';
 
 const LISTED = 15;
 const LISTED_ASIDES = 5;
+const LISTED_IN_WORDS = 2;
 const SIGNS: Record<SchemaChange['verb'], string> = {
   create: '+',
   alter: '~',
@@ -87,10 +88,16 @@ export function schemaView(report: Report): Section[] {
 }
 
 function summaryOf(schema: SchemaSection, { certain, possible }: Losing): string {
-  const { changes, renames } = schema;
+  const { changes, renames, unmodeled } = schema;
   if (changes.length === 0 && renames.length > 0) return plural(renames.length, 'rename');
+  if (changes.length === 0 && schema.before === schema.after) return 'no change';
   if (changes.length === 0)
-    return schema.before === schema.after ? 'no change' : 'no change found, although the fingerprints differ';
+    return unmodeled.length === 0
+      ? 'no change found, although the fingerprints differ'
+      : listed(
+          unmodeled.map(({ kind, detail }) => `${kind} ${detail}`),
+          { atMost: LISTED_IN_WORDS },
+        );
   const verbs = [...new Set(changes.map((change) => change.verb))].map(
     (verb) => `${formatCount(changes.filter((change) => change.verb === verb).length)} ${verb}`,
   );

@@ -217,6 +217,17 @@ test('the changes of one column are one line, which says what changed', () => {
   );
 });
 
+test('a change that the comparison does not model is named in its place', () => {
+  const sample = sampleReport();
+  const summary = (unmodeled: { kind: string; detail: string }[]) => {
+    const schema = sample.schema && { ...sample.schema, changes: [], renames: [], unmodeled, after: 'other' };
+    return /^ *Schema +(.*)$/m.exec(renderText({ ...sample, schema }, plain))?.[1];
+  };
+  const dropped = (name: string) => ({ kind: 'statistics object', detail: `public.${name} dropped` });
+  expect(summary([dropped('a')])).toBe('statistics object public.a dropped');
+  expect(summary([])).toBe('no change found, although the fingerprints differ');
+});
+
 test('the time of a run that changed the target is not called the rehearsal’s', () => {
   const { applied, swapped, passed } = sampleReports;
   const times = [applied ?? sampleReports['half-applied'], swapped, passed].map(
