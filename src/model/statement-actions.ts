@@ -128,9 +128,9 @@ export type Action =
       readonly concurrently: boolean;
       readonly unique: boolean;
       readonly ifNotExists: boolean;
-      /** With IF NOT EXISTS; null: an expression. */
+      /** With IF NOT EXISTS or UNIQUE; null: an expression. */
       readonly columns?: readonly (string | null)[] | undefined;
-      /** With IF NOT EXISTS: it has a predicate. */
+      /** With IF NOT EXISTS or UNIQUE: it has a predicate. */
       readonly partial?: boolean | undefined;
       /** ON ONLY: of a partitioned table without its partitions, so that nothing is built. */
       readonly only: boolean;

@@ -68,20 +68,21 @@ export const FAILURES: readonly HazardRecord[] = [
         const action = context.actions(statement).find(isUnique);
         if (!action) return [];
         const relation = context.resolve(action.table, statement);
-        const columns =
-          action.does === 'add constraint'
-            ? action.columns.map((column) => displayName(column)).join(', ')
-            : '';
-        const key = columns === '' ? '…' : columns;
+        const columns = (action.columns ?? []).map((column) =>
+          column === null ? null : displayName(column),
+        );
+        const isNamed = columns.length > 0 && !columns.includes(null);
+        const key = isNamed ? columns.join(', ') : '…';
+        const where = action.does === 'create index' && action.partial ? ' WHERE …' : '';
         return [
           violation(
             context,
             statement,
             relation,
-            `${relation} has duplicates`,
+            `${relation} has duplicates${isNamed ? ` of (${key})` : ''}`,
             sqlAdvice(
               'Find them:',
-              `SELECT ${key}, count(*) FROM ${relation} GROUP BY ${key} HAVING count(*) > 1`,
+              `SELECT ${key}, count(*) FROM ${relation}${where} GROUP BY ${key} HAVING count(*) > 1`,
             ),
           ),
         ];

@@ -88,7 +88,12 @@ export async function readAlreadyThere(
           columns.push({ ...of(action.table), column: name, type: storedType(type) });
       else if (action.does === 'add column' && action.ifNotExists)
         columns.push({ ...of(action.table), column: action.column, type: storedType(action.type) });
-      else if (action.does === 'create index' && action.columns && action.index !== null) {
+      else if (
+        action.does === 'create index' &&
+        action.ifNotExists &&
+        action.columns &&
+        action.index !== null
+      ) {
         const { index, method, unique, columns: keys, partial = false } = action;
         indexes.push({ ...of(action.table), index, method, unique, columns: keys, partial });
       }

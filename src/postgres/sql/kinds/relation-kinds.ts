@@ -67,10 +67,11 @@ export const RELATION_KINDS = {
         concurrently: tree.concurrent ?? false,
         unique: tree.unique ?? false,
         ifNotExists: tree.if_not_exists ?? false,
-        columns: tree.if_not_exists
-          ? itemsOf<Tree.IndexElem>(tree.indexParams, 'IndexElem').map(({ name }) => name ?? null)
-          : undefined,
-        partial: tree.if_not_exists ? tree.whereClause !== undefined : undefined,
+        columns:
+          tree.if_not_exists || tree.unique
+            ? itemsOf<Tree.IndexElem>(tree.indexParams, 'IndexElem').map(({ name }) => name ?? null)
+            : undefined,
+        partial: tree.if_not_exists || tree.unique ? tree.whereClause !== undefined : undefined,
         only: tree.relation?.inh !== true,
       },
     ],
