@@ -55,6 +55,40 @@ export const FAILURES: readonly HazardRecord[] = [
       ),
   },
   {
+    code: 'DEFAULT_NOT_CONVERTED',
+    title: 'the default of a column cannot be converted to its new type',
+    condition:
+      'ALTER COLUMN … TYPE failed with SQLSTATE 42804 without a hint of the server, which it gives if the values are the reason.',
+    effect:
+      'The migration stops there. USING is for the values of the rows; the default is converted by an assignment cast, which text and an enum, for example, do not have.',
+    safer:
+      'Drop the default, change the type, and set the default again, in one ALTER TABLE (https://www.postgresql.org/docs/current/sql-altertable.html).',
+    find: (context) =>
+      failed(context, '42804')
+        .filter(({ error }) => error?.hint === null)
+        .flatMap((statement) => {
+          const all = context.actionsIn(statement, 'alter type');
+          const [first] = all;
+          if (!first) return [];
+          const relation = context.resolve(first.action.table, statement);
+          const isOne = all.length === 1;
+          const column = isOne ? displayName(first.action.column) : '…';
+          const type = isOne ? first.action.type : '…';
+          const using = { assignment: '', cast: ` USING ${column}::${type}`, expression: ' USING …' };
+          return [
+            failure(
+              context,
+              statement,
+              `the default of ${isOne ? `${relation}.${column}` : `a column of ${relation}`} cannot be converted to its new type`,
+              sqlAdvice(
+                'In one statement:',
+                `ALTER TABLE ${relation} ALTER COLUMN ${column} DROP DEFAULT, ALTER COLUMN ${column} TYPE ${type}${using[first.action.conversion]}, ALTER COLUMN ${column} SET DEFAULT …`,
+              ),
+            ),
+          ];
+        }),
+  },
+  {
     code: 'UNIQUE_OVER_DUPLICATES',
     title: 'a unique index cannot be built because of duplicates',
     condition:
