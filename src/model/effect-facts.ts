@@ -182,6 +182,10 @@ export interface ChangedDefinition {
     | 'no statistics'
     /** Two columns or expressions of which ANALYZE gathers statistics together. */
     | 'statistics'
+    /** The definition of extended statistics, which ANALYZE gathers. */
+    | 'statistics object'
+    /** Extended statistics that ANALYZE leaves out, because their target is 0: the qualified name. */
+    | 'statistics off'
     /** A role that may insert into tables, and not use the sequence of a default: named by sequence and role. */
     | 'insert without sequence'
     /** A policy of a table whose row security is off. */

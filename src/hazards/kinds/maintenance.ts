@@ -24,7 +24,7 @@ export const MAINTENANCE: readonly HazardRecord[] = [
   {
     code: 'STATISTICS_OFF',
     title: 'ANALYZE no longer gathers statistics of a large table',
-    condition: `On a table of ${formatCount(WARNING.rows)} rows or 100 MB or more, the command sets the statistics target of a column to 0, but for binary and JSON, or drops extended statistics whose columns stay.`,
+    condition: `On a table of ${formatCount(WARNING.rows)} rows or 100 MB or more, the command sets the statistics target of a column to 0, but for binary and JSON, or sets that of extended statistics to 0, or drops extended statistics whose columns stay.`,
     effect:
       'The planner estimates the column, or the columns together, with defaults: a join or a sort may take a thousand times as long. With a target of 0 the old statistics stay and get stale, so the plans change only later.',
     safer:
@@ -93,7 +93,7 @@ function notAnalyzed(context: HazardContext): Finding[] {
   });
 }
 
-/** Columns whose target is 0, and pairs of columns whose statistics were dropped although both columns are there. */
+/** Columns whose target is 0, and pairs of columns whose statistics are no longer gathered although both columns are there. */
 function noLongerGathered(context: HazardContext): Finding[] {
   const columns = ofKind(context, 'no statistics').filter(({ before }) => before === null);
   const pairs = ofKind(context, 'statistics').filter(
@@ -104,27 +104,72 @@ function noLongerGathered(context: HazardContext): Finding[] {
     if (!isLarge(context, relation)) return [];
     const own = columns.filter((each) => each.relation === relation);
     const together = pairs.filter((each) => each.relation === relation);
+    const { off, dropped } = statisticsObjects(context, relation, together.length > 0);
+    const known = [
+      ...off.map(({ after }) => `ALTER STATISTICS ${after} SET STATISTICS -1`),
+      ...dropped.map(({ before }) => before ?? ''),
+    ];
+    const again =
+      known.length > 0
+        ? known
+        : together.map(({ before }) => `CREATE STATISTICS … ON ${before} FROM ${relation}`);
     const subjects = [
       ...own.map(({ name }) => `${relation}.${displayName(name)}`),
       ...together.map(({ before }) => `(${before}) of ${relation}`),
     ];
+    const isTarget = own.length + off.length > 0;
+    const isGone = together.length > 0 && (dropped.length > 0 || off.length === 0);
+    const seen = [
+      ...(isTarget ? ['the statistics target is 0 after the command'] : []),
+      ...(isGone ? ['pg_statistic_ext has no such object after the command'] : []),
+    ];
     return [
       {
-        statement: saying(context, relation, /\b(?:SET|DROP)\s+STATISTICS\b/i),
+        statement:
+          saying(context, relation, SAYS_STATISTICS) ??
+          naming(
+            context,
+            [...off, ...dropped].map(({ name }) => name),
+          ),
         relation,
         severity: 'warning',
         message: `ANALYZE gathers no statistics of ${listed(subjects)} any more`,
-        evidence: `${own.length > 0 ? 'the statistics target is 0 after the command' : 'pg_statistic_ext has no such object after the command'}; ${relationEvidence(context, relation)}`,
+        evidence: `${seen.join(', or ')}; ${relationEvidence(context, relation)}`,
         advice: sqlAdvice(
           'Gather them again, with an ANALYZE of the table afterwards:',
           ...own.map(
             ({ name }) => `ALTER TABLE ${relation} ALTER COLUMN ${displayName(name)} SET STATISTICS -1`,
           ),
-          ...together.map(({ before }) => `CREATE STATISTICS … ON ${before} FROM ${relation}`),
+          ...again,
         ),
       },
     ];
   });
+}
+
+const SAYS_STATISTICS = /\b(?:SET|DROP)\s+STATISTICS\b/i;
+
+/** Extended statistics that the command switches off, or drops although their columns stay. @param isAsked else none are looked for. */
+function statisticsObjects(context: HazardContext, relation: string, isAsked: boolean) {
+  if (!isAsked) return { off: [], dropped: [] };
+  const off = ofKind(context, 'statistics off').filter((each) => each.relation === relation);
+  const dropped = ofKind(context, 'statistics object').filter(
+    (each) =>
+      each.relation === relation &&
+      each.after === null &&
+      !off.some(({ name }) => name === each.name) &&
+      !isCollateral(context, relation, each.before ?? ''),
+  );
+  return { off, dropped };
+}
+
+/** The last statement that switches off or drops statistics by name, which locks no table in the first case. */
+function naming({ facts }: HazardContext, names: readonly string[]): number | null {
+  const found = facts.statements.findLast(
+    ({ error, sql }) =>
+      error === null && SAYS_STATISTICS.test(sql) && names.some((name) => isNamed(sql, name)),
+  );
+  return found?.index ?? null;
 }
 
 /** Statistics go with their table, and with each of their columns. */

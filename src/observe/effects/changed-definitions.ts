@@ -18,6 +18,9 @@ const STATISTICS_ITEMS = `
   join pg_catalog.pg_attribute a on a.attrelid = s.stxrelid and a.attnum = k.num
   union all select e, e, true from pg_catalog.unnest(pg_catalog.pg_get_statisticsobjdef_expressions(s.oid)) as e`;
 
+/** Tells if ANALYZE leaves out extended statistics `s`. */
+const NOT_GATHERED = `coalesce(pg_catalog.to_jsonb(s) ->> 'stxstattarget' = '0', false)`;
+
 /** Objects that may keep their name while their meaning changes. */
 const DEFINITIONS = `
 select 'constraint' as kind, n.nspname as schema, c.relname as relation, k.conname as name,
@@ -93,7 +96,13 @@ union all
 select 'statistics', n.nspname, c.relname, a.place || ' ' || b.place, a.item || case when a.place = b.place then '' else ', ' || b.item end
 from pg_catalog.pg_statistic_ext s join pg_catalog.pg_class c on c.oid = s.stxrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 cross join lateral (${STATISTICS_ITEMS}) a cross join lateral (${STATISTICS_ITEMS}) b
-where (a.place < b.place or a.place = b.place and a.is_expression) and ${USER_SCHEMA}
+where (a.place < b.place or a.place = b.place and a.is_expression) and not ${NOT_GATHERED} and ${USER_SCHEMA}
+union all
+select case when ${NOT_GATHERED} then 'statistics off' else 'statistics object' end, n.nspname, c.relname, s.stxname,
+  case when ${NOT_GATHERED} then pg_catalog.format('%I.%I', m.nspname, s.stxname) else pg_catalog.pg_get_statisticsobjdef(s.oid) end
+from pg_catalog.pg_statistic_ext s join pg_catalog.pg_class c on c.oid = s.stxrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+join pg_catalog.pg_namespace m on m.oid = s.stxnamespace
+where ${USER_SCHEMA}
 union all
 select 'volatile', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
   pg_catalog.string_agg(distinct pg_catalog.format('%I.%I', m.nspname, c.relname), ', ')
@@ -140,6 +149,7 @@ const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = [
   'past policies',
   'autovacuum off',
   'no statistics',
+  'statistics off',
   'insert without sequence',
   'idle policy',
   'volatile',
@@ -154,6 +164,7 @@ const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
   'generated',
   'refreshable',
   'statistics',
+  'statistics object',
   'closed later',
 ];
 
