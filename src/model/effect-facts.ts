@@ -161,7 +161,7 @@ export interface ChangedDefinition {
     | 'setting'
     /** Objects that every role of the server may use: privileges of PUBLIC, functions with the rights of their owner. */
     | 'open'
-    /** A view that shows rows past the policies of its table, to roles that the policies are for. */
+    /** Uses of a view that go past the policies of its table, by roles that the policies are for: `SELECT for web, UPDATE for web`. */
     | 'past policies'
     /** A materialized view that can be refreshed while it is read. */
     | 'refreshable'
@@ -196,8 +196,14 @@ export interface ChangedDefinition {
     | 'called by all'
     /** Privileges of a role of requests without a login, on a table without row security. */
     | 'anonymous'
+    /** Privileges of such a role to write through a view, which writes to a table without row security as its owner. */
+    | 'anonymous view'
     /** Privileges of PUBLIC on later objects of a role: named by role and kind of object. */
     | 'open later'
+    /** Privileges of a role of requests without a login on later tables of a role: named by both, and by the schema. */
+    | 'anonymous later'
+    /** Functions of one name that run as their owner, and that such a role, `name`, may call: types of their arguments, one function a line. */
+    | 'called without a login'
     /** A role whose later functions PUBLIC may not call. */
     | 'closed later'
     /** A VOLATILE function that policies or views call: their tables and views. */

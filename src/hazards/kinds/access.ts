@@ -6,6 +6,7 @@ import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { changeFinding, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage, weighBySize, worst } from '../severity.ts';
+import { openedToAnonymous } from './anonymous-access.ts';
 import { ofKind } from './redefined.ts';
 import { granted, widened } from './widened-access.ts';
 
@@ -48,12 +49,12 @@ export const ACCESS: readonly HazardRecord[] = [
     code: 'ACCESS_WIDENED',
     title: 'roles may see or do more than before',
     condition:
-      'PUBLIC gets a privilege on a table, view or sequence, or on all that a role makes later. Every role may call a new function that is SECURITY DEFINER and sets no search_path. A function that PUBLIC could not call is dropped, and is open to PUBLIC when it is created again. A role of requests without a login (anon, web_anon, anonymous) gets a privilege on a table without row-level security. A new view shows a role of an application rows of a table past its row-level security, because its owner is not subject to the policies. It is a notice if the function runs with the rights of its caller, or if a role gets privileges by GRANT … ON ALL TABLES, which names none of them.',
+      'PUBLIC gets a privilege on a table, view or sequence, or on all that a role makes later. Every role may call a new function that is SECURITY DEFINER and sets no search_path. A function that PUBLIC could not call is dropped, and is open to PUBLIC when it is created again. A role of requests without a login (anon, web_anon, anonymous) gets a privilege on a table without row-level security, on all that a role makes later, or to write through a view that is not security_invoker. Through such a view a role of an application sees or writes rows of a table past its row-level security, because the owner of the view is not subject to the policies. It is a notice if the function runs with the rights of its caller, if requests without a login may call a new one that is SECURITY DEFINER and that no GRANT names, or if a role gets privileges by GRANT … ON ALL TABLES, which names none of them.',
     effect:
       'Each role of the server reads or writes it from the commit on: those of other applications, of reports, and those that are made later. Nothing fails.',
     safer:
       'GRANT to the roles that need it. Give a function SET search_path and REVOKE EXECUTE … FROM PUBLIC; make a view WITH (security_invoker = true), from PostgreSQL 15 on.',
-    find: (context) => widened(context),
+    find: (context) => [...widened(context), ...openedToAnonymous(context)],
   },
   {
     code: 'PRIVILEGES_REVOKED',

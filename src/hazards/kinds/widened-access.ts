@@ -1,6 +1,5 @@
 import { listed, plural } from '../../format.ts';
-import type { StatementSection } from '../../model/report.ts';
-import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { bare, displayName, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
@@ -14,7 +13,6 @@ export function widened(context: HazardContext): Finding[] {
     ...openedToAll(context),
     ...openedLater(context),
     ...calledByAll(context),
-    ...openedToAnonymous(context),
     ...pastPolicies(context),
     ...grantedUnnamed(context),
   ];
@@ -53,7 +51,7 @@ function openedToAll(context: HazardContext): Finding[] {
 }
 
 /** Privileges in a list that were not in it before. */
-function gained(before: string | null, after: string | null): string[] {
+export function gained(before: string | null, after: string | null): string[] {
   const had = new Set(before?.split(', '));
   return (after ?? '').split(', ').filter((privilege) => !had.has(privilege));
 }
@@ -68,24 +66,38 @@ function openedLater(context: HazardContext): Finding[] {
     .filter(({ more }) => more.length > 0)
     .map(({ relation: role, name, more }): Finding => {
       const [kind = '', schema] = name.split(' in schema ');
-      const all = context.facts.statements.filter(
-        ({ tag, error }) => tag === 'ALTER DEFAULT PRIVILEGES' && error === null,
-      );
-      const named = all.filter(({ sql }) => isNamed(sql, schema === undefined ? role : bare(schema)));
-      const statement = named.at(-1) ?? (all.length === 1 ? all[0] : undefined);
-      const within = schema === undefined ? '' : ` IN SCHEMA ${schema}`;
       return {
-        statement: statement?.index ?? null,
+        statement: settingDefaults(context, role, schema),
         relation: null,
         severity: 'warning',
         message: `PUBLIC gets ${more.join(', ')} on each ${name} that ${displayName(role)} makes from now on: every role of the server`,
         evidence: 'pg_default_acl before and after the command',
         advice: sqlAdvice(
           'To the roles that need it instead:',
-          `ALTER DEFAULT PRIVILEGES FOR ROLE ${displayName(role)}${within} REVOKE ${more.join(', ')} ON ${kind.toUpperCase()}S FROM PUBLIC`,
+          defaultsRevoked(role, schema, more, kind, 'PUBLIC'),
         ),
       };
     });
+}
+
+/** The last ALTER DEFAULT PRIVILEGES that names the schema, or else the role that makes the objects; or the only one. */
+export function settingDefaults(context: HazardContext, role: string, schema: string | undefined) {
+  const all = context.facts.statements.filter(
+    ({ tag, error }) => tag === 'ALTER DEFAULT PRIVILEGES' && error === null,
+  );
+  const named = all.filter(({ sql }) => isNamed(sql, schema === undefined ? role : bare(schema)));
+  return (named.at(-1) ?? (all.length === 1 ? all[0] : undefined))?.index ?? null;
+}
+
+export function defaultsRevoked(
+  role: string,
+  schema: string | undefined,
+  privileges: readonly string[],
+  kind: string,
+  grantee: string,
+): string {
+  const within = schema === undefined ? '' : ` IN SCHEMA ${schema}`;
+  return `ALTER DEFAULT PRIVILEGES FOR ROLE ${displayName(role)}${within} REVOKE ${privileges.join(', ')} ON ${kind.toUpperCase()}S FROM ${grantee}`;
 }
 
 /** Functions that PUBLIC may call again: a REVOKE ends with the function, and CREATE FUNCTION grants EXECUTE to PUBLIC. */
@@ -116,68 +128,47 @@ function calledByAll(context: HazardContext): Finding[] {
 
 const DEFINER = 'SECURITY DEFINER';
 
-/** The last GRANT that names a relation. */
-function naming(context: HazardContext, relation: string): StatementSection | undefined {
-  const [schema, name] = [bare(withoutLastPart(relation)), bare(lastPart(relation))];
-  return context.facts.statements.findLast(
-    (statement) =>
-      statement.tag === 'GRANT' &&
-      statement.error === null &&
-      isNamed(statement.sql, name) &&
-      (isNamed(statement.sql, schema) || context.reaches({ schema: null, name }, schema, statement)),
-  );
-}
+const USE = /^(SELECT|INSERT|UPDATE|DELETE) for (.*)$/s;
 
-/** A GRANT that names a table to be read may be meant; one of writing, or of all tables, or by default seldom is. */
-function openedToAnonymous(context: HazardContext): Finding[] {
-  return ofKind(context, 'anonymous').flatMap(({ relation, name: role, before, after }): Finding[] => {
-    const more = gained(before, after);
-    if (more.length === 0) return [];
-    const statement = naming(context, relation);
-    const isMeant = statement !== undefined && more.every((privilege) => privilege === 'SELECT');
-    const known = context.relation(relation) !== undefined;
-    return [
-      {
-        statement: statement?.index ?? null,
-        relation: known ? relation : null,
-        severity: isMeant ? 'notice' : 'warning',
-        message: `${displayName(role)}, the role of requests without a login, may ${more.join(', ')} on ${relation}, all rows of it`,
-        evidence: `row-level security of ${relation} is off${known ? `; ${relationEvidence(context, relation)}` : ''}`,
-        advice: sqlAdvice(
-          'Enable row-level security, with policies for the rows that it may see, or instead:',
-          `REVOKE ${more.join(', ')} ON ${relation} FROM ${displayName(role)}`,
-        ),
-      },
-    ];
-  });
-}
-
+/** Views through which roles see or write rows that the policies of the table keep from them. */
 function pastPolicies(context: HazardContext): Finding[] {
   const stored = new Set(context.changes('create', 'materialized view').map(({ object }) => object));
-  return ofKind(context, 'past policies').map(({ relation, name, after }): Finding => {
+  return ofKind(context, 'past policies').flatMap(({ relation, name, before, after }): Finding[] => {
+    const uses = gained(before, after).flatMap((use) => {
+      const [, privilege = '', role = ''] = USE.exec(use) ?? [];
+      return role === '' ? [] : [{ privilege, role: displayName(role) }];
+    });
+    if (uses.length === 0) return [];
+    const rolesWith = (isAsked: (privilege: string) => boolean) =>
+      [...new Set(uses.filter(({ privilege }) => isAsked(privilege)).map(({ role }) => role))].join(', ');
+    const written = [...new Set(uses.map(({ privilege }) => privilege))].filter((each) => each !== 'SELECT');
+    const readers = rolesWith((privilege) => privilege === 'SELECT');
+    const writers = rolesWith((privilege) => privilege !== 'SELECT');
+    const table = displayName(name);
     const isStored = stored.has(relation);
-    const roles = (after ?? '')
-      .split(', ')
-      .map((role) => displayName(role))
-      .join(', ');
-    return {
-      statement: null,
-      relation: null,
-      severity: 'warning',
-      message: `the view ${relation} shows rows of ${displayName(name)} past its row-level security to ${after}`,
-      evidence: isStored
-        ? 'a materialized view has no policies'
-        : 'its owner is not subject to the policies of the table, and the view reads as its owner',
-      advice: isStored
-        ? sqlAdvice(
-            'Let a view with a condition read it in their place:',
-            `REVOKE SELECT ON ${relation} FROM ${roles}`,
-          )
-        : sqlAdvice(
-            'From PostgreSQL 15 on, so that the policies hold for who reads it:',
-            `ALTER VIEW ${relation} SET (security_invoker = true)`,
-          ),
-    };
+    return [
+      {
+        statement: null,
+        relation: null,
+        severity: 'warning',
+        message:
+          readers === ''
+            ? `the view ${relation} lets ${writers} ${written.join(', ')} rows of ${table} past its row-level security`
+            : `the view ${relation} shows rows of ${table} past its row-level security to ${readers}${writers === '' ? '' : `, and lets ${writers} ${written.join(', ')} them`}`,
+        evidence: isStored
+          ? 'a materialized view has no policies'
+          : `its owner is not subject to the policies of the table, and the view ${writers === '' ? 'reads' : 'reads and writes'} as its owner`,
+        advice: isStored
+          ? sqlAdvice(
+              'Let a view with a condition read it in their place:',
+              `REVOKE SELECT ON ${relation} FROM ${readers}`,
+            )
+          : sqlAdvice(
+              `From PostgreSQL 15 on, so that the policies hold for who ${writers === '' ? 'reads' : 'uses'} it:`,
+              `ALTER VIEW ${relation} SET (security_invoker = true)`,
+            ),
+      },
+    ];
   });
 }
 

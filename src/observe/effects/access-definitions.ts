@@ -1,14 +1,16 @@
 import { ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 
 /**
- * Policies with their conditions for rows that are there, of INSERT for new ones, each read once. A condition asks the session if it
- * calls a function, or asks who it is: it may have another result for another user.
+ * Policies with their conditions for rows that are there and for new ones, each read once. A policy of INSERT has the second alone, others
+ * may have the first alone. A condition asks the session if it calls a function, or asks who it is: it may have another result for
+ * another user.
  */
 const POLICIES = `
-  (select p.oid, p.polname, p.polrelid, p.polcmd, p.polpermissive, p.polroles, e.condition,
+  (select p.oid, p.polname, p.polrelid, p.polcmd, p.polpermissive, p.polroles, e.condition, e.written,
     e.condition ~* '[[:alnum:]_"][(]|\\mselect\\M|\\mcurrent_|\\msession_user\\M|\\msystem_user\\M' as asks
   from pg_catalog.pg_policy p
-  cross join lateral (select pg_catalog.pg_get_expr(coalesce(p.polqual, p.polwithcheck), p.polrelid) as condition offset 0) e offset 0)`;
+  cross join lateral (select pg_catalog.pg_get_expr(coalesce(p.polqual, p.polwithcheck), p.polrelid) as condition,
+    pg_catalog.pg_get_expr(coalesce(p.polwithcheck, p.polqual), p.polrelid) as written offset 0) e offset 0)`;
 
 /** Tells if policies `p` and `q` both hold for a statement of a role that both name, or of any role. */
 const TOGETHER = `(p.polcmd = q.polcmd or '*' in (p.polcmd, q.polcmd)) and (0 = any (p.polroles) or p.polroles && q.polroles)`;
@@ -27,6 +29,36 @@ const APPLICATION_ROLES = `select g.oid, g.rolname from (${GRANTED_ROLES}) g whe
 
 /** Roles of requests without a login, by the names that PostgREST, Supabase, PostGraphile and Hasura give them. */
 const ANONYMOUS_ROLES = `select o.oid, o.rolname from pg_catalog.pg_roles o where o.rolname ~ '^(web_?)?anon(ymous)?$' and not o.rolsuper`;
+
+/**
+ * Uses of a view `v` that policies of a table may refuse: the privilege, the command of a policy, and the event as
+ * pg_relation_is_updatable() counts it, 0 for reads.
+ */
+const USES = `(values ('SELECT', 'r', 0), ('INSERT', 'a', 8), ('UPDATE', 'w', 4), ('DELETE', 'd', 16)) u (privilege, command, event)`;
+
+/** Tells if a view `v` reads and writes as its owner. */
+const AS_OWNER = `not coalesce(v.reloptions::pg_catalog.text[] && '{security_invoker=true,security_invoker=on,security_invoker=1,security_invoker=yes}', false)`;
+
+/** Tells if the server itself passes a use of `u` on to the table of view `v`, and no rule or trigger does something else. */
+const PASSED_ON = `v.relkind = 'v' and pg_catalog.pg_relation_is_updatable(v.oid, false) & u.event <> 0
+  and not exists (select from pg_catalog.pg_rewrite x where x.ev_class = v.oid and x.ev_type <> '1')
+  and not exists (select from pg_catalog.pg_trigger g where g.tgrelid = v.oid and g.tgtype & 64 <> 0)`;
+
+/** The relations that the query of view `v` reads, with their row security. */
+const TABLES_OF_VIEW = `
+  select distinct b.oid, b.relname, b.relowner, b.relrowsecurity, b.relforcerowsecurity from pg_catalog.pg_rewrite w
+  join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass and d.objid = w.oid
+    and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.refobjid <> v.oid
+  join pg_catalog.pg_class b on b.oid = d.refobjid and b.relkind <> 'S'
+  where w.ev_class = v.oid and w.ev_type = '1'`;
+
+/** Tells if the policies of table `t` let role `r` do with all rows what `u` says. They are found by an index: few tables are asked for. */
+const LET_THROUGH = `
+  exists (select from pg_catalog.pg_policy o where o.polrelid = t.oid and o.polpermissive and o.polcmd::pg_catalog.text in ('*', u.command)
+    and pg_catalog.pg_get_expr(coalesce(o.polqual, o.polwithcheck), o.polrelid) = 'true'
+    and (u.privilege in ('SELECT', 'DELETE') or pg_catalog.pg_get_expr(coalesce(o.polwithcheck, o.polqual), o.polrelid) = 'true')
+    and exists (select from pg_catalog.unnest(o.polroles) m (oid) where m.oid = 0 or pg_catalog.pg_has_role(r.oid, m.oid, 'USAGE')))
+  and not exists (select from pg_catalog.pg_policy o where o.polrelid = t.oid and not o.polpermissive)`;
 
 /** Objects by who may see and use them; a part of a query of kind, schema, relation, name and text. */
 export const ACCESS_DEFINITIONS = `
@@ -50,17 +82,19 @@ where p.prosecdef and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
   and not coalesce(pg_catalog.array_to_string(p.proconfig, ',') like '%search_path=%', false)
   and exists (select from pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) x where x.grantee = 0)
 union all
-select 'past policies', n.nspname, v.relname, t.relname, pg_catalog.string_agg(distinct r.rolname, ', ' order by r.rolname)
+select 'past policies', n.nspname, v.relname, t.relname,
+  pg_catalog.string_agg(distinct u.privilege || ' for ' || r.rolname, ', ' order by u.privilege || ' for ' || r.rolname)
 from pg_catalog.pg_class v join pg_catalog.pg_namespace n on n.oid = v.relnamespace
 join pg_catalog.pg_roles o on o.oid = v.relowner
-join pg_catalog.pg_rewrite w on w.ev_class = v.oid
-join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass and d.objid = w.oid
-  and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
-join pg_catalog.pg_class t on t.oid = d.refobjid and t.relrowsecurity
-join (${GRANTED_ROLES}) r on pg_catalog.has_table_privilege(r.oid, v.oid, 'SELECT')
+cross join lateral (${TABLES_OF_VIEW}) t cross join ${USES}
+join (${GRANTED_ROLES}) r on case u.privilege when 'DELETE' then pg_catalog.has_table_privilege(r.oid, v.oid, u.privilege)
+  else pg_catalog.has_any_column_privilege(r.oid, v.oid, u.privilege) end
 join pg_catalog.pg_roles a on a.oid = r.oid and not a.rolbypassrls and a.oid <> t.relowner
-where v.relkind in ('v', 'm') and ${USER_SCHEMA} and (o.rolsuper or o.rolbypassrls or (o.oid = t.relowner and not t.relforcerowsecurity))
-  and not coalesce(v.reloptions::pg_catalog.text[] && '{security_invoker=true,security_invoker=on,security_invoker=1,security_invoker=yes}', false)
+where v.relkind in ('v', 'm') and ${USER_SCHEMA} and t.relrowsecurity and ${AS_OWNER}
+  and (o.rolsuper or o.rolbypassrls or (o.oid = t.relowner and not t.relforcerowsecurity))
+  -- A view that reads several tables may write to another one of them.
+  and (u.event = 0 or case when t.relrowsecurity then ${PASSED_ON} and (select pg_catalog.count(*) = 1 from (${TABLES_OF_VIEW}) only_one) end)
+  and not (${LET_THROUGH})
 group by 2, 3, 4
 union all
 select 'insert without sequence', n.nspname, s.relname, r.rolname,
@@ -103,6 +137,30 @@ cross join lateral pg_catalog.aclexplode(c.relacl) x
 join (${ANONYMOUS_ROLES}) r on r.oid = x.grantee and pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE')
 where c.relkind in ('r', 'p') and not c.relrowsecurity and x.privilege_type in ('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE')
   and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'c.oid')}
+group by 2, 3, 4
+union all
+select 'anonymous view', n.nspname, v.relname, r.rolname, pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)
+from pg_catalog.pg_class v join pg_catalog.pg_namespace n on n.oid = v.relnamespace
+cross join lateral pg_catalog.aclexplode(v.relacl) x join ${USES} on u.privilege = x.privilege_type and u.event <> 0
+join (${ANONYMOUS_ROLES}) r on r.oid = x.grantee and pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE')
+where v.relkind = 'v' and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'v.oid')} and ${AS_OWNER} and ${PASSED_ON}
+  and not exists (select from (${TABLES_OF_VIEW}) t where t.relrowsecurity)
+group by 2, 3, 4
+union all
+select 'anonymous later', '', pg_catalog.pg_get_userbyid(d.defaclrole),
+  r.rolname || coalesce(' in schema ' || pg_catalog.quote_ident(n.nspname), ''),
+  pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)
+from pg_catalog.pg_default_acl d left join pg_catalog.pg_namespace n on n.oid = d.defaclnamespace
+cross join lateral pg_catalog.aclexplode(d.defaclacl) x
+join (${ANONYMOUS_ROLES}) r on r.oid = x.grantee and coalesce(pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE'), true)
+where d.defaclobjtype = 'r' and x.privilege_type in ('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE')
+group by 3, 4
+union all
+select 'called without a login', n.nspname, p.proname, r.rolname, pg_catalog.string_agg(distinct pg_catalog.oidvectortypes(p.proargtypes), E'\\n')
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+join (${ANONYMOUS_ROLES}) r on pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE') and pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE')
+where p.prosecdef and p.oid >= 16384 and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
+  and p.prorettype not in ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
 group by 2, 3, 4
 union all
 select 'open later', '', pg_catalog.pg_get_userbyid(d.defaclrole),

@@ -156,6 +156,9 @@ const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = [
   'wider policy',
   'open later',
   'anonymous',
+  'anonymous view',
+  'anonymous later',
+  'called without a login',
 ];
 /** Kinds of which a missing one is a change. */
 const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [

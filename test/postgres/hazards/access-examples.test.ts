@@ -148,6 +148,77 @@ testHazardExamples([
     from: 15,
   },
   {
+    what: 'a view that lets a role write rows past the policies',
+    setup: OWN,
+    sql: 'CREATE VIEW codes AS SELECT * FROM items; GRANT INSERT, UPDATE (code) ON codes TO tried_app',
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'rows that a view may be written through from now on, past the policies',
+    setup: `${OWN}CREATE VIEW codes AS SELECT * FROM items; GRANT SELECT ON codes TO tried_app`,
+    sql: 'GRANT DELETE ON codes TO tried_app',
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a view past policies that one of two roles may no longer read',
+    setup: `${OWN}${ANON}CREATE VIEW codes AS SELECT * FROM items; GRANT SELECT ON codes TO tried_app, web_anon`,
+    sql: 'REVOKE SELECT ON codes FROM web_anon',
+    never: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'views whose writes the server does not pass on to the table with policies',
+    setup: `${OWN}CREATE TABLE notes (id int PRIMARY KEY);
+      CREATE FUNCTION put_:schema() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`,
+    sql: `CREATE VIEW counted AS SELECT count(*) FROM items; GRANT INSERT ON counted TO tried_app;
+      CREATE VIEW by_rule AS SELECT * FROM items; GRANT INSERT ON by_rule TO tried_app;
+      CREATE RULE nothing AS ON INSERT TO by_rule DO INSTEAD NOTHING;
+      CREATE VIEW by_trigger AS SELECT * FROM items; GRANT INSERT ON by_trigger TO tried_app;
+      CREATE TRIGGER put INSTEAD OF INSERT ON by_trigger FOR EACH ROW EXECUTE FUNCTION put_:schema();
+      CREATE VIEW beside AS SELECT * FROM notes WHERE EXISTS (SELECT FROM items i WHERE i.id = notes.id);
+      GRANT INSERT ON beside TO tried_app`,
+  },
+  {
+    what: 'a view of a table whose policy lets all rows through',
+    setup: `${ITEMS}ALTER TABLE items ENABLE ROW LEVEL SECURITY; CREATE POLICY everything ON items USING (true)`,
+    sql: 'CREATE VIEW codes AS SELECT code FROM items; GRANT SELECT, UPDATE ON codes TO tried_app',
+  },
+  {
+    what: 'a view of a table whose policy lets all rows be read, not written',
+    setup: `${ITEMS}ALTER TABLE items ENABLE ROW LEVEL SECURITY; CREATE POLICY everything ON items FOR SELECT USING (true)`,
+    sql: 'CREATE VIEW codes AS SELECT code FROM items; GRANT SELECT, UPDATE ON codes TO tried_app',
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a view that requests without a login may write through',
+    setup: `${ITEMS}${ANON}`,
+    sql: 'CREATE VIEW codes AS SELECT * FROM items; GRANT SELECT, INSERT ON codes TO web_anon',
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a view that requests without a login may read, or could write with privileges of their own',
+    setup: `${ITEMS}${ANON}`,
+    sql: `CREATE VIEW codes AS SELECT * FROM items; GRANT SELECT ON codes TO web_anon;
+      CREATE VIEW counted AS SELECT count(*) FROM items; GRANT ALL ON counted TO web_anon;
+      CREATE VIEW own WITH (security_invoker = true) AS SELECT * FROM items; GRANT ALL ON own TO web_anon`,
+    from: 15,
+  },
+  {
+    what: 'later tables that requests without a login may read',
+    setup: `${ITEMS}${ANON}`,
+    sql: 'ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT SELECT ON TABLES TO web_anon',
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'later sequences that requests without a login may use',
+    setup: `${ITEMS}${ANON}`,
+    sql: 'ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT USAGE ON SEQUENCES TO web_anon',
+  },
+  {
+    what: 'a new function of its owner that requests without a login may call',
+    setup: `${ITEMS}${ANON}`,
+    sql: MAKE_SECRET,
+  },
+  {
     what: 'all tables read by another role',
     setup: ITEMS,
     sql: 'GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO tried_app',

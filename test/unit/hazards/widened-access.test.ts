@@ -128,6 +128,70 @@ test.each([
 ])('a %s past policies gets a fix that the server accepts', (kind, fix) => {
   const past = { kind: 'past policies', relation: 'public.v', name: 'orders' } as const;
   const made: SchemaChange = { verb: 'create', kind, object: 'public.v', sql: '', dataLoss: false };
-  const [hazard] = hazards({ redefined: [{ ...past, before: null, after: 'anon, Web' }], changes: [made] });
+  const [hazard] = hazards({
+    redefined: [{ ...past, before: null, after: 'SELECT for anon, SELECT for Web' }],
+    changes: [made],
+  });
   expect(hazard?.advice?.split('\n').at(-1)).toBe(fix);
+});
+
+test('a view past policies tells the roles that read, and those that write through it, if they could not before', () => {
+  const told = (before: string | null, after: string) =>
+    found({
+      redefined: [{ kind: 'past policies', relation: 'public.v', name: 'orders', before, after }],
+    });
+  const view = 'warning null: the view public.v';
+  expect(told(null, 'SELECT for a, SELECT for b, UPDATE for b')).toEqual([
+    `${view} shows rows of orders past its row-level security to a, b, and lets b UPDATE them`,
+  ]);
+  expect(told('SELECT for a, SELECT for b', 'DELETE for a, INSERT for a, SELECT for a')).toEqual([
+    `${view} lets a DELETE, INSERT rows of orders past its row-level security`,
+  ]);
+  expect(told('SELECT for a, SELECT for b', 'SELECT for a')).toEqual([]);
+});
+
+test('a new function with the rights of its owner is a notice, unless a GRANT names it', () => {
+  const open = { kind: 'called without a login', relation: 'public.find', name: 'anon' } as const;
+  const make = { does: 'create function', function: { schema: null, name: 'find' } } as const;
+  const told = (before: string | null, after: string, ...more: readonly string[]) =>
+    findHazards(
+      facts({
+        statements: [
+          statement(1, { tag: 'CREATE FUNCTION', sql: 'CREATE FUNCTION find' }),
+          ...more.map((sql, at) => statement(at + 2, { tag: sql.slice(0, sql.indexOf(' ')), sql })),
+        ],
+        parsed: new Map([[1, { actions: [make], effect: 'schema', toSavepoint: false }]]),
+        catalogue: {
+          searchPath: ['public'],
+          effects: { ...NO_EFFECTS, redefined: [{ ...open, before, after }] },
+        },
+      }),
+    )
+      .filter(({ code }) => code === 'ACCESS_WIDENED')
+      .map(({ severity, message, advice }) => [severity, message, advice.split('\n').at(-1)]);
+  expect(told(null, 'integer, text')).toEqual([
+    [
+      'notice',
+      'anon, the role of requests without a login, may call public.find(integer, text), which runs with the rights of its owner',
+      'REVOKE EXECUTE ON FUNCTION public.find(integer, text) FROM PUBLIC, anon;',
+    ],
+  ]);
+  expect(told(null, 'integer', 'GRANT EXECUTE ON FUNCTION find TO anon')).toEqual([]);
+  expect(told(null, 'integer', 'GRANT EXECUTE ON FUNCTION find_all TO anon')).toHaveLength(1);
+  expect(told('integer', 'integer\ntext')).toEqual([]);
+});
+
+test.each([
+  ['web_anon in schema api', 'each table in schema api that maker', 'maker IN SCHEMA api REVOKE'],
+  ['web_anon', 'each table that maker', 'maker REVOKE'],
+])('later tables are told for %s', (name, words, fix) => {
+  const later = { kind: 'anonymous later', relation: 'maker', name } as const;
+  const [hazard] = hazards({ redefined: [{ ...later, before: null, after: 'SELECT' }] });
+  expect(hazard).toMatchObject({
+    severity: 'warning',
+    message: `web_anon, the role of requests without a login, gets SELECT on ${words} makes from now on`,
+  });
+  expect(hazard?.advice).toContain(
+    `ALTER DEFAULT PRIVILEGES FOR ROLE ${fix} SELECT ON TABLES FROM web_anon;`,
+  );
 });
