@@ -192,6 +192,12 @@ export interface ChangedDefinition {
     | 'idle policy'
     /** A permissive policy that opens rows which others of its table, listed in its text, keep from its roles. */
     | 'wider policy'
+    /**
+     * A policy of a table with row security: its mode, its command as pg_policy has it, how much its conditions let through of rows that are
+     * there (empty: of INSERT) and of new ones, and its roles: `permissive; *; asked; all; web, PUBLIC`. `asked`: that depends on the session;
+     * `looked up`: on other tables. No permissive one beside another policy that decides anyway.
+     */
+    | 'policy'
     /** Functions of one name that every role may call: types of their arguments, one function a line. */
     | 'called by all'
     /** Privileges of a role of requests without a login, on a table without row security. */

@@ -4,9 +4,10 @@ import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql
 import { relationEvidence } from '../evidence.ts';
 import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import { changeFinding, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
-import { milder, weighBreakage, weighBySize, worst } from '../severity.ts';
+import { type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+import { milder, weighBreakage, worst } from '../severity.ts';
 import { openedToAnonymous } from './anonymous-access.ts';
+import { rowsByPolicies } from './policies.ts';
 import { ofKind } from './redefined.ts';
 import { granted, widened } from './widened-access.ts';
 
@@ -16,12 +17,12 @@ export const ACCESS: readonly HazardRecord[] = [
     code: 'POLICY_CHANGED',
     title: 'row-level security is changed',
     condition:
-      'A policy of an existing table is created, changed or dropped, or row-level security is enabled or disabled for it, or forced on its owner. A new permissive policy is a warning beside another one for the same roles, if only the other condition asks for the user or session.',
+      'A policy of an existing table is created, changed or dropped, or row-level security is enabled or disabled for it, or forced on its owner. A new permissive policy is a warning beside another one for the same roles, if only the other condition asks for the user or session; so is a policy whose condition becomes true, no longer asks for them, or lets all rows through for PUBLIC too.',
     effect:
       'Queries return fewer rows, or rows that they should not, without any error; without any policy they return none.',
     safer:
       'Create the policies first and ENABLE ROW LEVEL SECURITY last, in one transaction; check the result with the role of the application.',
-    find: (context) => [...policies(context), ...rowSecurity(context)],
+    find: rowsByPolicies,
   },
   {
     code: 'ROW_SECURITY_FILTERS_WRITE',
@@ -159,74 +160,4 @@ function revocations(context: HazardContext) {
       },
     ];
   });
-}
-
-const QUERY_IT = "Query the table with the application's role, before and after.";
-
-function policies(context: HazardContext): Finding[] {
-  const isReplaced = (object: string) => context.changed('drop', object) && context.changed('create', object);
-  return (context.facts.schema?.changes ?? [])
-    .filter(
-      ({ kind, verb, object }) =>
-        kind === 'policy' &&
-        verb !== 'comment' &&
-        !(verb === 'create' && isReplaced(object)) &&
-        context.relation(withoutLastPart(object)),
-    )
-    .map(({ verb, object, sql }) => {
-      const past = isReplaced(object)
-        ? 'changed'
-        : ({ create: 'created', drop: 'dropped' }[verb as string] ?? 'changed');
-      const relation = withoutLastPart(object);
-      const named = context.facts.statements.filter(
-        ({ tag, error, sql }) => !error && / POLICY$/.test(tag ?? '') && sql.includes(bare(object)),
-      );
-      const statement =
-        named.find(({ locks }) => locks?.some((lock) => lock.relation === relation)) ?? named[0];
-      const message = `the policy ${object} is ${past}`;
-      const finding = changeFinding(context, statement?.index ?? null, relation, message, QUERY_IT);
-      const others = verb === 'create' ? policiesOpened(context, object) : [];
-      if (others.length > 0)
-        return {
-          ...finding,
-          severity: 'warning' as const,
-          message: `${message}, and opens rows that ${listed(others)} ${others.length === 1 ? 'keeps' : 'keep'} from its roles: permissive policies are combined with OR`,
-          advice: sqlAdvice(
-            'If it is to keep more rows from them, not fewer:',
-            `CREATE POLICY ${lastPart(object)} ON ${relation} AS RESTRICTIVE …`,
-          ),
-        };
-      // Without the policy rows vanish or appear; a new one may be for rows of new code, unless it takes rows away.
-      return verb === 'create' && !/ AS RESTRICTIVE\b/.test(sql)
-        ? finding
-        : { ...finding, severity: weighBySize(context, relation) };
-    });
-}
-
-/** Finds the policies from before the command that a new permissive one goes around: its condition asks for no user or session. */
-function policiesOpened(context: HazardContext, object: string): string[] {
-  const relation = withoutLastPart(object);
-  const isEnabled = context
-    .actionsOn('row security')
-    .some((each) => each.relation === relation && each.action.to === 'enabled');
-  const wider = ofKind(context, 'wider policy').find(
-    (each) => each.relation === relation && displayName(each.name) === lastPart(object),
-  );
-  const others = (isEnabled ? '' : (wider?.after ?? '')).split(', ').filter((name) => name !== '');
-  return others.filter((name) => !context.changed('create', `${relation}.${name}`));
-}
-
-function rowSecurity(context: HazardContext): Finding[] {
-  return context
-    .actionsOn('row security')
-    .map(({ statement, relation, action }) =>
-      changeFinding(
-        context,
-        statement.index,
-        relation,
-        `row-level security of ${relation} is ${action.to}${/forced/.test(action.to) ? ' on the owner of the table' : ''}`,
-        QUERY_IT,
-      ),
-    )
-    .map((finding) => ({ ...finding, severity: weighBreakage(context, finding.relation ?? '') }));
 }

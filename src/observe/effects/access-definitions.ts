@@ -12,11 +12,25 @@ const POLICIES = `
   cross join lateral (select pg_catalog.pg_get_expr(coalesce(p.polqual, p.polwithcheck), p.polrelid) as condition,
     pg_catalog.pg_get_expr(coalesce(p.polwithcheck, p.polqual), p.polrelid) as written offset 0) e offset 0)`;
 
+/**
+ * Says how much a condition of policy `p` lets through. It asks for the session by a value of it, or by a function of the database that may
+ * read such a value; lower() and the like do not count. What a subquery reads may depend on the session.
+ */
+const reachOf = (
+  condition: string,
+) => `case when ${condition} = 'true' then 'all' when ${condition} = 'false' then 'none'
+  when ${condition} ~* '\\m(current_(user|role|setting|schema|schemas|catalog|database)|session_user|system_user|pg_has_role)\\M'
+    or exists (select from pg_catalog.pg_depend d join pg_catalog.pg_proc f on f.oid = d.refobjid and f.provolatile <> 'i'
+      where d.classid = 'pg_catalog.pg_policy'::pg_catalog.regclass and d.objid = p.oid and d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass)
+  then 'asked' when ${condition} ~* '\\mselect\\M' then 'looked up' else 'some' end`;
+
 /** Tells if policies `p` and `q` both hold for a statement of a role that both name, or of any role. */
 const TOGETHER = `(p.polcmd = q.polcmd or '*' in (p.polcmd, q.polcmd)) and (0 = any (p.polroles) or p.polroles && q.polroles)`;
 
-/** Tells if policy `o` holds for all that policy `p` allows. */
-const HOLDS_FOR_ALL = `o.polcmd in ('*', p.polcmd) and (0 = any (o.polroles) or o.polroles @> p.polroles)`;
+/** Tells if another policy decides for all that a permissive one, `p`, allows: it lets all rows through, or asks for the session in any case. */
+const DECIDED_ELSEWHERE = `exists (select from ${POLICIES} o where p.polpermissive and o.polrelid = p.polrelid and o.oid <> p.oid
+  and o.polcmd in ('*', p.polcmd) and (0 = any (o.polroles) or o.polroles @> p.polroles)
+  and case when o.polpermissive then o.condition = 'true' else o.asks end)`;
 
 /** Roles that hold privileges on relations of others. A gateway such as PostgREST switches to those without a login. */
 const GRANTED_ROLES = `
@@ -119,8 +133,7 @@ from ${POLICIES} p join ${POLICIES} q on q.polrelid = p.polrelid and q.oid <> p.
 join pg_catalog.pg_class c on c.oid = p.polrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where p.polpermissive and c.relrowsecurity and ${USER_SCHEMA} and p.condition <> 'false'
   and (p.condition = 'true' and q.condition <> 'true' or not p.asks and q.asks)
-  and not exists (select from ${POLICIES} o where o.polrelid = p.polrelid and o.oid <> p.oid and ${HOLDS_FOR_ALL}
-    and (not o.polpermissive or o.condition = 'true'))
+  and not ${DECIDED_ELSEWHERE}
 group by 2, 3, 4
 union all
 select 'called by all', n.nspname, p.proname, '', coalesce(pg_catalog.string_agg(
@@ -162,6 +175,13 @@ join (${ANONYMOUS_ROLES}) r on pg_catalog.has_schema_privilege(r.oid, n.oid, 'US
 where p.prosecdef and p.oid >= 16384 and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
   and p.prorettype not in ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
 group by 2, 3, 4
+union all
+select 'policy', n.nspname, c.relname, p.polname, pg_catalog.concat_ws('; ', case when p.polpermissive then 'permissive' else 'restrictive' end,
+  p.polcmd, case when p.polcmd <> 'a' then ${reachOf('p.condition')} else '' end, ${reachOf('p.written')},
+  (select pg_catalog.string_agg(coalesce(r.rolname, 'PUBLIC'), ', ' order by r.rolname)
+    from pg_catalog.unnest(p.polroles) m (oid) left join pg_catalog.pg_roles r on r.oid = m.oid))
+from ${POLICIES} p join pg_catalog.pg_class c on c.oid = p.polrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.relrowsecurity and ${USER_SCHEMA} and not ${DECIDED_ELSEWHERE}
 union all
 select 'open later', '', pg_catalog.pg_get_userbyid(d.defaclrole),
   case d.defaclobjtype when 'r' then 'table' when 'S' then 'sequence' else 'schema' end || coalesce(' in schema ' || pg_catalog.quote_ident(n.nspname), ''),

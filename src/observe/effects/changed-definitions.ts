@@ -154,6 +154,7 @@ const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = [
   'idle policy',
   'volatile',
   'wider policy',
+  'policy',
   'open later',
   'anonymous',
   'anonymous view',

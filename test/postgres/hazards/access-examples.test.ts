@@ -219,6 +219,70 @@ testHazardExamples([
     sql: MAKE_SECRET,
   },
   {
+    what: 'a policy that is altered to let all rows through',
+    setup: OWN,
+    sql: 'ALTER POLICY own ON items USING (true)',
+    told: 'POLICY_CHANGED',
+  },
+  {
+    what: 'a policy that is made again, and no longer asks for the session',
+    setup: OWN,
+    sql: "DROP POLICY own ON items; CREATE POLICY own ON items TO tried_app USING (code LIKE 'a%')",
+    told: 'POLICY_CHANGED',
+  },
+  {
+    what: 'a policy that lets all new rows through',
+    setup: OWN,
+    sql: 'ALTER POLICY own ON items WITH CHECK (true)',
+    told: 'POLICY_CHANGED',
+  },
+  {
+    what: 'a policy of all rows that is for PUBLIC now',
+    setup: `${ITEMS}ALTER TABLE items ENABLE ROW LEVEL SECURITY; CREATE POLICY everything ON items TO tried_app USING (true)`,
+    sql: 'ALTER POLICY everything ON items TO PUBLIC',
+    told: 'POLICY_CHANGED',
+  },
+  {
+    what: 'a restrictive policy that lets all rows through',
+    setup: `${OWN}CREATE POLICY tenant ON items AS RESTRICTIVE USING (code = current_setting('tried.code', true))`,
+    sql: 'ALTER POLICY tenant ON items USING (true)',
+    told: 'POLICY_CHANGED',
+  },
+  {
+    what: 'policies that ask for the session in another way, or for it now',
+    setup: `${OWN}CREATE TABLE notes (id int PRIMARY KEY, code text); ALTER TABLE notes ENABLE ROW LEVEL SECURITY;
+      CREATE POLICY own ON notes TO tried_app USING (true)`,
+    sql: `ALTER POLICY own ON items USING (code = current_setting('tried.code', true) OR code = 'all');
+      ALTER POLICY own ON notes USING (code = current_user)`,
+  },
+  {
+    what: 'a policy that never asked for the session, in spite of a call',
+    setup: `${ITEMS}ALTER TABLE items ENABLE ROW LEVEL SECURITY; CREATE POLICY coded ON items TO tried_app USING (lower(code) = 'a')`,
+    sql: "ALTER POLICY coded ON items USING (code = 'a')",
+  },
+  {
+    what: 'an altered policy beside one that lets all rows through',
+    setup: `${OWN}CREATE POLICY everything ON items USING (true)`,
+    sql: 'ALTER POLICY own ON items USING (true)',
+  },
+  {
+    what: 'an altered policy whose rows a restrictive one holds together',
+    setup: `${OWN}CREATE POLICY tenant ON items AS RESTRICTIVE USING (code = current_setting('tried.code', true))`,
+    sql: 'ALTER POLICY own ON items USING (true)',
+  },
+  {
+    what: 'a policy of all rows beside a restrictive one that asks for no user',
+    setup: `${OWN}CREATE POLICY coded ON items AS RESTRICTIVE USING (code IS NOT NULL)`,
+    sql: 'CREATE POLICY everything ON items USING (true)',
+    told: 'POLICY_CHANGED',
+  },
+  {
+    what: 'an altered policy of a table whose row security is off',
+    setup: `${ITEMS}CREATE POLICY own ON items TO tried_app USING (code = current_user)`,
+    sql: 'ALTER POLICY own ON items USING (true)',
+    never: 'POLICY_CHANGED',
+  },
+  {
     what: 'all tables read by another role',
     setup: ITEMS,
     sql: 'GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO tried_app',

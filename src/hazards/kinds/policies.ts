@@ -1,0 +1,146 @@
+import { listed } from '../../format.ts';
+import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import type { HazardContext } from '../hazard-context.ts';
+import { changeFinding, type Finding, sqlAdvice } from '../hazard-definition.ts';
+import { weighBreakage, weighBySize, worst } from '../severity.ts';
+import { ofKind } from './redefined.ts';
+
+const QUERY_IT = "Query the table with the application's role, before and after.";
+
+/** Finds changes of which rows roles see and may write. */
+export function rowsByPolicies(context: HazardContext): Finding[] {
+  return [...policies(context), ...rowSecurity(context)];
+}
+
+function policies(context: HazardContext): Finding[] {
+  const isReplaced = (object: string) => context.changed('drop', object) && context.changed('create', object);
+  return (context.facts.schema?.changes ?? [])
+    .filter(
+      ({ kind, verb, object }) =>
+        kind === 'policy' &&
+        verb !== 'comment' &&
+        !(verb === 'create' && isReplaced(object)) &&
+        context.relation(withoutLastPart(object)),
+    )
+    .map(({ verb, object, sql }) => {
+      const past = isReplaced(object)
+        ? 'changed'
+        : ({ create: 'created', drop: 'dropped' }[verb as string] ?? 'changed');
+      const relation = withoutLastPart(object);
+      const named = context.facts.statements.filter(
+        ({ tag, error, sql }) => !error && / POLICY$/.test(tag ?? '') && sql.includes(bare(object)),
+      );
+      const statement =
+        named.find(({ locks }) => locks?.some((lock) => lock.relation === relation)) ?? named[0];
+      const message = `the policy ${object} is ${past}${limitOf(context, object)}`;
+      const finding = changeFinding(context, statement?.index ?? null, relation, message, QUERY_IT);
+      const others = verb === 'create' ? policiesOpened(context, object) : [];
+      if (others.length > 0)
+        return {
+          ...finding,
+          severity: 'warning' as const,
+          message: `${message}, and opens rows that ${listed(others)} ${others.length === 1 ? 'keeps' : 'keep'} from its roles: permissive policies are combined with OR`,
+          advice: sqlAdvice(
+            'If it is to keep more rows from them, not fewer:',
+            `CREATE POLICY ${lastPart(object)} ON ${relation} AS RESTRICTIVE …`,
+          ),
+        };
+      const opening = openingOf(context, object);
+      if (opening !== null)
+        return {
+          ...finding,
+          severity: worst(['warning', weighBySize(context, relation)]),
+          message: `${message}, and ${opening.words}`,
+          advice: sqlAdvice(
+            'If its roles are not to see or write all of them:',
+            `ALTER POLICY ${lastPart(object)} ON ${relation} ${opening.remedy}`,
+          ),
+        };
+      // Without the policy rows vanish or appear; a new one may be for rows of new code, unless it takes rows away.
+      return verb === 'create' && !/ AS RESTRICTIVE\b/.test(sql)
+        ? finding
+        : { ...finding, severity: weighBySize(context, relation) };
+    });
+}
+
+/** A policy as it was and is now; null: it is another one, or was not there, or row security is off. */
+function definitionsOf(context: HazardContext, object: string) {
+  const found = ofKind(context, 'policy').find(
+    ({ relation, name }) => `${relation}.${displayName(name)}` === object,
+  );
+  return found ? { was: partsOf(found.before), is: partsOf(found.after) } : null;
+}
+
+function partsOf(text: string | null) {
+  if (text === null) return null;
+  const [mode = '', command = '', rows = '', written = '', roles = ''] = text.split('; ');
+  return { mode, command, rows, written, roles: roles.split(', ') };
+}
+
+/** Says what a new restrictive policy takes away. */
+function limitOf(context: HazardContext, object: string): string {
+  const { was = null, is = null } = definitionsOf(context, object) ?? {};
+  if (was !== null || is?.mode !== 'restrictive') return '';
+  const roles = is.roles.includes('PUBLIC') ? 'all roles' : listed(is.roles.map((role) => displayName(role)));
+  const isOfNewRows = is.command === 'a' || (is.rows === 'all' && is.command !== 'r');
+  if ((isOfNewRows ? is.written : is.rows) === 'all') return '';
+  const keeps = isOfNewRows
+    ? `refuses rows of ${roles}`
+    : ({ w: `keeps ${roles} from updating rows`, d: `keeps ${roles} from deleting rows` }[is.command] ??
+      `keeps rows from ${roles}`);
+  return `, and ${keeps} that other policies allow: restrictive policies are combined with AND`;
+}
+
+/** Says what a changed policy opens; null: nothing that is known. */
+function openingOf(context: HazardContext, object: string): { words: string; remedy: string } | null {
+  const { was = null, is = null } = definitionsOf(context, object) ?? {};
+  if (was === null || is === null || was.mode !== is.mode) return null;
+  const [rows, written] = [wider(was.rows, is.rows), wider(was.written, is.written)];
+  if (rows !== null)
+    return {
+      words: `opens rows to its roles that it kept from them: its condition ${rows}`,
+      remedy: 'USING (…)',
+    };
+  if (written !== null)
+    return {
+      words: `lets its roles write rows that it refused: its condition for new rows ${written}`,
+      remedy: 'WITH CHECK (…)',
+    };
+  const isOpen = is.mode === 'permissive' && [is.rows, is.written].includes('all');
+  return isOpen && is.roles.includes('PUBLIC') && !was.roles.includes('PUBLIC')
+    ? { words: 'is for PUBLIC now: every role of the server, with a condition that is true', remedy: 'TO …' }
+    : null;
+}
+
+function wider(was: string, is: string): string | null {
+  if (is === 'all' && was !== 'all') return 'is true';
+  return is === 'some' && was === 'asked' ? 'no longer asks for the user or session' : null;
+}
+
+/** Finds the policies from before the command that a new permissive one goes around: its condition asks for no user or session. */
+function policiesOpened(context: HazardContext, object: string): string[] {
+  const relation = withoutLastPart(object);
+  const isEnabled = context
+    .actionsOn('row security')
+    .some((each) => each.relation === relation && each.action.to === 'enabled');
+  const found = ofKind(context, 'wider policy').find(
+    (each) => each.relation === relation && displayName(each.name) === lastPart(object),
+  );
+  const others = (isEnabled ? '' : (found?.after ?? '')).split(', ').filter((name) => name !== '');
+  return others.filter((name) => !context.changed('create', `${relation}.${name}`));
+}
+
+function rowSecurity(context: HazardContext): Finding[] {
+  return context
+    .actionsOn('row security')
+    .map(({ statement, relation, action }) =>
+      changeFinding(
+        context,
+        statement.index,
+        relation,
+        `row-level security of ${relation} is ${action.to}${/forced/.test(action.to) ? ' on the owner of the table' : ''}`,
+        QUERY_IT,
+      ),
+    )
+    .map((finding) => ({ ...finding, severity: weighBreakage(context, finding.relation ?? '') }));
+}
