@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 
 const FIXTURES = fileURLToPath(new URL('../../fixtures', import.meta.url));
 
-/** A folder of fixtures: `unseen` has a file for each kind, `blind`, `fresh` and `hospital` a file for each example. */
-export type UnseenSet = 'unseen' | 'blind' | 'fresh' | 'hospital';
+/** A folder of fixtures: `unseen` has a file for each kind, the others a file for each example. */
+export type UnseenSet = 'unseen' | 'blind' | 'fresh' | 'hospital' | 'parcels';
 
 /** An example that was written before anybody looked at how it is judged. */
 export interface UnseenExample {
