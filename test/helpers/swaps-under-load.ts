@@ -53,12 +53,19 @@ const MOST_MS = 600_000;
 
 /**
  * One online swap after the other while clients write, with all rows compared after each.
- * @param load.pauseMs between two transactions of a client. @param load.through where the clients write. @param load.options of the tool.
+ * @param load.first of MIGRATIONS, with which it begins. @param load.pauseMs between two transactions of a client. @param load.through where the clients write. @param load.options of the tool.
  * @returns the sections of the swaps, the clients' longest transactions in each, sums, and for how long they wrote.
  */
 export async function swapsUnderLoad(
   target: OnlineTarget,
-  load: { swaps: number; writers: number; pauseMs?: number; through: string; options?: readonly string[] },
+  load: {
+    first?: number;
+    swaps: number;
+    writers: number;
+    pauseMs?: number;
+    through: string;
+    options?: readonly string[];
+  },
 ) {
   const { url } = target;
   const sums = { 'rows compared': 0, transactions: 0, 'client errors': 0 };
@@ -77,7 +84,7 @@ export async function swapsUnderLoad(
     };
     try {
       await writeOn();
-      const migration = MIGRATIONS[at % MIGRATIONS.length] ?? '';
+      const migration = MIGRATIONS[((load.first ?? 0) + at) % MIGRATIONS.length] ?? '';
       const words = ['--url', url, 'swap', '--online', '--yes', '--format', 'json', '--clone', 'cluster'];
       const limit = ['--limit', 'cut-over=5s'];
       const swapping = safemigrate([

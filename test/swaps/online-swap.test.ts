@@ -61,23 +61,35 @@ function timesOf({ steps }: OnlineSwap, step: string): number[] {
   return steps.filter(({ name }) => name === step).map(({ durationMs }) => durationMs);
 }
 
-describe.each([14, 15, 18, 19] as const)('PostgreSQL %d, swap --online', (version) => {
+/**
+ * Where each version begins in the list of migrations, and how many it swaps in: 18 all of them, and the others two, since a second
+ * one begins with what the first one left. `soak/online-swap.test.ts` swaps in all of them on each.
+ */
+const IN_A_ROW = [
+  { version: 14, first: 0, swaps: 2 },
+  { version: 15, first: 2, swaps: 2 },
+  { version: 18, first: 0, swaps: 5 },
+  { version: 19, first: 3, swaps: 2 },
+] as const;
+
+describe.each(IN_A_ROW)('PostgreSQL $version, swap --online', ({ version, first, swaps }) => {
   const target = onlineTarget(version);
 
-  test('five in a row keep what clients write, report their costs, and are not taken back over what they wrote since', {
+  test('several in a row keep what clients write, report their costs, and are not taken back over what they wrote since', {
     timeout: 300_000,
   }, async () => {
     const { url } = target();
     const audit = path.join(temporaryFolder(), 'audit.jsonl');
     const { done } = await swapsUnderLoad(target(), {
-      swaps: 5,
+      first,
+      swaps,
       writers: 8,
       // Without it they would take all processors.
       pauseMs: 20,
       through: url,
       options: ['--audit', audit],
     });
-    expect(done).toHaveLength(5);
+    expect(done).toHaveLength(swaps);
     for (const swap of done) {
       const { online } = swap;
       expect(online).toMatchObject({
