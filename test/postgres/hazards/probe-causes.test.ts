@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { ServerVersion } from '../../../src/local-server/binaries.ts';
-import { sqlCommand } from '../../helpers/cli.ts';
+import type { Report } from '../../../src/model/report.ts';
 import { temporaryDatabase } from '../../helpers/database.ts';
-import { rehearse } from '../../helpers/rehearse.ts';
+import { rehearse, scriptCommand } from '../../helpers/rehearse.ts';
 import { useOwnServers } from '../../helpers/servers.ts';
 
-const ITEMS = `CREATE TABLE items (id serial PRIMARY KEY, code text, note text);
+const ITEMS = `CREATE SCHEMA #; SET search_path = #; CREATE TABLE items (id serial PRIMARY KEY, code text, note text);
   INSERT INTO items (code, note) SELECT 'C' || n, 'note' FROM generate_series(1, 2000) n;
   CREATE UNIQUE INDEX items_code ON items (code);
   CREATE FUNCTION plain(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN lower($1); END';
@@ -58,19 +58,39 @@ const EXAMPLES: readonly { what: string; code: string; sql: readonly string[]; c
 ];
 
 describe.each<ServerVersion>([14, 18])('on %i, a statement is named as the cause', (version) => {
-  beforeAll(() => useOwnServers(version));
+  let report: Report;
 
-  test.each(EXAMPLES)('$what', async ({ code, sql, cause }) => {
-    const target = await temporaryDatabase(version, { sql: ITEMS });
-    const { report } = await rehearse(target.url, sqlCommand(sql.join(';\n')), {
-      args: ['--clone', 'template'],
-    });
+  /** One rehearsal of all: each in a session and a schema of its own. */
+  beforeAll(async () => {
+    await useOwnServers(version);
+    const sql = EXAMPLES.map((_, index) => ITEMS.replaceAll('#', `s${index}`)).join(';');
+    const target = await temporaryDatabase(version, { sql });
+    const command = scriptCommand(
+      `for (const [index, sql] of args.entries()) {
+         const client = await connect();
+         await client.query('SET search_path = s' + index);
+         await client.query(sql);
+         await client.end();
+       }`,
+      ...EXAMPLES.map((example) => example.sql.join(';\n')),
+    );
+    ({ report } = await rehearse(target.url, command, { args: ['--clone', 'template'] }));
     await target.drop();
     expect(report.command.exitCode).toBe(0);
-    const { statement } = report.hazards.find((hazard) => hazard.code === code) ?? {};
-    const named = report.statements.find(({ index }) => index === statement)?.sql;
-    expect({ statement, named }, JSON.stringify(report.hazards, null, 1)).toMatchObject({
-      named: sql[cause],
-    });
   });
+
+  test.each(EXAMPLES.map((example, index) => ({ ...example, index })))(
+    '$what',
+    ({ code, sql, cause, index }) => {
+      // Ours are between those that choose this schema and the next one.
+      const first = report.statements.findIndex((each) => each.sql.endsWith(`search_path = s${index}`)) + 1;
+      const own = report.statements.slice(first, first + sql.length);
+      expect(own.map((each) => each.sql)).toEqual(sql);
+      const indexes = own.map((each) => each.index);
+      const told = report.hazards.filter(
+        (hazard) => hazard.code === code && hazard.relation?.startsWith(`s${index}.`),
+      );
+      expect(told[0]?.statement, JSON.stringify(report.hazards, null, 1)).toBe(indexes[cause]);
+    },
+  );
 });
