@@ -11,6 +11,8 @@ import { databasesBeside, inDatabase } from '../helpers/swapping.ts';
 import type { OnlineSwap } from '../helpers/swaps-under-load.ts';
 
 const WIDER = 'ALTER TABLE lines ALTER COLUMN order_id TYPE bigint';
+/** Between two transactions of a client: without it they would take all processors. */
+const PAUSE_MS = 20;
 
 async function shop(version: ServerVersion): Promise<[Server, string]> {
   const server = await ownServer(version, {
@@ -108,7 +110,7 @@ describe.each([14, 15, 18, 19] as const)('PostgreSQL %d, a way back', (version) 
   test('takes all back that clients write after the swap, and nothing of it stays', {
     timeout: 180_000,
   }, async () => {
-    const writers = startShadowedWriters(url, 3);
+    const writers = startShadowedWriters(url, 3, PAUSE_MS);
     const writeOn = async () => {
       const before = writers.committed();
       await until('clients write on', async () => writers.committed() > before + 30);
