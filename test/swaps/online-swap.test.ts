@@ -20,6 +20,8 @@ import { SHADOWED_TABLES, startShadowedWriters } from '../helpers/shadowed-write
 import { databasesBeside, inDatabase } from '../helpers/swapping.ts';
 import { type OnlineSwap, swapsUnderLoad } from '../helpers/swaps-under-load.ts';
 
+/** Between two transactions of a client: without it they would take all processors. */
+const PAUSE_MS = 20;
 const MIGRATION = 'ALTER TABLE lines ALTER COLUMN order_id TYPE bigint';
 /** A new column for the old rows and, from the swap on, by a trigger: it does not fire for rows that are replicated. */
 const BACKFILL = `ALTER TABLE orders ADD COLUMN twice int; UPDATE orders SET twice = 2 * amount WHERE amount IS NOT NULL;
@@ -84,8 +86,7 @@ describe.each(IN_A_ROW)('PostgreSQL $version, swap --online', ({ version, first,
       first,
       swaps,
       writers: 8,
-      // Without it they would take all processors.
-      pauseMs: 20,
+      pauseMs: PAUSE_MS,
       through: url,
       options: ['--audit', audit],
     });
@@ -180,7 +181,7 @@ describe('swap --online', () => {
   }, async () => {
     const script = path.join(temporaryFolder(), 'again.sql');
     writeFileSync(script, 'UPDATE orders SET twice = 2 * amount WHERE twice IS DISTINCT FROM 2 * amount');
-    const writers = startShadowedWriters(url, 2);
+    const writers = startShadowedWriters(url, 2, PAUSE_MS);
     try {
       await until('clients write', async () => writers.committed() > 10);
       const swapped = await swapOnline(
