@@ -5,6 +5,8 @@ import type { Hazard } from '../../src/model/report.ts';
 import { recordFigures } from '../bench/figures.ts';
 import { temporaryFolder } from '../helpers/cli.ts';
 import { temporaryDatabase, withClient } from '../helpers/database.ts';
+import { loopFileSystem } from '../helpers/file-system.ts';
+import { placedServer } from '../helpers/placed-server.ts';
 import { psqlCommand, rehearse } from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 import { type UnseenExample, type UnseenSet, unseenExamples, unseenSetup } from '../helpers/unseen.ts';
@@ -12,6 +14,8 @@ import { type UnseenExample, type UnseenSet, unseenExamples, unseenSetup } from 
 interface Set {
   readonly folder: UnseenSet;
   readonly title: string;
+  /** Its tables have the sizes of production. */
+  readonly isLarge?: true;
   /** The figures of the first run, before any rule was changed for the set. */
   readonly firstRun: readonly string[];
   /** The least share of dangerous ones told as a warning or an error, or shown as a failure. */
@@ -59,36 +63,64 @@ const SETS: readonly Set[] = [
     recall: 0.6,
     falseWarnings: 2,
   },
+  {
+    folder: 'parcels',
+    title: 'Examples of a parcel carrier at the sizes of production, written without a look at the rules',
+    isLarge: true,
+    firstRun: [
+      'First run, before any rule was changed for them, without a profile: 90 of 100 dangerous ones were a warning or an error, and 85 of these named the danger that the file states; 97 had any hazard. 3 of 50 safe ones were a warning.',
+      'The first 22 are locks, rewrites, scans and long transactions; all were told.',
+    ],
+    recall: 0.9,
+    falseWarnings: 3,
+  },
 ];
 
 beforeAll(() => useOwnServers(18));
 
-test.each(SETS)('examples of $folder are told, each in a rehearsal of its own', async (set) => {
-  const database = await temporaryDatabase(18, { sql: unseenSetup(set.folder) });
-  // VACUUM runs in no transaction, as several statements of one message do.
-  await withClient(database.url, (client) => client.query('VACUUM ANALYZE'));
-  const dangerous = await judged(database.url, unseenExamples(set.folder, 'dangerous'));
-  const safe = await judged(database.url, unseenExamples(set.folder, 'safe'));
-  await database.drop();
-  const missed = dangerous.filter(({ isTold }) => !isTold).map(wordsOf);
-  const warned = safe.filter(({ isTold }) => isTold).map(wordsOf);
-  recordFigures(
-    set.title,
-    [rowOf('dangerous', dangerous), rowOf('safe', safe)],
-    [
-      'Each example is rehearsed by itself on PostgreSQL 18; tables have up to 100,000 rows.',
-      ...set.firstRun,
-      'Since then rules were written for what was missed, so that the later figures say what is covered, not what is found in other migrations.',
-      `Dangerous without a warning: ${missed.map(nameIn).join(', ') || 'none'}.`,
-      `Safe with a warning: ${warned.map(nameIn).join(', ') || 'none'}.`,
-    ],
-  );
-  console.log(
-    [`missed, of ${dangerous.length}:`, ...missed, `warned of, of ${safe.length}:`, ...warned].join('\n  '),
-  );
-  expect(1 - missed.length / dangerous.length).toBeGreaterThanOrEqual(set.recall);
-  expect(warned.length, warned.join('; ')).toBeLessThanOrEqual(set.falseWarnings);
-});
+/** A database of some gigabytes, where a clone shares the blocks of its target. */
+async function largeDatabase(setup: string): Promise<{ url: string; drop(): Promise<void> }> {
+  const disk = await loopFileSystem('xfs', 24 * 2 ** 30);
+  const settings = { fsync: 'off', shared_buffers: '1GB', max_wal_size: '4GB', wal_level: 'logical' };
+  const server = await placedServer(18, {
+    parent: disk.folder,
+    settings: { ...settings, file_copy_method: 'clone' },
+  });
+  await withClient(server.url, (client) => client.query(setup));
+  return { url: server.url, drop: () => server.stop().finally(() => disk.destroy()) };
+}
+
+test.each(SETS)(
+  'examples of $folder are told, each in a rehearsal of its own',
+  { timeout: 2 * 60 * 60_000 },
+  async (set) => {
+    const setup = unseenSetup(set.folder);
+    const database = set.isLarge ? await largeDatabase(setup) : await temporaryDatabase(18, { sql: setup });
+    // VACUUM runs in no transaction, as several statements of one message do.
+    await withClient(database.url, (client) => client.query('VACUUM ANALYZE'));
+    const dangerous = await judged(database.url, unseenExamples(set.folder, 'dangerous'));
+    const safe = await judged(database.url, unseenExamples(set.folder, 'safe'));
+    await database.drop();
+    const missed = dangerous.filter(({ isTold }) => !isTold).map(wordsOf);
+    const warned = safe.filter(({ isTold }) => isTold).map(wordsOf);
+    recordFigures(
+      set.title,
+      [rowOf('dangerous', dangerous), rowOf('safe', safe)],
+      [
+        `Each example is rehearsed by itself on PostgreSQL 18; tables have up to ${set.isLarge ? '4,500,000' : '100,000'} rows.`,
+        ...set.firstRun,
+        'Since then rules were written for what was missed, so that the later figures say what is covered, not what is found in other migrations.',
+        `Dangerous without a warning: ${missed.map(nameIn).join(', ') || 'none'}.`,
+        `Safe with a warning: ${warned.map(nameIn).join(', ') || 'none'}.`,
+      ],
+    );
+    console.log(
+      [`missed, of ${dangerous.length}:`, ...missed, `warned of, of ${safe.length}:`, ...warned].join('\n  '),
+    );
+    expect(1 - missed.length / dangerous.length).toBeGreaterThanOrEqual(set.recall);
+    expect(warned.length, warned.join('; ')).toBeLessThanOrEqual(set.falseWarnings);
+  },
+);
 
 interface Judged {
   readonly example: UnseenExample;
