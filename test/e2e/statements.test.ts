@@ -41,23 +41,22 @@ beforeAll(async () => {
 /** Scripts that end well although their statement was cut off. */
 const ON_PURPOSE = { args: ['--accept', 'ERRORS_SWALLOWED="it is cut off on purpose"'] };
 
-const only = (statements: readonly StatementSection[]): StatementSection => {
-  expect(statements).toHaveLength(1);
-  const [first] = statements;
-  if (!first) throw new Error('no statement');
-  return first;
-};
 const lines = (text: string) => text.split('\n');
 const tags = (statements: readonly StatementSection[]) => statements.map(({ tag }) => tag);
 
 describe('with psql', () => {
-  test('ADD COLUMN in autocommit is one statement, with the exact lock, how long it was held, and what it blocks', async () => {
+  test('ADD COLUMN in autocommit has the exact lock, how long it was held, and what it blocks; CREATE INDEX CONCURRENTLY that ends at once is sampled, whatever was seen of it', async () => {
     const { report, exitCode } = await rehearse(
       target.url,
-      psqlCommand('-c', 'ALTER TABLE jobs ADD COLUMN done bool'),
+      psqlCommand(
+        ...['-c', 'ALTER TABLE jobs ADD COLUMN done bool'],
+        ...['-c', 'CREATE INDEX CONCURRENTLY people_name ON people (name)'],
+      ),
     );
     expect(exitCode).toBe(0);
-    const statement = only(report.statements);
+    expect(report.statements).toHaveLength(2);
+    const [statement, built] = report.statements;
+    if (!statement) throw new Error('no statement');
     expect(statement).toMatchObject({
       sql: 'ALTER TABLE jobs ADD COLUMN done bool',
       tag: 'ALTER TABLE',
@@ -71,6 +70,7 @@ describe('with psql', () => {
     expect(lock?.heldMs).toBeGreaterThan(0);
     expect(lock?.blocks).toEqual(expect.arrayContaining(['reads', 'writes']));
     expect(statement.durationMs).toBeGreaterThan(0);
+    expect(built).toMatchObject({ tag: 'CREATE INDEX', exactness: 'sampled', error: null });
   });
 
   test('a file of ten statements has ten, each with its own time and locks', async () => {
@@ -107,38 +107,36 @@ describe('with psql', () => {
   });
 
   test('what commits within works as directly, and has the locks of its statements by rule', async () => {
-    const body = `BEGIN ALTER TABLE first_one ADD COLUMN more int; COMMIT; UPDATE second_one SET id = 2; COMMIT;
-      IF current_user = 'nobody' THEN TRUNCATE people; END IF; END`;
+    const bodyWith = (branch: string) =>
+      `$body$BEGIN ALTER TABLE first_one ADD COLUMN IF NOT EXISTS more int; COMMIT; UPDATE second_one SET id = 2; COMMIT;
+        IF current_user = 'nobody' THEN TRUNCATE ${branch}; END IF; END$body$`;
     await withClient(target.url, (client) =>
       client.query(`CREATE TABLE first_one (id int); CREATE TABLE second_one (id int); INSERT INTO second_one VALUES (1);
-        CREATE PROCEDURE in_two() LANGUAGE plpgsql AS $body$${body}$body$`),
+        CREATE PROCEDURE in_two() LANGUAGE plpgsql AS ${bodyWith('people')}`),
     );
-    for (const sql of ['CALL in_two()', `DO $body$${body}$body$`]) {
-      const { report, exitCode } = await rehearse(target.url, psqlCommand('-c', sql));
-      expect(exitCode).toBe(0);
-      const own = only(report.statements);
-      expect(own).toMatchObject({ tag: sql.split(' ')[0], exactness: 'sampled', error: null });
-      expect(own && locksOf(own)).toEqual(
-        expect.arrayContaining(['ACCESS EXCLUSIVE public.first_one', 'ROW EXCLUSIVE public.second_one']),
-      );
-      expect(own?.locks?.filter(({ relation }) => relation === 'public.people')).toEqual([]);
-      expect(report.caveats).toContainEqual({
-        path: 'statements[].locks',
-        kind: 'unmeasured',
-        reason: expect.stringMatching(
-          /^statement 1 may commit within: .*; if its branches and loops were entered: ACCESS EXCLUSIVE on public\.people$/,
-        ),
-      });
-    }
-  });
-
-  test('CREATE INDEX CONCURRENTLY that ends at once is sampled too, whatever was seen of it', async () => {
     const { report, exitCode } = await rehearse(
       target.url,
-      psqlCommand('-c', 'CREATE INDEX CONCURRENTLY people_name ON people (name)'),
+      psqlCommand('-c', 'CALL in_two()', '-c', `DO ${bodyWith('jobs')}`),
     );
     expect(exitCode).toBe(0);
-    expect(only(report.statements)).toMatchObject({ tag: 'CREATE INDEX', exactness: 'sampled', error: null });
+    expect(tags(report.statements)).toEqual(['CALL', 'DO']);
+    for (const own of report.statements) {
+      expect(own).toMatchObject({ exactness: 'sampled', error: null });
+      expect(locksOf(own)).toEqual(
+        expect.arrayContaining(['ACCESS EXCLUSIVE public.first_one', 'ROW EXCLUSIVE public.second_one']),
+      );
+      expect(own.locks?.filter(({ relation }) => /people|jobs/.test(relation))).toEqual([]);
+    }
+    const caveats = report.caveats.filter(({ path }) => path === 'statements[].locks');
+    const unmeasured = (reason: RegExp) => ({ kind: 'unmeasured', reason: expect.stringMatching(reason) });
+    expect(caveats).toMatchObject([
+      unmeasured(
+        /^statement 1 may commit within: .*; if its branches and loops were entered: ACCESS EXCLUSIVE on public\.people$/,
+      ),
+      unmeasured(
+        /^statement 2 may commit within: .*; if its branches and loops were entered: ACCESS EXCLUSIVE on public\.jobs$/,
+      ),
+    ]);
   });
 });
 
@@ -238,20 +236,23 @@ describe('errors', () => {
     expect(report.schema?.changes).toEqual([]);
   });
 
-  test('point at their place in the statement, with the server’s hint', async () => {
+  test('point at their place in the statement, with the server’s hint, and name what a function ran', async () => {
     const text = 'CREATE TABLE notes (id int); SELECT nota FROM jobs';
-    const { report, stderr } = await rehearse(target.url, psqlCommand('-c', text));
+    const { report, stderr } = await rehearse(
+      target.url,
+      psqlCommand(
+        ...['-v', 'ON_ERROR_STOP=0', '-c', text],
+        ...['-c', 'DO $$ BEGIN PERFORM 1 FROM nowhere; END $$'],
+      ),
+    );
+    expect(report.statements).toHaveLength(3);
     expect(report.statements[1]?.error).toMatchObject({
       sqlstate: '42703',
       hint: expect.stringContaining('jobs.note'),
       position: text.indexOf('nota') + 1,
     });
     expect(stderr).toContain('jobs.note');
-  });
-
-  test('name what a function ran when it failed', async () => {
-    const { report } = await rehearse(target.url, sqlCommand('DO $$ BEGIN PERFORM 1 FROM nowhere; END $$'));
-    expect(report.statements[0]?.error).toMatchObject({
+    expect(report.statements[2]?.error).toMatchObject({
       sqlstate: '42P01',
       where: expect.stringContaining('inline_code_block line 1'),
       internalQuery: expect.stringContaining('FROM nowhere'),
@@ -349,37 +350,25 @@ test('locks on what a statement itself drops have its name: indexes, views, sequ
 });
 
 describe('the setting observe', () => {
-  test('sampled lets everything pass as it comes, and looks now and then', async () => {
+  test('sampled lets everything pass as it comes, looks now and then, and says of a text of many statements that it cannot be told which', async () => {
+    const alone = ['BEGIN', 'ALTER TABLE jobs ADD COLUMN done bool', 'SELECT pg_sleep(1)', 'COMMIT'];
+    const together = 'BEGIN; ALTER TABLE people ADD COLUMN done bool; SELECT pg_sleep(1); COMMIT';
     const { report, exitCode } = await rehearse(
       target.url,
-      psqlCommand(
-        ...['BEGIN', 'ALTER TABLE jobs ADD COLUMN done bool', 'SELECT pg_sleep(1)', 'COMMIT'].flatMap(
-          (sql) => ['-c', sql],
-        ),
-      ),
+      psqlCommand(...[...alone, together].flatMap((sql) => ['-c', sql])),
       { env: { SAFEMIGRATE_OBSERVE: 'sampled' } },
     );
     expect(exitCode).toBe(0);
-    expect(tags(report.statements)).toEqual(['BEGIN', 'ALTER TABLE', 'SELECT 1', 'COMMIT']);
+    const expected = ['BEGIN', 'ALTER TABLE', 'SELECT 1', 'COMMIT'];
+    expect(tags(report.statements)).toEqual([...expected, ...expected]);
     expect(report.statements.map(({ exactness }) => exactness)).toEqual([
-      'exact',
-      'sampled',
-      'sampled',
-      'exact',
+      ...['exact', 'sampled', 'sampled', 'exact'],
+      ...Array(4).fill('sampled'),
     ]);
-    const seen = report.statements.flatMap((statement) => locksOf(statement) ?? []);
-    expect(seen).toContain('ACCESS EXCLUSIVE public.jobs');
-  });
-
-  test('sampled shows what a text of many statements held, and says that it cannot be told which', async () => {
-    const { report } = await rehearse(
-      target.url,
-      sqlCommand('BEGIN; ALTER TABLE jobs ADD COLUMN done bool; SELECT pg_sleep(1); COMMIT'),
-      { env: { SAFEMIGRATE_OBSERVE: 'sampled' } },
-    );
-    expect(report.statements.map(({ exactness }) => exactness)).toEqual(Array(4).fill('sampled'));
-    const seen = report.statements.flatMap((statement) => locksOf(statement) ?? []);
-    expect(seen).toContain('ACCESS EXCLUSIVE public.jobs');
+    const seen = (statements: readonly StatementSection[]) =>
+      statements.flatMap((statement) => locksOf(statement) ?? []);
+    expect(seen(report.statements.slice(0, 4))).toContain('ACCESS EXCLUSIVE public.jobs');
+    expect(seen(report.statements.slice(4))).toContain('ACCESS EXCLUSIVE public.people');
     expect(report.caveats).toContainEqual(
       expect.objectContaining({ path: 'statements[].durationMs', kind: 'estimate' }),
     );
@@ -491,23 +480,7 @@ describe('the connection', () => {
     ]);
   });
 
-  test('brings notifications', async () => {
-    const { exitCode, stderr } = await rehearse(
-      target.url,
-      scriptCommand(`
-        const [listener, speaker] = [await connect(), await connect()];
-        const heard = new Promise((resolve) => listener.on('notification', resolve));
-        await listener.query('LISTEN news');
-        await speaker.query("NOTIFY news, 'it is done'");
-        console.error((await heard).payload);
-        await listener.end();
-        await speaker.end();`),
-    );
-    expect(exitCode).toBe(0);
-    expect(stderr).toContain('it is done');
-  });
-
-  test('fetches from cursors', async () => {
+  test('brings notifications, and fetches from cursors', async () => {
     const { report, exitCode, stderr } = await rehearse(
       target.url,
       scriptCommand(`
@@ -518,16 +491,25 @@ describe('the connection', () => {
         const { rows } = await client.query('FETCH ALL FROM c');
         console.error(rows.length, rows[0].id);
         await client.query('COMMIT');
-        await client.end();`),
+        await client.end();
+        const [listener, speaker] = [await connect(), await connect()];
+        const heard = new Promise((resolve) => listener.on('notification', resolve));
+        await listener.query('LISTEN news');
+        await speaker.query("NOTIFY news, 'it is done'");
+        console.error((await heard).payload);
+        await listener.end();
+        await speaker.end();`),
     );
     expect(exitCode).toBe(0);
-    expect(stderr).toContain('700 301');
+    expect(stderr).toMatch(/700 301\n(.*\n)*.*it is done/);
     expect(report.statements.map((each) => [each.tag, each.explicit])).toEqual([
       ['BEGIN', true],
       ['DECLARE CURSOR', true],
       ['FETCH 300', true],
       ['FETCH 700', true],
       ['COMMIT', true],
+      ['LISTEN', false],
+      ['NOTIFY', false],
     ]);
   });
 
