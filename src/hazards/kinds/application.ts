@@ -133,8 +133,7 @@ export const APPLICATION: readonly HazardRecord[] = [
               context.actionsOn('add column').findLast(({ part }) => part === object)?.statement.index ??
               null,
             relation,
-            // Only the application's own INSERTs show whether they name the column.
-            severity: 'notice' as const,
+            severity: weighBreakage(context, relation),
             message: `each INSERT into ${relation} must name the new column ${lastPart(object)}`,
             evidence: relationEvidence(context, relation),
             advice: sqlAdvice(
@@ -285,6 +284,14 @@ function refusing({ from, stored }: RefusedType): string {
 }
 
 const WHOLE_NUMBERS = ['smallint', 'integer', 'bigint'];
+/** Digits that a value of the type keeps for sure. */
+const FLOATS: Readonly<Record<string, number>> = { real: 6, 'double precision': 15 };
+
+/** Most digits of a number of the type; 0: it is no number. */
+function digitsOf(type: string): number {
+  const digits = { smallint: 5, integer: 10, bigint: 19, numeric: Number.POSITIVE_INFINITY, ...FLOATS }[type];
+  return digits ?? Number(type.match(/^numeric\((\d+)/)?.[1] ?? 0);
+}
 
 /** Describes the values that a column can no longer store; null: none are known. */
 function narrowing(context: HazardContext, object: string): string | null {
@@ -293,6 +300,9 @@ function narrowing(context: HazardContext, object: string): string | null {
   const [then, now] = [found.from, found.to].map((type) => WHOLE_NUMBERS.indexOf(type));
   if (then !== undefined && now !== undefined && now >= 0 && now < then)
     return `${found.from} before, whose greater values are refused from now on`;
+  const kept = FLOATS[found.to];
+  if (kept !== undefined && digitsOf(found.from) > kept)
+    return `${found.from} before, of which ${found.to} keeps ${kept} digits`;
   return found.from.endsWith(' with time zone') && found.to.endsWith(' without time zone')
     ? 'the moment that a value means then depends on the time zone of the session that reads or writes it'
     : null;
