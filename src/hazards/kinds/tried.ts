@@ -34,7 +34,7 @@ const TEXTS: Readonly<Record<ProbeDifference['kind'], HazardTexts>> = {
     code: 'ACCEPTS_MORE',
     title: 'the database accepts statements that it refused before',
     condition:
-      'A probe was refused by a constraint before the command and is accepted after it: a second row with the same key, a reference to a row that does not exist, a value that a CHECK refused. They are tried on the clone and rolled back.',
+      'A probe was refused by a constraint before the command and is accepted after it: a second row with the same key, a reference to a row that does not exist, a value that a CHECK refused. They are tried on the clone and rolled back. Or a view has lost its CHECK OPTION.',
     effect:
       'Nothing fails, and rows are stored that code was never written for; the rule cannot be restored later until they are removed.',
     safer: 'Keep the constraint until code enforces the rule itself.',
@@ -51,32 +51,35 @@ const TEXTS: Readonly<Record<ProbeDifference['kind'], HazardTexts>> = {
     code: 'SEQUENCE_BEHIND',
     title: 'a sequence returns values that are in use already, or none',
     condition:
-      'After the command the next value of a sequence is not greater than the greatest value of the unique column that it fills, or is beyond its limits, and was not before. Or a sequence that no column owns is set back to a value that it has passed; not if all columns that it fills have lower values.',
+      'After the command the next value of a sequence is not greater than the greatest value of the unique column that it fills, or is beyond its limits, and was not before. Or a sequence that no column owns is set back to a value that it has passed; not if all columns that it fills have lower values. A warning for a sequence that becomes CYCLE.',
     effect:
       'INSERTs fail with SQLSTATE 23505, at once or when the sequence reaches the first value in use; or with 2200H. If nothing is unique, numbers are given twice.',
     safer: 'End the migration with setval(…, (SELECT max(…) FROM …)).',
   },
 };
 
+/** What the catalogue shows and no probe tries. */
+const UNTRIED: Readonly<Record<string, (context: HazardContext) => Finding[]>> = {
+  SEQUENCE_BEHIND: (context) => [...setBack(context), ...cycling(context)],
+  ACCEPTS_MORE: uncheckedViews,
+};
+
 /** Hazards that were tried. Their findings depend on all others: nothing that one of them explains is reported twice. */
 export const TRIED: readonly HazardRecord[] = Object.values(TEXTS).map((texts) => ({
   ...texts,
-  find: (context) => (texts === TEXTS['sequence behind'] ? setBack(context) : []),
+  find: UNTRIED[texts.code] ?? (() => []),
 }));
 
 /** Sequences that no column owns. No unique column shows which of their values are used. */
-function setBack({ facts }: HazardContext): Finding[] {
-  const { effects } = facts.catalogue;
+function setBack(context: HazardContext): Finding[] {
+  const { effects } = context.facts.catalogue;
   const isTold = (sequence: string) => effects.probes.some(({ probe }) => probe === `value of ${sequence}`);
   return effects.setBack
     .filter(({ sequence }) => !isTold(sequence))
     .map(({ sequence, before, after, fills }): Finding => {
       const [first] = fills;
-      const statement = facts.statements.findLast(
-        ({ error, sql }) => error === null && isNamed(sql, bare(lastPart(sequence))),
-      );
       return {
-        statement: statement?.index ?? null,
+        statement: lastNaming(context, sequence),
         relation: first?.relation ?? null,
         severity: first ? 'error' : 'warning',
         message: `${sequence} is set back, and gives values again that it has given`,
@@ -87,6 +90,46 @@ function setBack({ facts }: HazardContext): Finding[] {
         ),
       };
     });
+}
+
+/** Sequences that begin again once they have reached their last value. */
+function cycling(context: HazardContext): Finding[] {
+  return context
+    .changes('alter', 'sequence')
+    .filter(({ sql }) => /(?<!\bNO )\bCYCLE\b/.test(sql))
+    .map(({ object }) => ({
+      statement: lastNaming(context, object),
+      relation: null,
+      severity: 'warning',
+      message: `${object} begins again after its last value (CYCLE), and then gives values twice`,
+      evidence: 'its definition after the command',
+      advice: sqlAdvice('Unless the same values are wanted again:', `ALTER SEQUENCE ${object} NO CYCLE`),
+    }));
+}
+
+/** Views that have lost their CHECK OPTION, unless a probe shows it. */
+function uncheckedViews(context: HazardContext): Finding[] {
+  const isTold = (view: string) =>
+    context.facts.catalogue.effects.probes.some(
+      ({ kind, relation }) => kind === 'accepts more' && relation === view,
+    );
+  return context
+    .changes('alter', 'view')
+    .filter(({ sql, object }) => /\bRESET \(check_option\)/.test(sql) && !isTold(object))
+    .map(({ object }) => ({
+      statement: lastNaming(context, object),
+      relation: object,
+      severity: 'warning',
+      message: `${object} has no CHECK OPTION any more: rows that it does not show can be written through it`,
+      evidence: 'its definition before and after the command',
+      advice: sqlAdvice('To refuse them again:', `ALTER VIEW ${object} SET (check_option = cascaded)`),
+    }));
+}
+
+/** The last statement that names an object, in any schema. */
+function lastNaming({ facts }: HazardContext, object: string): number | null {
+  const name = bare(lastPart(object));
+  return facts.statements.findLast(({ error, sql }) => error === null && isNamed(sql, name))?.index ?? null;
 }
 
 /** Tells if a code is one of a probe that no other hazard explains. */
