@@ -82,7 +82,7 @@ function namesOf(context: HazardContext, action: Action, statement: StatementSec
 /** Tells if the object existed before, as far as that is known. */
 function isOld(context: HazardContext, named: Named): boolean {
   if (named.relation !== null || context.facts.schema === null) return true;
-  return context.once(drops).some((drop) => isNamed(drop, named));
+  return context.once(oldObjects).some((old) => isNamed(old, named));
 }
 
 const ROUTINES = ['function', 'procedure', 'aggregate'];
@@ -116,9 +116,13 @@ function collateral(context: HazardContext): string[] {
 }
 
 /** Lists the dropped objects, and the name of each without the types of its arguments. */
-function drops(context: HazardContext) {
+const drops = (context: HazardContext) => changedObjects(context, ['drop']);
+/** Likewise, with those that were made again in another form. */
+const oldObjects = (context: HazardContext) => changedObjects(context, ['drop', 'alter']);
+
+function changedObjects(context: HazardContext, verbs: readonly string[]) {
   return (context.facts.schema?.changes ?? [])
-    .filter(({ verb }) => verb === 'drop')
+    .filter(({ verb }) => verbs.includes(verb))
     .map(({ kind, object }) => ({
       kind,
       object,
