@@ -66,14 +66,14 @@ export const AFTERMATH: readonly HazardRecord[] = [
     code: 'NEW_OBJECT_NOT_GRANTED',
     title: 'a role may use all other tables of the schema, and not a new one',
     condition:
-      'A new table or view lacks a privilege (SELECT, INSERT, UPDATE, DELETE) that a role which can log in, or has members, was granted on nine of ten or more of the other relations of the schema, of three at least. With a profile, by the grants and default privileges of production, as if the owner of most of the schema made it there.',
+      'A new table or view lacks a privilege (SELECT, INSERT, UPDATE, DELETE) that a role which can log in, or has members, was granted on nine of ten or more of the other relations of the schema, of three at least. With a profile, by the grants and default privileges of production, as if the owner of most of the schema made it there. Not if the command revokes privileges on it from the role.',
     effect:
       'Code that runs as this role fails with SQLSTATE 42501 when it uses the new table: the migration succeeds because the role that runs it owns the table.',
     safer:
       'GRANT in the same migration, or ALTER DEFAULT PRIVILEGES for the role that runs the migrations (https://www.postgresql.org/docs/current/sql-alterdefaultprivileges.html).',
     find: (context) => {
       const grants = context.facts.catalogue.effects.missingGrants.filter(
-        ({ relation }) => !isBookkeeping(relation),
+        ({ relation, role }) => !isBookkeeping(relation) && !isRevoked(context, relation, role),
       );
       const groups = new Set(grants.map(({ role, relation }) => `${withoutLastPart(relation)} ${role}`));
       return [...groups].flatMap((group): Finding[] => {
@@ -139,6 +139,18 @@ export const AFTERMATH: readonly HazardRecord[] = [
     },
   },
 ];
+
+/** Tells if the command itself takes privileges on the relation from the role. */
+function isRevoked(context: HazardContext, relation: string, role: string): boolean {
+  return context
+    .actionsOf('revoke')
+    .some(
+      ({ action, statement }) =>
+        action.from === 'relation' &&
+        action.roles.includes(role) &&
+        action.objects.some(({ name }) => context.resolve(name, statement) === relation),
+    );
+}
 
 const UNAPPLIED: Readonly<
   Record<
