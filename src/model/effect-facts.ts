@@ -198,6 +198,8 @@ export interface ChangedDefinition {
      * `looked up`: on other tables. No permissive one beside another policy that decides anyway.
      */
     | 'policy'
+    /** A digest of a policy, in which `(SELECT f())` is as `f()`. */
+    | 'policy meaning'
     /** Functions of one name that every role may call: types of their arguments, one function a line. */
     | 'called by all'
     /** Privileges of a role of requests without a login, on a table without row security. */
@@ -213,7 +215,9 @@ export interface ChangedDefinition {
     /** A role whose later functions PUBLIC may not call. */
     | 'closed later'
     /** A VOLATILE function that policies or views call: their tables and views. */
-    | 'volatile';
+    | 'volatile'
+    /** Likewise, for an IMMUTABLE function whose body asks for the session or the time. */
+    | 'frozen';
   /** The table, view, type, function or publication; for a setting the role. */
   readonly relation: string;
   /** Its own name, without quotes; the types of a function's arguments. */

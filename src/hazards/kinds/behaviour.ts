@@ -52,7 +52,7 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
     code: 'FUNCTION_CHANGED',
     title: 'a function returns another type, or is planned in another way',
     condition:
-      'A function that existed before has another result type after the command, or another volatility (IMMUTABLE, STABLE, VOLATILE): a warning if it became VOLATILE, and policies or views call it.',
+      'A function that existed before has another result type after the command, or another volatility (IMMUTABLE, STABLE, VOLATILE): a warning if policies or views call it and it became VOLATILE, or it became IMMUTABLE although its body asks for the session or the time.',
     effect:
       'Callers get values of a type that they do not expect, and prepared statements fail until they are prepared again. With another volatility the planner evaluates the function once instead of for each row or the other way round, and an index on a function that is not IMMUTABLE cannot be built again.',
     safer:
@@ -63,7 +63,9 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
         const [then, now] = [signatureOf(before), signatureOf(after)];
         const isResult = then.result !== now.result;
         if (!isResult && then.volatility === now.volatility) return [];
-        const users = isResult ? undefined : usersOfVolatile(context, object);
+        const users = isResult
+          ? undefined
+          : (usersOf(context, object, 'volatile') ?? usersOf(context, object, 'frozen'));
         const [from, to] = isResult ? [then.result, now.result] : [then.volatility, now.volatility];
         return [
           {
@@ -72,7 +74,7 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
             severity: isResult || users !== undefined ? 'warning' : 'notice',
             message: isResult
               ? `the function ${object} returns ${to}, and returned ${from} before`
-              : `the function ${object} is ${to}, and was ${from} before${users === undefined ? '' : `: ${users} call it for each row, and use no index for it`}`,
+              : `the function ${object} is ${to}, and was ${from} before${users ?? ''}`,
             evidence: 'its definition before and after the command',
             advice: isResult
               ? 'Create the new function under another name until no code calls the old one.'
@@ -83,12 +85,23 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
   },
 ];
 
-/** Policies and views that call a function which has become VOLATILE; undefined: there are none. */
-function usersOfVolatile(context: HazardContext, object: string): string | undefined {
-  const found = ofKind(context, 'volatile').find(
+const CONSEQUENCES = {
+  volatile: 'call it for each row, and use no index for it',
+  frozen:
+    'may keep what it returned when they were planned, although its body asks for the session or the time',
+} as const;
+
+/** What a new volatility means for policies and views that call a function; undefined: nothing, or there are none. */
+function usersOf(
+  context: HazardContext,
+  object: string,
+  kind: keyof typeof CONSEQUENCES,
+): string | undefined {
+  const found = ofKind(context, kind).find(
     ({ relation, name }) => plain(`${relation}(${name})`) === plain(object),
   );
-  return found?.before === null && found.after !== null ? `policies or views (${found.after})` : undefined;
+  if (found?.before !== null || found.after === null) return undefined;
+  return `: policies or views (${found.after}) ${CONSEQUENCES[kind]}`;
 }
 
 const plain = (signature: string) => signature.replaceAll(' ', '');

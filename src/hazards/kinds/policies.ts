@@ -56,18 +56,21 @@ function policies(context: HazardContext): Finding[] {
             `ALTER POLICY ${lastPart(object)} ON ${relation} ${opening.remedy}`,
           ),
         };
+      const isSame = past === 'changed' && !changeOf(context, 'policy meaning', object);
       // Without the policy rows vanish or appear; a new one may be for rows of new code, unless it takes rows away.
-      return verb === 'create' && !/ AS RESTRICTIVE\b/.test(sql)
+      return isSame || (verb === 'create' && !/ AS RESTRICTIVE\b/.test(sql))
         ? finding
         : { ...finding, severity: weighBySize(context, relation) };
     });
 }
 
+function changeOf(context: HazardContext, kind: 'policy' | 'policy meaning', object: string) {
+  return ofKind(context, kind).find(({ relation, name }) => `${relation}.${displayName(name)}` === object);
+}
+
 /** A policy as it was and is now; null: it is another one, or was not there, or row security is off. */
 function definitionsOf(context: HazardContext, object: string) {
-  const found = ofKind(context, 'policy').find(
-    ({ relation, name }) => `${relation}.${displayName(name)}` === object,
-  );
+  const found = changeOf(context, 'policy', object);
   return found ? { was: partsOf(found.before), is: partsOf(found.after) } : null;
 }
 

@@ -24,6 +24,10 @@ const reachOf = (
       where d.classid = 'pg_catalog.pg_policy'::pg_catalog.regclass and d.objid = p.oid and d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass)
   then 'asked' when ${condition} ~* '\\mselect\\M' then 'looked up' else 'some' end`;
 
+/** A condition in which `(SELECT f())`, which is computed once for a statement, is written as `f()`. */
+const withoutWrapping = (condition: string) =>
+  `pg_catalog.regexp_replace(${condition}, '\\( SELECT ((?:[^()]|\\([^()]*\\))*?) AS [a-z_0-9"]+\\)', '\\1', 'g')`;
+
 /** Tells if policies `p` and `q` both hold for a statement of a role that both name, or of any role. */
 const TOGETHER = `(p.polcmd = q.polcmd or '*' in (p.polcmd, q.polcmd)) and (0 = any (p.polroles) or p.polroles && q.polroles)`;
 
@@ -182,6 +186,11 @@ select 'policy', n.nspname, c.relname, p.polname, pg_catalog.concat_ws('; ', cas
     from pg_catalog.unnest(p.polroles) m (oid) left join pg_catalog.pg_roles r on r.oid = m.oid))
 from ${POLICIES} p join pg_catalog.pg_class c on c.oid = p.polrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where c.relrowsecurity and ${USER_SCHEMA} and not ${DECIDED_ELSEWHERE}
+union all
+select 'policy meaning', n.nspname, c.relname, p.polname, pg_catalog.md5(pg_catalog.concat_ws('; ', p.polpermissive, p.polcmd, p.polroles,
+  ${withoutWrapping('p.condition')}, ${withoutWrapping('p.written')}))
+from ${POLICIES} p join pg_catalog.pg_class c on c.oid = p.polrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where ${USER_SCHEMA}
 union all
 select 'open later', '', pg_catalog.pg_get_userbyid(d.defaclrole),
   case d.defaclobjtype when 'r' then 'table' when 'S' then 'sequence' else 'schema' end || coalesce(' in schema ' || pg_catalog.quote_ident(n.nspname), ''),

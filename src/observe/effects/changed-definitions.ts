@@ -22,6 +22,10 @@ const STATISTICS_ITEMS = `
 const NOT_GATHERED = `coalesce(pg_catalog.to_jsonb(s) ->> 'stxstattarget' = '0', false)`;
 
 /** Objects that may keep their name while their meaning changes. */
+/** Words by which the body of a function asks for the session or the time. */
+const OF_THE_SESSION =
+  '\\m(current_setting|current_user|session_user|current_role|now|current_timestamp|current_date|clock_timestamp)\\M';
+
 const DEFINITIONS = `
 select 'constraint' as kind, n.nspname as schema, c.relname as relation, k.conname as name,
   pg_catalog.regexp_replace(pg_catalog.pg_get_constraintdef(k.oid), ' NOT VALID$', '') as text
@@ -104,15 +108,15 @@ from pg_catalog.pg_statistic_ext s join pg_catalog.pg_class c on c.oid = s.stxre
 join pg_catalog.pg_namespace m on m.oid = s.stxnamespace
 where ${USER_SCHEMA}
 union all
-select 'volatile', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
+select case p.provolatile when 'v' then 'volatile' else 'frozen' end, n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
   pg_catalog.string_agg(distinct pg_catalog.format('%I.%I', m.nspname, c.relname), ', ')
 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 join pg_catalog.pg_depend d on d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass and d.refobjid = p.oid
 left join pg_catalog.pg_policy q on d.classid = 'pg_catalog.pg_policy'::pg_catalog.regclass and q.oid = d.objid
 left join pg_catalog.pg_rewrite w on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass and w.oid = d.objid
 join pg_catalog.pg_class c on c.oid = coalesce(q.polrelid, w.ev_class) join pg_catalog.pg_namespace m on m.oid = c.relnamespace
-where p.provolatile = 'v' and p.oid >= 16384 and ${USER_SCHEMA}
-group by 2, 3, 4
+where (p.provolatile = 'v' or p.provolatile = 'i' and p.prosrc ~* '${OF_THE_SESSION}') and p.oid >= 16384 and ${USER_SCHEMA}
+group by 1, 2, 3, 4
 union all
 ${ACCESS_DEFINITIONS}`;
 
@@ -153,6 +157,7 @@ const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = [
   'insert without sequence',
   'idle policy',
   'volatile',
+  'frozen',
   'wider policy',
   'policy',
   'open later',

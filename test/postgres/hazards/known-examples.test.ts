@@ -228,6 +228,37 @@ const EXAMPLES: readonly Example[] = [
     statement: 'CREATE OR REPLACE FUNCTION',
   },
   {
+    what: 'a function that CASCADE drops with its triggers, and that is made again',
+    sql: `DROP FUNCTION checked() CASCADE;
+      CREATE FUNCTION checked() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'`,
+    told: ['CASCADE'],
+    grave: true,
+    statement: 'DROP FUNCTION',
+  },
+  {
+    what: 'a number that keeps fewer digits',
+    setup: 'CREATE TABLE rates (rate numeric(18, 8)); INSERT INTO rates VALUES (1.5)',
+    sql: 'ALTER TABLE rates ALTER rate TYPE real',
+    told: ['COLUMN_RETYPED'],
+    says: /numeric\(18,8\) before, of which real keeps 6 digits/,
+  },
+  {
+    what: 'a number whose digits all fit',
+    setup: 'CREATE TABLE rates (rate numeric(6, 2)); INSERT INTO rates VALUES (1.5)',
+    sql: 'ALTER TABLE rates ALTER rate TYPE real',
+    told: ['COLUMN_RETYPED'],
+    says: /becomes real$/,
+  },
+  {
+    what: 'a policy that calls its function once for a statement',
+    setup: `ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
+      CREATE POLICY mine ON orders USING (status = current_setting('app.status'));
+      CREATE POLICY role ON orders USING (status = current_user)`,
+    sql: `ALTER POLICY mine ON orders USING (status = (SELECT current_setting('app.status')));
+      ALTER POLICY role ON orders USING (status = (SELECT current_user))`,
+    silent: ['POLICY_CHANGED'],
+  },
+  {
     what: 'a new column NOT NULL whose default is dropped again: running INSERTs fail',
     sql: 'ALTER TABLE orders ADD amount int NOT NULL DEFAULT 0; ALTER TABLE orders ALTER amount DROP DEFAULT',
     told: ['NEW_COLUMN_REQUIRED'],
