@@ -1,7 +1,7 @@
 import type { EffectFacts } from '../model/effect-facts.ts';
 import type { ProbeDifference } from '../model/probe-difference.ts';
 import type { Hazard } from '../model/report.ts';
-import { bare } from '../postgres/sql/quote.ts';
+import { bare, lastPart } from '../postgres/sql/quote.ts';
 import type { HazardContext } from './hazard-context.ts';
 import type { Finding } from './hazard-definition.ts';
 
@@ -93,6 +93,12 @@ function isAboutNamed({ facts }: HazardContext, { message }: Finding, { after }:
   return gone.some(
     (object) => isNamed(message, object) && isNamed(after, bare(object.replace(/\(.*\)$/s, ''))),
   );
+}
+
+/** The last statement that names an object, in any schema. */
+export function lastNaming({ facts }: HazardContext, object: string): number | null {
+  const name = bare(lastPart(object));
+  return facts.statements.findLast(({ error, sql }) => error === null && isNamed(sql, name))?.index ?? null;
 }
 
 /** Tells if a text has a name, and not as a part of a longer one. */

@@ -108,7 +108,7 @@ function reasonNotToFollow({ state }: WayBack['content'], now: State): Omit<Brok
   return null;
 }
 
-/** Says whether a way back is over, and is to be ended. */
+/** Says whether a way back is over. */
 export function isOver({ original, content }: WayBack): boolean {
   if (original.owning === 'alive') return false;
   return content.state === 'starting' || Date.parse(content.until) <= Date.now();

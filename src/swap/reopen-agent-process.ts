@@ -62,7 +62,7 @@ async function endWayBackAtItsTime({ settings, database, server, run }: ReopenOr
         isAnotherSystem(server, await readServerIdentity(session)) ? until : look(session),
       );
     } catch {
-      // Whatever failed, the server may be restarting.
+      // The server may be restarting.
     }
     const leftMs = (until ?? 0) - Date.now();
     if (until !== null) await delay(leftMs > 0 ? Math.min(leftMs + 1, LOOK_EVERY_MS) : LOOK_EVERY_MS);

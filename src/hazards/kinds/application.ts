@@ -287,7 +287,7 @@ const WHOLE_NUMBERS = ['smallint', 'integer', 'bigint'];
 /** Digits that a value of the type keeps for sure. */
 const FLOATS: Readonly<Record<string, number>> = { real: 6, 'double precision': 15 };
 
-/** Most digits of a number of the type; 0: it is no number. */
+/** Most digits of a number of the type; 0: not a number. */
 function digitsOf(type: string): number {
   const digits = { smallint: 5, integer: 10, bigint: 19, numeric: Number.POSITIVE_INFINITY, ...FLOATS }[type];
   return digits ?? Number(type.match(/^numeric\((\d+)/)?.[1] ?? 0);

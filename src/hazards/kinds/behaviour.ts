@@ -1,6 +1,7 @@
 import type { DefinitionFacts } from '../../model/hazard-facts.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
+import { lastNaming } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { changeFinding, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage } from '../severity.ts';
@@ -69,7 +70,8 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
         const [from, to] = isResult ? [then.result, now.result] : [then.volatility, now.volatility];
         return [
           {
-            statement: statementOfFunction(context, object),
+            statement:
+              statementOfFunction(context, object) ?? lastNaming(context, object.replace(/\(.*\)$/s, '')),
             relation: null,
             severity: isResult || users !== undefined ? 'warning' : 'notice',
             message: isResult
@@ -87,11 +89,10 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
 
 const CONSEQUENCES = {
   volatile: 'call it for each row, and use no index for it',
-  frozen:
-    'may keep what it returned when they were planned, although its body asks for the session or the time',
+  frozen: 'may keep a result from when they were planned, although its body asks for the session or the time',
 } as const;
 
-/** What a new volatility means for policies and views that call a function; undefined: nothing, or there are none. */
+/** Says how a new volatility affects policies and views that call a function; undefined: it does not, or there are none. */
 function usersOf(
   context: HazardContext,
   object: string,

@@ -11,7 +11,7 @@ import {
   withoutLastPart,
 } from '../../postgres/sql/quote.ts';
 import { withTrial } from '../evidence.ts';
-import { explains, isNamed, isToldOtherwise } from '../explained-probes.ts';
+import { explains, isNamed, isToldOtherwise, lastNaming } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
 import { causesOf, causeWords, onlyOf } from '../probe-causes.ts';
@@ -58,7 +58,7 @@ const TEXTS: Readonly<Record<ProbeDifference['kind'], HazardTexts>> = {
   },
 };
 
-/** What the catalogue shows and no probe tries. */
+/** Find what no probe tries, in the catalogue. */
 const UNTRIED: Readonly<Record<string, (context: HazardContext) => Finding[]>> = {
   SEQUENCE_BEHIND: (context) => [...setBack(context), ...cycling(context)],
   ACCEPTS_MORE: uncheckedViews,
@@ -124,12 +124,6 @@ function uncheckedViews(context: HazardContext): Finding[] {
       evidence: 'its definition before and after the command',
       advice: sqlAdvice('To refuse them again:', `ALTER VIEW ${object} SET (check_option = cascaded)`),
     }));
-}
-
-/** The last statement that names an object, in any schema. */
-function lastNaming({ facts }: HazardContext, object: string): number | null {
-  const name = bare(lastPart(object));
-  return facts.statements.findLast(({ error, sql }) => error === null && isNamed(sql, name))?.index ?? null;
 }
 
 /** Tells if a code is one of a probe that no other hazard explains. */
