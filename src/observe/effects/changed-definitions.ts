@@ -115,7 +115,7 @@ join pg_catalog.pg_depend d on d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.r
 left join pg_catalog.pg_policy q on d.classid = 'pg_catalog.pg_policy'::pg_catalog.regclass and q.oid = d.objid
 left join pg_catalog.pg_rewrite w on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass and w.oid = d.objid
 join pg_catalog.pg_class c on c.oid = coalesce(q.polrelid, w.ev_class) join pg_catalog.pg_namespace m on m.oid = c.relnamespace
-where (p.provolatile = 'v' or p.provolatile = 'i' and p.prosrc ~* '${OF_THE_SESSION}') and p.oid >= 16384 and ${USER_SCHEMA}
+where (p.provolatile = 'v' or p.provolatile = 'i' and coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) ~* '${OF_THE_SESSION}') and p.oid >= 16384 and ${USER_SCHEMA}
 group by 1, 2, 3, 4
 union all
 ${ACCESS_DEFINITIONS}`;

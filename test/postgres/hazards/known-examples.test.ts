@@ -250,6 +250,23 @@ const EXAMPLES: readonly Example[] = [
     says: /becomes real$/,
   },
   {
+    what: 'a function of a policy that becomes IMMUTABLE, although it asks for the session',
+    setup: `CREATE FUNCTION session_status() RETURNS text LANGUAGE sql STABLE AS 'SELECT current_setting(''app.status'')';
+      CREATE POLICY mine ON orders USING (status = session_status())`,
+    sql: 'ALTER FUNCTION session_status() IMMUTABLE',
+    told: ['FUNCTION_CHANGED'],
+    grave: true,
+    statement: 'ALTER FUNCTION',
+  },
+  {
+    what: 'a function of a policy that becomes IMMUTABLE, and asks for nothing',
+    setup: `CREATE FUNCTION first_status() RETURNS text LANGUAGE sql STABLE AS 'SELECT ''new''';
+      CREATE POLICY mine ON orders USING (status = first_status())`,
+    sql: 'ALTER FUNCTION first_status() IMMUTABLE',
+    told: ['FUNCTION_CHANGED'],
+    silent: ['FUNCTION_CHANGED'],
+  },
+  {
     what: 'a policy that calls its function once for a statement',
     setup: `ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
       CREATE POLICY mine ON orders USING (status = current_setting('app.status'));
