@@ -74,6 +74,18 @@ const SETS: readonly Set[] = [
     recall: 0.9,
     falseWarnings: 3,
   },
+  {
+    folder: 'carrier',
+    title:
+      'Other examples on the database of the parcel carrier, written by an author who had read only that',
+    isLarge: true,
+    firstRun: [
+      'First run, before any rule was changed for them, without a profile, beside other work: 79 of 100 dangerous ones were a warning or an error, and 88 had any hazard. 1 of 50 safe ones was a warning.',
+      'All 18 locks, rewrites and scans were told. 12 of the 21 others had no hazard: bodies of functions that do something else, values that statements mix up, privileges by default for the wrong role.',
+    ],
+    recall: 0.75,
+    falseWarnings: 2,
+  },
 ];
 
 beforeAll(() => useOwnServers(18));
