@@ -197,15 +197,19 @@ function effectsOf({ schema, data, statements, transactions, parsed }: CommandOu
   return { definitions: [...changes, ...unnamed, ...again].sort(), rows: [...new Set(rows)].sort() };
 }
 
+function committed(transactions: CommandOutcome['transactions']) {
+  return new Set(
+    transactions.filter(({ outcome }) => outcome === 'committed').map(({ transaction }) => transaction),
+  );
+}
+
 /** Objects that committed statements drop and make again: if they are as before, the comparison of the schemas finds no change. */
 function madeAgain({
   statements,
   transactions,
   parsed,
 }: Pick<CommandOutcome, 'statements' | 'transactions' | 'parsed'>): string[] {
-  const kept = new Set(
-    transactions.filter(({ outcome }) => outcome === 'committed').map(({ transaction }) => transaction),
-  );
+  const kept = committed(transactions);
   const done = statements.filter(
     ({ index, error, transaction }) => error === null && kept.has(transaction) && !parsed.get(index)?.local,
   );
@@ -229,9 +233,7 @@ function writtenRelations({
   transactions,
   parsed,
 }: Pick<CommandOutcome, 'statements' | 'transactions' | 'parsed'>): string[] {
-  const kept = new Set(
-    transactions.filter(({ outcome }) => outcome === 'committed').map(({ transaction }) => transaction),
-  );
+  const kept = committed(transactions);
   return statements
     .filter((statement) => {
       const { error, rows, transaction } = statement;
