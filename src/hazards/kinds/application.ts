@@ -302,7 +302,7 @@ function narrowing(context: HazardContext, object: string): string | null {
     return `${found.from} before, whose greater values are refused from now on`;
   const kept = FLOATS[found.to];
   if (kept !== undefined && digitsOf(found.from) > kept)
-    return `${found.from} before, of which ${found.to} keeps ${kept} digits`;
+    return `${found.from} before; ${found.to} keeps only ${kept} digits of a value`;
   return found.from.endsWith(' with time zone') && found.to.endsWith(' without time zone')
     ? 'the moment that a value means then depends on the time zone of the session that reads or writes it'
     : null;

@@ -7,7 +7,7 @@ import { ofKind } from './redefined.ts';
 
 const QUERY_IT = "Query the table with the application's role, before and after.";
 
-/** Finds changes of which rows roles see and may write. */
+/** Finds changes to the rows that roles may see and write. */
 export function rowsByPolicies(context: HazardContext): Finding[] {
   return [...policies(context), ...rowSecurity(context)];
 }

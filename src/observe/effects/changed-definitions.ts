@@ -22,7 +22,7 @@ const STATISTICS_ITEMS = `
 const NOT_GATHERED = `coalesce(pg_catalog.to_jsonb(s) ->> 'stxstattarget' = '0', false)`;
 
 /** Objects that may keep their name while their meaning changes. */
-/** Words by which the body of a function asks for the session or the time. */
+/** Words in the body of a function that ask for the session or the time. */
 const OF_THE_SESSION =
   '\\m(current_setting|current_user|session_user|current_role|now|current_timestamp|current_date|clock_timestamp)\\M';
 

@@ -240,7 +240,7 @@ const EXAMPLES: readonly Example[] = [
     setup: 'CREATE TABLE rates (rate numeric(18, 8)); INSERT INTO rates VALUES (1.5)',
     sql: 'ALTER TABLE rates ALTER rate TYPE real',
     told: ['COLUMN_RETYPED'],
-    says: /numeric\(18,8\) before, of which real keeps 6 digits/,
+    says: /numeric\(18,8\) before; real keeps only 6 digits of a value/,
   },
   {
     what: 'a number whose digits all fit',
