@@ -193,8 +193,10 @@ async function settle(
 ): Promise<Pick<TrialResult, 'swapped' | 'left' | 'openAfterMs'>> {
   const { url } = target;
   const { agent } = run;
-  // It ends once the target is open. If it is dead, too, the target stays closed until somebody cleans.
-  if (agent !== undefined) await until('the reopen agent ends', async () => !isAlive(agent));
+  // It ends once the target is open, or stays for the way back. If it is dead, too, the target stays closed until somebody cleans.
+  await until('the reopen agent ends', async () => {
+    return !isAlive(agent) || (run.wayBack && (await isSwapped(target).catch(() => false)));
+  });
   const byAgent = await run.opened;
   const left = await extras(target).catch(() => ['the target is closed']);
   let cleans = true;
@@ -203,7 +205,7 @@ async function settle(
   });
   const [byClean] = await Promise.all([openAfter(target, () => cleans), cleaning]);
   if (writers) await judgeRows(writers, url);
-  const swapped = (await extras(target)).some(isOriginal);
+  const swapped = await isSwapped(target);
   if (swapped && run.wayBack) {
     const back = await safemigrate(['rollback', '--yes', '--limit', 'cut-over=10s', '--url', url]);
     expect(back, back.stderr).toMatchObject({ exitCode: 0 });
@@ -212,11 +214,19 @@ async function settle(
   const kept = await extras(target);
   expect(kept).toEqual(swapped ? [expect.stringMatching(ORIGINAL)] : []);
   if (swapped) await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
+  if (agent !== undefined && isAlive(agent)) {
+    // It would notice at its next look that the way back is over.
+    process.kill(agent, 'SIGTERM');
+    await until('the reopen agent ends', async () => !isAlive(agent));
+  }
   return { swapped, left, openAfterMs: byAgent ?? byClean ?? Number.NaN };
 }
 
 const ORIGINAL = /^database app_before_/;
-const isOriginal = (extra: string) => ORIGINAL.test(extra);
+
+async function isSwapped(target: OnlineTarget): Promise<boolean> {
+  return (await extras(target)).some((extra) => ORIGINAL.test(extra));
+}
 
 const OPEN_POLL_MS = 2;
 
