@@ -10,7 +10,7 @@ import type { Probe } from './battery.ts';
 import { differences, type ProbedChanges, sequencesBehind } from './probe-differences.ts';
 import { type Doubt, readProbedRelations } from './probed-relations.ts';
 import { readSequences, type SequenceState } from './sequence-probes.ts';
-import { keepingSequences, probesOf, type TriedProbes, tryProbes } from './try-probes.ts';
+import { byKind, keepingSequences, probesOf, type TriedProbes, tryProbes } from './try-probes.ts';
 
 /** Results of the probes before the command; null: they could not be tried. */
 export interface ProbesBefore {
@@ -22,7 +22,8 @@ export interface ProbesBefore {
 /** Time for all probes, before and after the command together. */
 const BUDGET_MS = 5_000;
 const BUDGET_SHARE = 0.05;
-const BEFORE_MS = 2_000;
+/** Longer than after it, when it is known which relations matter most. */
+const BEFORE_MS = 3_000;
 
 const ROLE = `select rolsuper as "isSuperuser", pg_catalog.current_setting('server_version_num')::pg_catalog.int4 >= 150000 as flushes
 from pg_catalog.pg_roles where rolname = current_user`;
@@ -47,7 +48,7 @@ export async function probeBefore(
       const sequences = await readSequences(session);
       const probes = relations.flatMap(probesOf).filter(({ kind }) => mayWrite || !kind.writes);
       return {
-        tried: await keepingSequences(session, () => tryProbes(session, probes, BEFORE_MS)),
+        tried: await keepingSequences(session, () => tryProbes(session, byKind(probes), BEFORE_MS)),
         sequences,
       };
     }),
@@ -131,5 +132,5 @@ function changedFirst(probes: readonly Probe[], { schema, data }: ProbedChanges)
     [relation, ...reads].some((name) =>
       changed.some((object) => object === name || object.startsWith(`${name}.`)),
     );
-  return [...probes.filter(isChanged), ...probes.filter((probe) => !isChanged(probe))];
+  return [...byKind(probes.filter(isChanged)), ...byKind(probes.filter((probe) => !isChanged(probe)))];
 }
