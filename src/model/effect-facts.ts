@@ -174,6 +174,8 @@ export interface ChangedDefinition {
     | 'sent'
     /** The filter of a table's rows in a publication. */
     | 'filter'
+    /** The name under which a publication sends changes of partitions: `their partitioned table`, `each partition`. */
+    | 'partitions sent'
     /** A foreign key whose action sets a NOT NULL column to NULL. */
     | 'null action'
     /** A storage parameter that switches autovacuum off for a table. */

@@ -12,15 +12,16 @@ import { ofKind } from './redefined.ts';
 export const REPLICATION: readonly HazardRecord[] = [
   {
     code: 'PUBLICATION_AFFECTED',
-    title: 'a publication is dropped, or a table leaves it',
+    title: 'a publication is dropped or sends something else, or a table leaves it',
     condition:
-      'A publication that existed before is dropped, no longer sends a kind of change, or sends fewer rows of a table (WHERE); or a table leaves one: by ALTER PUBLICATION, or because it is dropped, also if it is made again under its name. A notice if the target has no logical replication slot, but for a table that stays and leaves a publication that stays.',
+      'A publication that existed before is dropped, no longer sends a kind of change, sends fewer rows of a table (WHERE), or sends changes of partitions under another name (publish_via_partition_root); or a table leaves one: by ALTER PUBLICATION, or because it is dropped, also if it is made again under its name. A notice if the target has no logical replication slot, but for partitions, and for a table that stays and leaves a publication that stays.',
     effect:
-      'Subscribers and CDC connectors no longer get its changes, without an error; a table that is made again has to be added, and copied again.',
+      'Subscribers and CDC connectors no longer get its changes, without an error; a table that is made again has to be added, and copied again. A subscriber without a table of the other name stops.',
     safer:
       'Change the subscribers first; ALTER PUBLICATION … ADD TABLE in the transaction that makes a table again, then ALTER SUBSCRIPTION … REFRESH PUBLICATION (https://www.postgresql.org/docs/current/logical-replication-publication.html).',
     find: (context) => [
       ...sentNoMore(context),
+      ...sentUnderOtherNames(context),
       ...(context.facts.schema?.changes ?? [])
         .filter(({ verb, kind, sql }) => verb === 'drop' && kind === 'publication' && !/ SCHEMA /.test(sql))
         .filter(({ object }) => !context.changed('create', object))
@@ -105,6 +106,26 @@ function sentNoMore(context: HazardContext): Finding[] {
   }));
 }
 
+/** Publications that exchange the names of partitions for that of their table, or the other way round. */
+function sentUnderOtherNames(context: HazardContext): Finding[] {
+  return ofKind(context, 'partitions sent').map(({ relation: publication, before, after }) => ({
+    statement: context.facts.statements.findLast(isAltering(publication))?.index ?? null,
+    relation: null,
+    ...readers(context, 'warning'),
+    // It has subscribers, whose slots may be on another server than the rehearsed one.
+    severity: 'warning',
+    message: `the publication ${displayName(publication)} sends changes of partitions under the name of ${after} from now on, and not of ${before}`,
+    advice:
+      'First make tables of those names on each subscriber, and right after the change ALTER SUBSCRIPTION … REFRESH PUBLICATION.',
+  }));
+}
+
+/** @param publication without quotes. */
+const isAltering =
+  (publication: string) =>
+  ({ tag, error, sql }: HazardContext['facts']['statements'][number]) =>
+    tag === 'ALTER PUBLICATION' && error === null && isNamed(sql, publication);
+
 /** @param severity if somebody reads: if it is not known, it is milder. */
 function readers({ facts }: HazardContext, severity: Severity): { severity: Severity; evidence: string } {
   const { logicalSlots } = facts;
@@ -116,9 +137,7 @@ function readers({ facts }: HazardContext, severity: Severity): { severity: Seve
 
 /** The statement that takes a table out of a publication, or drops the table. */
 function leaving(context: HazardContext, publication: string, table: string): number | null {
-  const altering = context.facts.statements.filter(
-    ({ tag, error, sql }) => tag === 'ALTER PUBLICATION' && error === null && isNamed(sql, bare(publication)),
-  );
+  const altering = context.facts.statements.filter(isAltering(bare(publication)));
   const named = altering.find(({ sql }) => isNamed(sql, bare(lastPart(table))));
   if (named || context.changed('drop', table))
     return named?.index ?? statementOfDrop(context, 'table', table);

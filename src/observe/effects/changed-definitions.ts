@@ -80,6 +80,12 @@ union all
 select 'filter', t.schemaname, t.tablename, t.pubname, pg_catalog.to_jsonb(t) ->> 'rowfilter'
 from pg_catalog.pg_publication_tables t where pg_catalog.to_jsonb(t) ->> 'rowfilter' is not null
 union all
+select 'partitions sent', '', p.pubname, '', case when p.pubviaroot then 'their partitioned table' else 'each partition' end
+from pg_catalog.pg_publication p where exists (select from pg_catalog.pg_publication_tables t
+  join pg_catalog.pg_namespace n on n.nspname = t.schemaname join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = t.tablename
+  where t.pubname = p.pubname and case when p.pubviaroot then c.relkind = 'p' else c.relispartition and not exists (
+    select from pg_catalog.pg_publication_rel r where r.prpubid = p.oid and r.prrelid = c.oid) end)
+union all
 select 'null action', n.nspname, c.relname, k.conname, pg_catalog.pg_get_constraintdef(k.oid)
 from pg_catalog.pg_constraint k join pg_catalog.pg_class c on c.oid = k.conrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where k.contype = 'f' and k.conparentid = 0 and 'n' in (k.confdeltype, k.confupdtype) and ${USER_SCHEMA}

@@ -178,4 +178,18 @@ testHazardExamples([
     sql: "ALTER TABLE parcels DROP CONSTRAINT kinds; ALTER TYPE kind_:schema ADD VALUE 'fragile'",
     never: 'ENUM_VALUE_UNLISTED',
   },
+  {
+    what: 'a publication that sends changes of partitions under the name of their table',
+    setup: `CREATE TABLE days (day int) PARTITION BY LIST (day); CREATE TABLE day_1 PARTITION OF days FOR VALUES IN (1);
+      CREATE PUBLICATION by_part_:schema FOR TABLE days`,
+    sql: 'ALTER PUBLICATION by_part_:schema SET (publish_via_partition_root = true)',
+    told: 'PUBLICATION_AFFECTED',
+  },
+  {
+    what: 'publications without partitions of other tables',
+    setup: `${ITEMS}CREATE TABLE days (day int) PARTITION BY LIST (day); CREATE TABLE day_1 PARTITION OF days FOR VALUES IN (1);
+      CREATE PUBLICATION plain_:schema FOR TABLE items; CREATE PUBLICATION of_part_:schema FOR TABLE day_1`,
+    sql: `ALTER PUBLICATION plain_:schema SET (publish_via_partition_root = true);
+      ALTER PUBLICATION of_part_:schema SET (publish_via_partition_root = true)`,
+  },
 ] satisfies readonly HazardExample[]);
