@@ -21,6 +21,20 @@ export interface EffectFacts {
   readonly idleRevokes: readonly IdleRevoke[];
   readonly refusedTypes: readonly RefusedType[];
   readonly unlisted: readonly UnlistedLabels[];
+  readonly lostKeys: readonly LostKey[];
+}
+
+/** A unique index or an exclusion constraint that is gone, while no other one of its table refuses the same rows. */
+export interface LostKey {
+  readonly relation: string;
+  /** A constraint has the name of its index. */
+  readonly index: string;
+  readonly isConstraint: boolean;
+  /** What it compares: columns, and expressions. */
+  readonly parts: readonly string[];
+  readonly predicate: string | null;
+  /** A unique index of columns alone and of all rows. */
+  readonly isPlain: boolean;
 }
 
 /** A list with all values of an enum type except the new ones. */
@@ -257,6 +271,7 @@ export const NO_EFFECTS: EffectFacts = {
   setBack: [],
   idleRevokes: [],
   unlisted: [],
+  lostKeys: [],
 };
 
 /** Least number of other relations in a schema, and share of them that a role may use, for it to be expected to use a new one. */

@@ -6,8 +6,9 @@ import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql
 import { conversionCounts, relationEvidence, rowCount } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
-import { milder, weighBreakage, weighLoss, worst } from '../severity.ts';
-import { droppedObjects, fateOf, gapOf, indexOfCode, indexOfDrop } from './dropped-objects.ts';
+import { weighBreakage, weighLoss, worst } from '../severity.ts';
+import { droppedRules } from './dropped-constraints.ts';
+import { droppedObjects, indexOfCode, indexOfDrop } from './dropped-objects.ts';
 
 /** Data and constraints that are gone afterwards, and that no rollback SQL restores. */
 export const LOSSES: readonly HazardRecord[] = [
@@ -176,34 +177,13 @@ export const LOSSES: readonly HazardRecord[] = [
   },
   {
     code: 'CONSTRAINT_DROPPED',
-    title: 'a constraint is dropped',
+    title: 'a constraint or a unique index is dropped',
     condition:
-      'A constraint of an existing table is gone although its table and columns are not, and no equal one replaced it at once.',
+      'A constraint of an existing table is gone although its table and columns are not, and no equal one replaced it at once. Or a unique index is dropped, and no other one refuses the same duplicates; one of columns alone is tried instead (ACCEPTS_MORE). A warning for such an index of a table with rows, and for a unique, primary or exclusion constraint if no other key refuses the same rows, and an application may write the table or it is large.',
     effect:
       'Rows that violate it can be written from then on, and it cannot be added again until they are found and fixed. INSERT … ON CONFLICT with the columns of a dropped key fails (SQLSTATE 42P10).',
     safer: 'First add the new constraint NOT VALID and validate it, then drop the old one.',
-    find: (context) =>
-      droppedObjects(context, 'constraint')
-        .filter(({ object }) => context.relation(withoutLastPart(object)))
-        .filter((drop) => fateOf(context, drop)?.goneWith == null)
-        .flatMap((drop) => {
-          const gap = gapOf(context, drop);
-          if (gap === null) return [];
-          const { object } = drop;
-          const relation = withoutLastPart(object);
-          const later = gap.equal && `, and adds the equal ${gap.equal} only in a later transaction`;
-          return [
-            {
-              statement: indexOfDrop(context, 'constraint', object),
-              relation,
-              severity: milder(weighBreakage(context, relation)),
-              message: `drops the constraint ${object}${later ?? ''}`,
-              evidence: relationEvidence(context, relation),
-              advice:
-                'If another constraint replaces it, add that one first (NOT VALID, then VALIDATE CONSTRAINT).',
-            },
-          ];
-        }),
+    find: droppedRules,
   },
 ];
 

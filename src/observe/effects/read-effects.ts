@@ -7,6 +7,7 @@ import { ambiguousCalls, type Overloads, readOverloads } from './ambiguous-calls
 import { type BodiesBefore, newlyBroken, readBodiesBefore } from './body-failures.ts';
 import { brokenFunctions, goneNames, hasGone } from './broken-functions.ts';
 import { changedDefinitions, type Definitions, readDefinitions } from './changed-definitions.ts';
+import { type Keys, lostKeys, readKeys } from './lost-keys.ts';
 import { grantsOf, missingGrants, newRelations } from './missing-grants.ts';
 import { mayLackStatistics, unanalyzed } from './missing-statistics.ts';
 import { refusedTypes } from './refused-types.ts';
@@ -21,6 +22,7 @@ export interface EffectsBefore {
   readonly bodies: BodiesBefore;
   readonly overloads: Overloads;
   readonly nextValues: NextValues;
+  readonly keys: Keys;
 }
 
 /** Reads from the clone, before the command. */
@@ -30,6 +32,7 @@ export async function readEffectsBefore(session: Session): Promise<EffectsBefore
     bodies: await readBodiesBefore(session),
     overloads: await readOverloads(session),
     nextValues: await readNextValues(session),
+    keys: await readKeys(session),
   };
 }
 
@@ -40,7 +43,7 @@ export async function readEffectsBefore(session: Session): Promise<EffectsBefore
 export async function readEffects(
   session: Session,
   { section: schema, retyped }: { readonly section: SchemaSection; readonly retyped: readonly Retyped[] },
-  { definitions, bodies, overloads, nextValues }: EffectsBefore,
+  { definitions, bodies, overloads, nextValues, keys }: EffectsBefore,
 ): Promise<Omit<EffectFacts, 'probes' | 'alreadyThere' | 'unapplied' | 'idleRevokes' | keyof WriteTrials>> {
   const statistics = mayLackStatistics(schema);
   const made = newRelations(schema);
@@ -57,6 +60,7 @@ export async function readEffects(
     ambiguous: await ambiguousCalls(session, overloads),
     setBack: await sequencesSetBack(session, nextValues),
     unlisted: await unlistedLabels(session, schema),
+    lostKeys: await lostKeys(session, schema, keys),
   };
 }
 

@@ -192,4 +192,47 @@ testHazardExamples([
     sql: `ALTER PUBLICATION plain_:schema SET (publish_via_partition_root = true);
       ALTER PUBLICATION of_part_:schema SET (publish_via_partition_root = true)`,
   },
+  {
+    what: 'a unique index on an expression that is replaced by one on its column',
+    setup: `${ITEMS}CREATE UNIQUE INDEX items_code ON items (lower(code))`,
+    sql: 'CREATE UNIQUE INDEX CONCURRENTLY items_code_exact ON items (code); DROP INDEX CONCURRENTLY items_code',
+    told: 'CONSTRAINT_DROPPED',
+  },
+  {
+    what: 'a unique index of some rows that is made again under its name for fewer',
+    setup: `${ITEMS}CREATE UNIQUE INDEX items_code ON items (code) WHERE note IS NOT NULL`,
+    sql: "DROP INDEX items_code; CREATE UNIQUE INDEX items_code ON items (code) WHERE note = 'note'",
+    told: 'CONSTRAINT_DROPPED',
+  },
+  {
+    what: 'unique indexes beside others that refuse as much',
+    setup: `${ITEMS}CREATE UNIQUE INDEX items_lower ON items (lower(code)); CREATE UNIQUE INDEX items_some ON items (code, note) WHERE id > 9;
+      CREATE UNIQUE INDEX items_both ON items (lower(note), id)`,
+    sql: `CREATE UNIQUE INDEX CONCURRENTLY items_lower_2 ON items (lower(code)); CREATE UNIQUE INDEX CONCURRENTLY items_all ON items (code);
+      DROP INDEX CONCURRENTLY items_lower; DROP INDEX CONCURRENTLY items_some; DROP INDEX CONCURRENTLY items_both`,
+    never: 'CONSTRAINT_DROPPED',
+  },
+  {
+    what: 'a unique index on an expression that goes with its column, and one of a renamed column that is built again',
+    setup: `${ITEMS}CREATE UNIQUE INDEX items_code ON items (lower(code)); CREATE UNIQUE INDEX items_some ON items (note, id) WHERE id > 9`,
+    sql: `ALTER TABLE items DROP COLUMN code; ALTER TABLE items RENAME note TO text; CREATE UNIQUE INDEX items_new ON items (text, id) WHERE id > 9;
+      DROP INDEX items_some`,
+    never: 'CONSTRAINT_DROPPED',
+  },
+  {
+    what: 'an exclusion constraint that a weaker key replaces',
+    setup: `CREATE TABLE stays (id int PRIMARY KEY, during int4range, EXCLUDE USING gist (during WITH &&));
+      INSERT INTO stays SELECT n, int4range(n, n + 1) FROM generate_series(1, 50) n; ${ROLE}`,
+    sql: 'CREATE UNIQUE INDEX CONCURRENTLY stays_during ON stays (during); ALTER TABLE stays DROP CONSTRAINT stays_during_excl',
+    told: 'CONSTRAINT_DROPPED',
+  },
+  {
+    what: 'an exclusion constraint in whose place another one refuses as much, and one of a table that no application writes',
+    setup: `CREATE TABLE stays (id int PRIMARY KEY, during int4range, CONSTRAINT one EXCLUDE USING gist (during WITH &&, int4range(id, id, '[]') WITH =));
+      INSERT INTO stays SELECT n, int4range(n, n + 1) FROM generate_series(1, 50) n; ${ROLE}
+      CREATE TABLE lone (id int PRIMARY KEY, during int4range, CONSTRAINT own EXCLUDE USING gist (during WITH &&)); INSERT INTO lone VALUES (1)`,
+    sql: `ALTER TABLE stays ADD EXCLUDE USING gist (during WITH &&); ALTER TABLE stays DROP CONSTRAINT one;
+      ALTER TABLE lone DROP CONSTRAINT own`,
+    never: 'CONSTRAINT_DROPPED',
+  },
 ] satisfies readonly HazardExample[]);

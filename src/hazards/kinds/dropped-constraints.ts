@@ -1,0 +1,79 @@
+import type { LostKey } from '../../model/effect-facts.ts';
+import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { relationEvidence } from '../evidence.ts';
+import { isNamed } from '../explained-probes.ts';
+import type { HazardContext } from '../hazard-context.ts';
+import { type Finding, sqlAdvice } from '../hazard-definition.ts';
+import { milder, type Severity, weighBreakage, worst } from '../severity.ts';
+import { droppedObjects, fateOf, gapOf, indexOfDrop } from './dropped-objects.ts';
+
+/** Finds dropped constraints, and dropped unique indexes that no probe has tried. */
+export function droppedRules(context: HazardContext): Finding[] {
+  return [...droppedConstraints(context), ...droppedUniqueIndexes(context)];
+}
+
+function droppedConstraints(context: HazardContext): Finding[] {
+  return droppedObjects(context, 'constraint')
+    .filter(({ object }) => context.relation(withoutLastPart(object)))
+    .filter((drop) => fateOf(context, drop)?.goneWith == null)
+    .flatMap((drop) => {
+      const gap = gapOf(context, drop);
+      if (gap === null) return [];
+      const { object } = drop;
+      const relation = withoutLastPart(object);
+      const later = gap.equal && `, and adds the equal ${gap.equal} only in a later transaction`;
+      return [
+        {
+          statement: indexOfDrop(context, 'constraint', object),
+          relation,
+          severity: weighConstraint(context, object),
+          message: `drops the constraint ${object}${later ?? ''}`,
+          evidence: relationEvidence(context, relation),
+          advice:
+            'If another constraint replaces it, add that one first (NOT VALID, then VALIDATE CONSTRAINT).',
+        },
+      ];
+    });
+}
+
+/** Whether rows violate a lost CHECK or foreign key is tried. A lost key lets in what code takes for impossible: two rows where it reads one. */
+function weighConstraint(context: HazardContext, object: string): Severity {
+  const relation = withoutLastPart(object);
+  const weight = weighBreakage(context, relation);
+  const isLost = context.facts.catalogue.effects.lostKeys.some(
+    (key) => key.isConstraint && key.relation === relation && lastPart(key.index) === lastPart(object),
+  );
+  return isLost && weight !== 'notice' ? worst(['warning', milder(weight)]) : milder(weight);
+}
+
+/** Unique indexes that are no constraints. A second row for one of columns alone is tried: it is told here only if no probe could. */
+function droppedUniqueIndexes(context: HazardContext): Finding[] {
+  const { lostKeys, probes } = context.facts.catalogue.effects;
+  return lostKeys
+    .filter(({ isConstraint, relation }) => !isConstraint && context.relation(relation))
+    .filter(({ isPlain, relation }) => !isPlain || !probes.some((probe) => probe.relation === relation))
+    .filter(({ index }) => fateOf(context, { kind: 'index', object: index })?.goneWith == null)
+    .filter((key) => !isOfRetyped(context, key))
+    .map(({ relation, index, parts, predicate }): Finding => {
+      const key = `(${parts.join(', ')})${predicate === null ? '' : ` WHERE ${predicate}`}`;
+      return {
+        statement: indexOfDrop(context, 'index', index),
+        relation,
+        severity: context.relation(relation)?.rows === 0 ? 'notice' : 'warning',
+        message: `drops the unique index ${index} on ${key}, and no other one of ${relation} refuses the same duplicates`,
+        evidence: relationEvidence(context, relation),
+        advice: sqlAdvice(
+          'If duplicates are still to be refused, outside of a transaction before the drop:',
+          `CREATE UNIQUE INDEX CONCURRENTLY ${displayName(`${bare(index)}_new`)} ON ${relation} ${key}`,
+        ),
+      };
+    });
+}
+
+/** Tells if a column has another type, by which the same values may be equal: `lower(email)` and a citext. */
+function isOfRetyped(context: HazardContext, { relation, parts, predicate }: LostKey): boolean {
+  const text = `${parts.join(' ')} ${predicate ?? ''}`;
+  return context.facts.catalogue.definitions.retyped.some(
+    ({ object }) => withoutLastPart(object) === relation && isNamed(text, bare(object)),
+  );
+}
