@@ -228,6 +228,8 @@ export interface ChangedDefinition {
     | 'anonymous later'
     /** Functions of one name that run as their owner, and that such a role, `name`, may call: types of their arguments, one function a line. */
     | 'called without a login'
+    /** A function that only its owner and superusers may call. */
+    | 'owner only'
     /** A role whose later functions PUBLIC may not call. */
     | 'closed later'
     /** A VOLATILE function that policies or views call: their tables and views. */

@@ -7,6 +7,7 @@ import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { type Severity, weighBreakage, worst } from '../severity.ts';
 import { droppedObjects, fateOf } from './dropped-objects.ts';
+import { ofKind } from './redefined.ts';
 
 const ROUTINES = ['function', 'procedure', 'aggregate'];
 const DROPPED = ['view', 'materialized view', 'foreign table', 'sequence', ...ROUTINES, 'extension'];
@@ -20,7 +21,7 @@ export const OBJECTS: readonly HazardRecord[] = [
     code: 'OBJECT_DROPPED',
     title: 'a view, function, sequence, type or extension that callers may use is dropped',
     condition:
-      'A view, materialized view, foreign table, sequence, function, procedure, aggregate, extension, type or domain that existed before is gone. Not found: what a caller cannot name (trigger functions), what belonged to a dropped table, what CASCADE dropped (CASCADE), and a function whose replacement accepts the same calls.',
+      'A view, materialized view, foreign table, sequence, function, procedure, aggregate, extension, type or domain that existed before is gone. Not found: what a caller cannot name (trigger functions), what belonged to a dropped table, what CASCADE dropped (CASCADE), and a function whose replacement accepts the same calls. A notice for a type, and for a function that only its owner and superusers could call.',
     effect:
       'Code that still names it fails from the commit on, and the server knows of no dependency: neither the application nor the bodies of functions are checked.',
     safer:
@@ -85,7 +86,7 @@ function drops(context: HazardContext, kind: string): Finding[] {
     const isAmbiguous = accepting.length > 1 && accepting.every(({ isSame }) => !isSame);
     if (accepting.length > 0 && !isAmbiguous) return [];
     const [next] = successors;
-    const users = usersOf(context, object);
+    const users = isOfOwner(context, object) ? OF_OWNER : usersOf(context, object);
     const rows = kind === 'materialized view' ? (context.relation(object)?.rows ?? null) : null;
     return [
       {
@@ -121,6 +122,15 @@ function usersOf(context: HazardContext, object: string): { severity: Severity; 
         severity: 'notice',
         evidence: `none of the ${queries.checked} queries of ${queries.source} that were tried needs it`,
       };
+}
+
+const OF_OWNER = { severity: 'notice', evidence: 'only its owner and superusers could call it' } as const;
+
+/** Tells if no role but its owner could call a function. Other objects that use it keep it from being dropped without CASCADE. */
+function isOfOwner(context: HazardContext, object: string): boolean {
+  return ofKind(context, 'owner only').some(
+    ({ relation, name }) => `${relation}(${name})`.replaceAll(' ', '') === object.replaceAll(' ', ''),
+  );
 }
 
 /** New functions with the name of a dropped one. `accepts`: they take its arguments, since all others have a default. */

@@ -192,6 +192,12 @@ select 'policy meaning', n.nspname, c.relname, p.polname, pg_catalog.md5(pg_cata
 from ${POLICIES} p join pg_catalog.pg_class c on c.oid = p.polrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where ${USER_SCHEMA}
 union all
+select 'owner only', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes), ''
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+where p.proacl is not null and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')} and not exists (
+  select from pg_catalog.aclexplode(p.proacl) x left join pg_catalog.pg_roles o on o.oid = x.grantee
+  where x.privilege_type = 'EXECUTE' and x.grantee <> p.proowner and not coalesce(o.rolsuper, false))
+union all
 select 'open later', '', pg_catalog.pg_get_userbyid(d.defaclrole),
   case d.defaclobjtype when 'r' then 'table' when 'S' then 'sequence' else 'schema' end || coalesce(' in schema ' || pg_catalog.quote_ident(n.nspname), ''),
   pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)

@@ -181,6 +181,7 @@ const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
   'statistics',
   'statistics object',
   'closed later',
+  'owner only',
 ];
 
 /** Lists the definitions that changed under their name, and those that are new or missing if that is the change. */

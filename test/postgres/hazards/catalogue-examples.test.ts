@@ -235,4 +235,17 @@ testHazardExamples([
       ALTER TABLE lone DROP CONSTRAINT own`,
     never: 'CONSTRAINT_DROPPED',
   },
+  {
+    what: 'a function that only its owner may call',
+    setup:
+      "CREATE FUNCTION alone_:schema(int, text) RETURNS int LANGUAGE sql AS 'SELECT 1'; REVOKE ALL ON FUNCTION alone_:schema FROM PUBLIC",
+    sql: 'DROP FUNCTION alone_:schema(int, text)',
+  },
+  {
+    what: 'a function that another role may call',
+    setup: `CREATE FUNCTION shared_:schema(int, text) RETURNS int LANGUAGE sql AS 'SELECT 1'; REVOKE ALL ON FUNCTION shared_:schema FROM PUBLIC;
+      GRANT EXECUTE ON FUNCTION shared_:schema TO tried_app`,
+    sql: 'DROP FUNCTION shared_:schema(int, text)',
+    told: 'OBJECT_DROPPED',
+  },
 ] satisfies readonly HazardExample[]);
