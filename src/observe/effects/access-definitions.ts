@@ -107,7 +107,8 @@ join pg_catalog.pg_roles o on o.oid = v.relowner
 cross join lateral (${TABLES_OF_VIEW}) t cross join ${USES}
 join (${GRANTED_ROLES}) r on case u.privilege when 'DELETE' then pg_catalog.has_table_privilege(r.oid, v.oid, u.privilege)
   else pg_catalog.has_any_column_privilege(r.oid, v.oid, u.privilege) end
-join pg_catalog.pg_roles a on a.oid = r.oid and not a.rolbypassrls and a.oid <> t.relowner
+-- A replica has all rows anyway, and policies are not for the owner of a table and the members of that role.
+join pg_catalog.pg_roles a on a.oid = r.oid and not a.rolbypassrls and not a.rolreplication and not pg_catalog.pg_has_role(a.oid, t.relowner, 'USAGE')
 where v.relkind in ('v', 'm') and ${USER_SCHEMA} and t.relrowsecurity and ${AS_OWNER}
   and (o.rolsuper or o.rolbypassrls or (o.oid = t.relowner and not t.relforcerowsecurity))
   -- A view that reads several tables may write to another one of them.

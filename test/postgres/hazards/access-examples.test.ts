@@ -283,6 +283,18 @@ testHazardExamples([
     never: 'POLICY_CHANGED',
   },
   {
+    what: 'a materialized view past policies for a role that they are not for, or that has all rows as a replica',
+    setup: `DO $$ BEGIN CREATE ROLE tried_owner; CREATE ROLE tried_member LOGIN IN ROLE tried_owner; CREATE ROLE tried_replica LOGIN REPLICATION;
+      EXCEPTION WHEN duplicate_object THEN END $$; ${OWN}ALTER TABLE items OWNER TO tried_owner`,
+    sql: 'CREATE MATERIALIZED VIEW codes AS SELECT code FROM items; GRANT SELECT ON codes TO tried_member, tried_replica',
+  },
+  {
+    what: 'a materialized view that shows a role rows past the policies',
+    setup: OWN,
+    sql: 'CREATE MATERIALIZED VIEW codes AS SELECT code FROM items; GRANT SELECT ON codes TO tried_app',
+    told: 'ACCESS_WIDENED',
+  },
+  {
     what: 'all tables read by another role',
     setup: ITEMS,
     sql: 'GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO tried_app',
