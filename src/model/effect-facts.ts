@@ -228,6 +228,11 @@ export interface ChangedDefinition {
     | 'anonymous later'
     /** Functions of one name that run as their owner, and that such a role, `name`, may call: types of their arguments, one function a line. */
     | 'called without a login'
+    /**
+     * Relations of a schema, one a line, on which a role lacks a privilege that it has on at least half of them: named by both,
+     * `SELECT for web`.
+     */
+    | 'left out'
     /** A function that only its owner and superusers may call. */
     | 'owner only'
     /** A role whose later functions PUBLIC may not call. */

@@ -1,5 +1,6 @@
 import { listed, plural } from '../../format.ts';
-import { bare, displayName, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { isBookkeeping } from '../../model/migration-tables.ts';
+import { bare, displayName, nameParts, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
@@ -174,6 +175,16 @@ function pastPolicies(context: HazardContext): Finding[] {
 
 const OF_ALL = /\bON\s+ALL\s+TABLES\s+IN\s+SCHEMA\b/i;
 
+/** What a role gets by one statement. */
+interface Granted {
+  readonly role: string;
+  readonly statement: number;
+  readonly privileges: Set<string>;
+  readonly relations: Set<string>;
+  /** Those that had been left out. */
+  readonly kept: Set<string>;
+}
+
 /** Privileges that roles get by GRANT … ON ALL TABLES, on tables from before the command. */
 function grantedUnnamed(context: HazardContext): Finding[] {
   const { statements, schema } = context.facts;
@@ -182,7 +193,8 @@ function grantedUnnamed(context: HazardContext): Finding[] {
   );
   const had = granted(schema?.rollbackSql?.split(';\n') ?? []);
   const told = new Set(ofKind(context, 'anonymous').map(({ relation, name }) => `${relation} TO ${name}`));
-  const got = new Map<string, { statement: number; privileges: Set<string>; relations: Set<string> }>();
+  const leftOut = relationsLeftOut(context);
+  const got = new Map<string, Granted>();
   for (const { verb, kind, sql, object } of ofAll.length > 0 ? (schema?.changes ?? []) : []) {
     if (verb !== 'grant' || kind === 'column' || !context.relation(object)) continue;
     for (const [key, privileges] of granted([sql])) {
@@ -192,24 +204,48 @@ function grantedUnnamed(context: HazardContext): Finding[] {
         (each) => isNamed(each.sql, role) && isNamed(each.sql, bare(withoutLastPart(object))),
       );
       if (!statement || more.length === 0 || role === 'PUBLIC' || told.has(`${object} TO ${role}`)) continue;
-      const known = got.get(role) ?? {
+      const grant = `${statement.index} ${role}`;
+      const known = got.get(grant) ?? {
+        role,
         statement: statement.index,
         privileges: new Set(),
         relations: new Set(),
+        kept: new Set(),
       };
       for (const privilege of more) known.privileges.add(privilege);
-      got.set(role, { ...known, relations: known.relations.add(object) });
+      if (more.some((privilege) => leftOut.has(`${privilege} for ${role}: ${object}`)))
+        known.kept.add(object);
+      got.set(grant, { ...known, relations: known.relations.add(object) });
     }
   }
-  return [...got].map(
-    ([role, { statement, privileges, relations }]): Finding => ({
+  return [...got.values()].map(
+    ({ role, statement, privileges, relations, kept }): Finding => ({
       statement,
       relation: null,
-      severity: 'notice',
-      message: `${displayName(role)} gets ${[...privileges].join(', ')} on ${plural(relations.size, 'table or view', 'tables and views')} that the GRANT does not name: ${listed([...relations])}`,
-      evidence: 'privileges before and after the command',
+      severity: kept.size > 0 ? 'warning' : 'notice',
+      message: `${displayName(role)} gets ${[...privileges].join(', ')} on ${plural(relations.size, 'table or view', 'tables and views')} that the GRANT does not name: ${kept.size > 0 ? `${listed([...kept], { atMost: 3 })} had been left out of its privileges` : listed([...relations])}`,
+      evidence:
+        kept.size > 0
+          ? 'it had the privilege on at least half of the schema before the command, and not on those'
+          : 'privileges before and after the command',
       advice: 'Make sure that the role may see all of them, or name the tables in the GRANT.',
     }),
+  );
+}
+
+/** Relations that a role had been kept from while it had the privilege on most of their schema: `SELECT for web: public.salaries`. */
+function relationsLeftOut(context: HazardContext): Set<string> {
+  const lists = ofKind(context, 'left out').map(({ name, before }) => ({
+    name,
+    list: before?.split('\n') ?? [],
+  }));
+  return new Set(
+    lists.flatMap(({ name, list }) =>
+      list
+        .map((each) => displayName(...nameParts(each)))
+        .filter((relation) => !isBookkeeping(relation))
+        .map((relation) => `${name}: ${relation}`),
+    ),
   );
 }
 

@@ -1,4 +1,4 @@
-import { ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
+import { IS_QUERIED, ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 
 /**
  * Policies with their conditions for rows that are there and for new ones, each read once. A policy of INSERT has the second alone, others
@@ -77,6 +77,27 @@ const LET_THROUGH = `
     and (u.privilege in ('SELECT', 'DELETE') or pg_catalog.pg_get_expr(coalesce(o.polwithcheck, o.polqual), o.polrelid) = 'true')
     and exists (select from pg_catalog.unnest(o.polroles) m (oid) where m.oid = 0 or pg_catalog.pg_has_role(r.oid, m.oid, 'USAGE')))
   and not exists (select from pg_catalog.pg_policy o where o.polrelid = t.oid and not o.polpermissive)`;
+
+/**
+ * Relations of a schema on which a role lacks a privilege that it has on at least half of them. Partitions are left out, since they are
+ * used through their table. A single granted relation says nothing about the others.
+ */
+const LEFT_OUT = `
+  with granting as materialized (
+    select n.nspname, c.relname, c.oid, c.relnamespace, c.relowner, c.relacl
+    from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+    where ${IS_QUERIED} and not c.relispartition and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'c.oid')}
+  ), granted as (
+    select g.relnamespace, x.grantee, x.privilege_type, pg_catalog.count(distinct g.oid) as count
+    from granting g cross join lateral pg_catalog.aclexplode(g.relacl) x
+    where x.grantee not in (0, g.relowner) and x.privilege_type in ('SELECT', 'INSERT', 'UPDATE', 'DELETE') group by 1, 2, 3
+  ), all_of as (select g.relnamespace, pg_catalog.count(*) as count from granting g group by 1)
+  select 'left out', '', g.nspname, r.privilege_type || ' for ' || o.rolname,
+    pg_catalog.string_agg(pg_catalog.format('%I.%I', g.nspname, g.relname), E'\\n' order by g.relname)
+  from granted r join all_of a using (relnamespace) join pg_catalog.pg_roles o on o.oid = r.grantee
+  join granting g on g.relnamespace = r.relnamespace
+  where r.count > 1 and r.count * 2 >= a.count and r.count < a.count and not pg_catalog.has_table_privilege(o.oid, g.oid, r.privilege_type)
+  group by 3, 4`;
 
 /** Objects by who may see and use them; a part of a query of kind, schema, relation, name and text. */
 export const ACCESS_DEFINITIONS = `
@@ -198,6 +219,8 @@ from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespa
 where p.proacl is not null and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')} and not exists (
   select from pg_catalog.aclexplode(p.proacl) x left join pg_catalog.pg_roles o on o.oid = x.grantee
   where x.privilege_type = 'EXECUTE' and x.grantee <> p.proowner and not coalesce(o.rolsuper, false))
+union all
+(${LEFT_OUT})
 union all
 select 'open later', '', pg_catalog.pg_get_userbyid(d.defaclrole),
   case d.defaclobjtype when 'r' then 'table' when 'S' then 'sequence' else 'schema' end || coalesce(' in schema ' || pg_catalog.quote_ident(n.nspname), ''),

@@ -181,6 +181,7 @@ const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
   'statistics',
   'statistics object',
   'closed later',
+  'left out',
   'owner only',
 ];
 

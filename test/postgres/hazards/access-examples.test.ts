@@ -6,6 +6,8 @@ const OWN = `${ITEMS}ALTER TABLE items ENABLE ROW LEVEL SECURITY;
   CREATE POLICY own ON items TO tried_app USING (code = current_setting('tried.code', true)); `;
 const ANON = `DO $$ BEGIN CREATE ROLE web_anon; EXCEPTION WHEN duplicate_object THEN END $$;
   GRANT USAGE ON SCHEMA :schema TO web_anon; `;
+const THREE =
+  'CREATE TABLE a (id int PRIMARY KEY); CREATE TABLE b (id int PRIMARY KEY); CREATE TABLE c (id int PRIMARY KEY); ';
 const MAKE_SECRET =
   "CREATE FUNCTION secret_:schema(int) RETURNS int LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS 'SELECT $1'; ";
 
@@ -281,6 +283,24 @@ testHazardExamples([
     setup: `${ITEMS}CREATE POLICY own ON items TO tried_app USING (code = current_user)`,
     sql: 'ALTER POLICY own ON items USING (true)',
     never: 'POLICY_CHANGED',
+  },
+  {
+    what: 'all tables, of which one had been left out of the privileges of the role',
+    setup: `${THREE}GRANT SELECT ON a, b TO tried_app`,
+    sql: 'GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO tried_app',
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'all tables to a role that might do something else with most of them',
+    setup: `${THREE}GRANT SELECT ON a, b TO tried_app`,
+    sql: 'GRANT INSERT ON ALL TABLES IN SCHEMA :schema TO tried_app',
+  },
+  {
+    what: 'all tables to a role that might read few of them, or lacked only a partition and a table of the migration tool',
+    setup: `${THREE}CREATE TABLE schema_migrations (version text); CREATE TABLE e (id int) PARTITION BY LIST (id);
+      CREATE TABLE e_1 PARTITION OF e FOR VALUES IN (1); GRANT SELECT ON a, b, c, e TO tried_app; GRANT SELECT ON a TO pg_monitor`,
+    sql: `CREATE TABLE d (id int PRIMARY KEY); GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO tried_app;
+      GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO pg_monitor`,
   },
   {
     what: 'a materialized view past policies for a role that they are not for, or that has all rows as a replica',
