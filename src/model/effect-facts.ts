@@ -233,6 +233,11 @@ export interface ChangedDefinition {
      * `SELECT for web`.
      */
     | 'left out'
+    /**
+     * Default privileges of a role that owns none of such objects, named by their kind and schema: in its text, the role that owns most
+     * of them, and on the next line the privileges.
+     */
+    | 'idle defaults'
     /** A function that only its owner and superusers may call. */
     | 'owner only'
     /** A role whose later functions PUBLIC may not call. */

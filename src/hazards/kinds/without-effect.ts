@@ -1,6 +1,7 @@
 import { listed } from '../../format.ts';
 import type { StatementSection } from '../../model/report.ts';
-import { displayName } from '../../postgres/sql/quote.ts';
+import { bare, displayName } from '../../postgres/sql/quote.ts';
+import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import type { Severity } from '../severity.ts';
@@ -21,13 +22,14 @@ export const WITHOUT_EFFECT: readonly HazardRecord[] = [
   },
   {
     code: 'WITHOUT_EFFECT',
-    title: 'a policy or a REVOKE has no effect',
+    title: 'a policy, a REVOKE or default privileges have no effect',
     condition:
-      'A policy is created or changed for a table whose row-level security is off after the command; or a role that a REVOKE names has the privilege all the same: through PUBLIC, through another role, or, for a column, through the whole table.',
-    effect: 'Rows are shown and functions are called by roles that were to be kept out, and nothing fails.',
+      'A policy is created or changed for a table whose row-level security is off after the command; or a role that a REVOKE names has the privilege all the same: through PUBLIC, through another role, or, for a column, through the whole table. Or ALTER DEFAULT PRIVILEGES without FOR ROLE is sent by a role that owns none of the tables, sequences or functions of the schema after the command, while another role owns at least three.',
+    effect:
+      'Rows are shown and functions are called by roles that were to be kept out, or roles lack privileges on what is made later, and nothing fails.',
     safer:
-      'ENABLE ROW LEVEL SECURITY in the same transaction. REVOKE from PUBLIC or from the other role, and GRANT to the roles that need the privilege.',
-    find: (context) => [...idlePolicies(context), ...idleRevokes(context)],
+      'ENABLE ROW LEVEL SECURITY in the same transaction. REVOKE from PUBLIC or from the other role, and GRANT to the roles that need the privilege. ALTER DEFAULT PRIVILEGES FOR ROLE, with the role that makes the objects.',
+    find: (context) => [...idlePolicies(context), ...idleRevokes(context), ...idleDefaults(context)],
   },
 ];
 
@@ -99,4 +101,42 @@ function idleRevokes(context: HazardContext): Finding[] {
         : 'REVOKE it from that role, or from the whole table, and GRANT it to those that need it.',
     }),
   );
+}
+
+const FOR_ROLE = /\bFOR\s+(?:ROLE|USER)\b/i;
+
+/** Default privileges of the role that sent the statement, for objects that another role makes. */
+function idleDefaults(context: HazardContext): Finding[] {
+  const settings = context.facts.statements.filter(
+    ({ tag, error }) => tag === 'ALTER DEFAULT PRIVILEGES' && error === null,
+  );
+  return ofKind(context, 'idle defaults').flatMap(({ relation: role, name, before, after }): Finding[] => {
+    const [kind = '', schema] = name.split(' in schema ');
+    const [owner = '', privileges] = (after ?? '').split('\n');
+    if (before?.split('\n')[1] === privileges) return [];
+    const own = settings.filter(
+      ({ sql }) =>
+        isNamed(sql.toUpperCase(), kind.toUpperCase()) &&
+        (schema === undefined ? !/\bIN\s+SCHEMA\b/i.test(sql) : isNamed(sql, bare(schema))),
+    );
+    const statement = own.findLast(({ sql }) => !FOR_ROLE.test(sql));
+    const isMeant = own.some(({ sql }) => FOR_ROLE.test(sql) && isNamed(sql, role));
+    if (!statement || isMeant) return [];
+    return [
+      {
+        statement: statement.index,
+        relation: null,
+        severity: 'warning',
+        message: `the default privileges are for ${kind} that ${displayName(role)} makes, which owns none${schema === undefined ? '' : ` in schema ${schema}`}: not for those of ${displayName(owner)}`,
+        evidence: `pg_default_acl, and the owners of the ${name} after the command`,
+        advice: sqlAdvice(
+          'For the role that makes them:',
+          statement.sql.replace(
+            /\bALTER\s+DEFAULT\s+PRIVILEGES\b/i,
+            (words) => `${words} FOR ROLE ${displayName(owner)}`,
+          ),
+        ),
+      },
+    ];
+  });
 }

@@ -99,6 +99,30 @@ const LEFT_OUT = `
   where r.count > 1 and r.count * 2 >= a.count and r.count < a.count and not pg_catalog.has_table_privilege(o.oid, g.oid, r.privilege_type)
   group by 3, 4`;
 
+/** Owners of objects, by schema and by kind as pg_default_acl has it. */
+const OWNED = `
+  select case c.relkind when 'S' then 'S' else 'r' end as kind, c.relnamespace as schema, c.relowner as owner
+  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where (${IS_QUERIED} or c.relkind = 'S') and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'c.oid')}
+  union all
+  select 'f', p.pronamespace, p.proowner from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+  where ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}`;
+
+/** So many objects of another role show that this one makes those of the schema. */
+const MADE_BY_OTHERS = 3;
+
+/** Default privileges of a role that has made no such object, although another one has: the other's name, and the privileges. */
+const IDLE_DEFAULTS = `
+  select 'idle defaults', '', pg_catalog.pg_get_userbyid(d.defaclrole),
+    case d.defaclobjtype when 'r' then 'tables' when 'S' then 'sequences' else 'functions' end
+      || coalesce(' in schema ' || pg_catalog.quote_ident(n.nspname), ''),
+    pg_catalog.concat_ws(E'\\n', pg_catalog.pg_get_userbyid(m.owner), d.defaclacl)
+  from pg_catalog.pg_default_acl d left join pg_catalog.pg_namespace n on n.oid = d.defaclnamespace
+  cross join lateral (select o.owner, pg_catalog.count(*) as count, pg_catalog.bool_or(o.owner = d.defaclrole) over () as own
+    from (${OWNED}) o where o.kind = d.defaclobjtype and d.defaclnamespace in (0, o.schema)
+    group by o.owner order by 2 desc, 1 limit 1) m
+  where d.defaclobjtype in ('r', 'S', 'f') and not m.own and m.count >= ${MADE_BY_OTHERS}`;
+
 /** Objects by who may see and use them; a part of a query of kind, schema, relation, name and text. */
 export const ACCESS_DEFINITIONS = `
 select 'callers', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
@@ -221,6 +245,8 @@ where p.proacl is not null and ${USER_SCHEMA} and not ${ofExtension('pg_proc', '
   where x.privilege_type = 'EXECUTE' and x.grantee <> p.proowner and not coalesce(o.rolsuper, false))
 union all
 (${LEFT_OUT})
+union all
+${IDLE_DEFAULTS}
 union all
 select 'open later', '', pg_catalog.pg_get_userbyid(d.defaclrole),
   case d.defaclobjtype when 'r' then 'table' when 'S' then 'sequence' else 'schema' end || coalesce(' in schema ' || pg_catalog.quote_ident(n.nspname), ''),

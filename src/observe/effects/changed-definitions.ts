@@ -162,6 +162,7 @@ const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = [
   'statistics off',
   'insert without sequence',
   'idle policy',
+  'idle defaults',
   'volatile',
   'frozen',
   'wider policy',

@@ -303,6 +303,21 @@ testHazardExamples([
       GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO pg_monitor`,
   },
   {
+    what: 'default privileges of a role that makes none of the tables',
+    setup: `${THREE}ALTER TABLE a OWNER TO tried_app; ALTER TABLE b OWNER TO tried_app; ALTER TABLE c OWNER TO tried_app`,
+    sql: 'ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT SELECT ON TABLES TO pg_monitor',
+    told: 'WITHOUT_EFFECT',
+  },
+  {
+    what: 'default privileges of a role that makes a table, or of few tables, or for the role that makes them',
+    setup: `${THREE}ALTER TABLE a OWNER TO tried_app; ALTER TABLE b OWNER TO tried_app; ALTER TABLE c OWNER TO tried_app;
+      CREATE SCHEMA :schemaother; CREATE TABLE :schemaother.a (id int); ALTER TABLE :schemaother.a OWNER TO tried_app`,
+    sql: `ALTER DEFAULT PRIVILEGES IN SCHEMA :schemaother GRANT SELECT ON TABLES TO pg_monitor;
+      ALTER DEFAULT PRIVILEGES FOR ROLE tried_app IN SCHEMA :schema GRANT SELECT ON TABLES TO pg_monitor;
+      CREATE TABLE d (id int PRIMARY KEY); ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT INSERT ON TABLES TO pg_monitor`,
+    never: 'WITHOUT_EFFECT',
+  },
+  {
     what: 'a materialized view past policies for a role that they are not for, or that has all rows as a replica',
     setup: `DO $$ BEGIN CREATE ROLE tried_owner; CREATE ROLE tried_member LOGIN IN ROLE tried_owner; CREATE ROLE tried_replica LOGIN REPLICATION;
       EXCEPTION WHEN duplicate_object THEN END $$; ${OWN}ALTER TABLE items OWNER TO tried_owner`,
