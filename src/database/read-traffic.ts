@@ -96,7 +96,9 @@ SELECT n.nspname AS schema, c.relname AS name, pn.nspname AS "parentSchema", pc.
  WHERE ${HAS_ROWS} AND ${USER_SCHEMA}`;
 
 const INDEXES = `
-SELECT n.nspname AS schema, x.relname AS name, tn.nspname AS "tableSchema", t.relname AS "table"
+SELECT n.nspname AS schema, x.relname AS name, tn.nspname AS "tableSchema", t.relname AS "table",
+  CASE x.relkind WHEN 'I' THEN (SELECT coalesce(sum(pg_stat_get_numscans(p.relid)), 0) FROM pg_partition_tree(x.oid) p)
+    ELSE pg_stat_get_numscans(x.oid) END::float8 AS scans
   FROM pg_index i
   JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_namespace n ON n.oid = x.relnamespace
   JOIN pg_class t ON t.oid = i.indrelid JOIN pg_namespace tn ON tn.oid = t.relnamespace
@@ -131,7 +133,7 @@ type Readings = [
     })[],
   (Named & Omit<RelationCounters, 'partitionOf'> & { parentSchema: string | null; parent: string | null })[],
   (Named & Omit<Holder, 'relation'>)[],
-  (Named & { tableSchema: string; table: string })[],
+  (Named & { tableSchema: string; table: string; scans: number })[],
 ];
 
 /** Reads the statistics of the session's database once: queries that only read catalogues and shared memory. */
@@ -161,6 +163,7 @@ export async function readTraffic(session: Session): Promise<TrafficReading> {
         displayName(tableSchema, table),
       ]),
     ),
+    indexScans: new Map(indexes.map(({ schema, name, scans }) => [displayName(schema, name), scans])),
     holders: holders.map(({ schema, name, ...held }) => ({ ...held, relation: displayName(schema, name) })),
   };
 }

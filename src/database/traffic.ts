@@ -86,6 +86,7 @@ export interface TrafficReading extends Situation {
   readonly relations: ReadonlyMap<string, RelationCounters>;
   /** Tables by the names of their indexes. */
   readonly tableOfIndex: ReadonlyMap<string, string>;
+  readonly indexScans: ReadonlyMap<string, number>;
   /** The oldest of each relation and mode. */
   readonly holders: readonly Holder[];
 }
@@ -114,6 +115,8 @@ export interface TargetTraffic extends Situation {
   readonly average: Averages | null;
   /** Tables by the names of their indexes. */
   readonly tableOfIndex: ReadonlyMap<string, string>;
+  /** Scans of indexes since the statistics began; missing in a profile. */
+  readonly indexScans?: ReadonlyMap<string, number>;
   readonly holders: readonly Holder[];
 }
 

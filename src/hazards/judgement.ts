@@ -51,6 +51,7 @@ export function reachJudgement(
       traffic: expected.rates?.relations ?? null,
       lockTable: 'unmeasured' in evidence.traffic ? undefined : evidence.traffic.lockTable,
       logicalSlots: 'unmeasured' in evidence.traffic ? undefined : evidence.traffic.logicalSlots,
+      indexScans: 'unmeasured' in evidence.traffic ? undefined : evidence.traffic.indexScans,
       openTransactions: 'unmeasured' in evidence.traffic ? undefined : evidence.traffic.holders,
       oldestTransactionMs:
         'unmeasured' in evidence.traffic ? undefined : evidence.traffic.oldestTransaction?.ageMs,

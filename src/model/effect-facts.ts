@@ -22,6 +22,16 @@ export interface EffectFacts {
   readonly refusedTypes: readonly RefusedType[];
   readonly unlisted: readonly UnlistedLabels[];
   readonly lostKeys: readonly LostKey[];
+  readonly lostSearches: readonly LostSearch[];
+}
+
+/** An index that is gone, while no other one of its table has its first column or expression. */
+export interface LostSearch {
+  readonly relation: string;
+  readonly index: string;
+  readonly isConstraint: boolean;
+  /** The column or expression. */
+  readonly part: string;
 }
 
 /** A unique index or an exclusion constraint that is gone, while no other one of its table refuses the same rows. */
@@ -284,6 +294,7 @@ export const NO_EFFECTS: EffectFacts = {
   idleRevokes: [],
   unlisted: [],
   lostKeys: [],
+  lostSearches: [],
 };
 
 /** Least number of other relations in a schema, and share of them that a role may use, for it to be expected to use a new one. */

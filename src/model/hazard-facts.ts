@@ -43,6 +43,8 @@ export interface HazardFacts {
   readonly oldestTransactionMs?: number | null | undefined;
   /** Logical replication slots of the target's database; missing: not known. */
   readonly logicalSlots?: readonly string[] | undefined;
+  /** How often indexes of the target were scanned since its statistics began; missing: not known. */
+  readonly indexScans?: ReadonlyMap<string, number> | undefined;
   /** Relations that the target's lock table has room for, and locks that were held in it; missing: not known. */
   readonly lockTable?: { readonly capacity: number; readonly held: number | null } | undefined;
 }

@@ -1,4 +1,4 @@
-import type { LostKey } from '../../model/effect-facts.ts';
+import type { LostKey, LostSearch } from '../../model/effect-facts.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import { isNamed } from '../explained-probes.ts';
@@ -52,8 +52,7 @@ function droppedUniqueIndexes(context: HazardContext): Finding[] {
   return lostKeys
     .filter(({ isConstraint, relation }) => !isConstraint && context.relation(relation))
     .filter(({ isPlain, relation }) => !isPlain || !probes.some((probe) => probe.relation === relation))
-    .filter(({ index }) => fateOf(context, { kind: 'index', object: index })?.goneWith == null)
-    .filter((key) => !isOfRetyped(context, key))
+    .filter((key) => isByItself(context, key) && !isOfRetyped(context, key))
     .map(({ relation, index, parts, predicate }): Finding => {
       const key = `(${parts.join(', ')})${predicate === null ? '' : ` WHERE ${predicate}`}`;
       return {
@@ -70,8 +69,37 @@ function droppedUniqueIndexes(context: HazardContext): Finding[] {
     });
 }
 
+/** Indexes whose first column or expression no other one has. Foreign keys without an index are told by themselves. */
+export function lostSearches(context: HazardContext): LostSearch[] {
+  const { effects, unindexedForeignKeys } = context.facts.catalogue;
+  const unindexed = [...unindexedForeignKeys.values()].filter(({ known }) => !known);
+  return effects.lostSearches
+    .filter((index) => context.relation(index.relation) && isByItself(context, index))
+    .filter((index) => !isOfRetyped(context, { ...index, parts: [index.part], predicate: null }))
+    .filter(
+      ({ relation, part }) =>
+        !unindexed.some(
+          (key) => key.relation === relation && key.columns.some((each) => part === displayName(each)),
+        ),
+    );
+}
+
+/** Tells if an index is not gone with its table or a column. */
+function isByItself(
+  context: HazardContext,
+  { relation, index, isConstraint }: Omit<LostSearch, 'part'>,
+): boolean {
+  const dropped = isConstraint
+    ? { kind: 'constraint', object: `${relation}.${lastPart(index)}` }
+    : { kind: 'index', object: index };
+  return fateOf(context, dropped)?.goneWith == null;
+}
+
 /** Tells if a column has another type, by which the same values may be equal: `lower(email)` and a citext. */
-function isOfRetyped(context: HazardContext, { relation, parts, predicate }: LostKey): boolean {
+function isOfRetyped(
+  context: HazardContext,
+  { relation, parts, predicate }: Pick<LostKey, 'relation' | 'parts' | 'predicate'>,
+): boolean {
   const text = `${parts.join(' ')} ${predicate ?? ''}`;
   return context.facts.catalogue.definitions.retyped.some(
     ({ object }) => withoutLastPart(object) === relation && isNamed(text, bare(object)),

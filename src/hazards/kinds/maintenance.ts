@@ -56,7 +56,7 @@ export const MAINTENANCE: readonly HazardRecord[] = [
   },
 ];
 
-function isLarge(context: HazardContext, relation: string): boolean {
+export function isLarge(context: HazardContext, relation: string): boolean {
   const { rows, sizeBytes } = context.relation(relation) ?? {};
   return (rows ?? 0) >= WARNING.rows || (sizeBytes ?? 0) >= WARNING.sizeBytes;
 }

@@ -1,8 +1,13 @@
 import { formatCount, formatRate, listed, plural } from '../../format.ts';
 import type { QueriesSection } from '../../model/report.ts';
+import { lastPart } from '../../postgres/sql/quote.ts';
+import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { BUSY_PER_SECOND } from '../thresholds.ts';
+import { lostSearches } from './dropped-constraints.ts';
+import { indexOfDrop } from './dropped-objects.ts';
+import { isLarge } from './maintenance.ts';
 
 /** Effects on queries of the running application. All queries share one finding; the report lists them. */
 export const QUERIES: readonly HazardRecord[] = [
@@ -39,20 +44,22 @@ export const QUERIES: readonly HazardRecord[] = [
   },
   {
     code: 'QUERY_SLOWER',
-    title: 'an application query gets a more expensive plan',
+    title: 'an application query gets a more expensive plan, or loses its index',
     condition:
-      'The cost of the generic plan of a query (--queries) is at least ten times its cost before the command, by the sizes and statistics of --profile if there is one. If ANALYZE on the clone makes that vanish, it is a notice, and says which table to analyze.',
+      'The cost of the generic plan of a query (--queries) is at least ten times its cost before the command, by the sizes and statistics of --profile if there is one. If ANALYZE on the clone makes that vanish, it is a notice, and says which table to analyze. Or an index of a large table is dropped that the statistics of the target show in use, and no other one has its first column or expression; a notice if queries were tried, or the statistics are not known.',
     effect: 'The query takes longer after the commit, and all its calls together load the server.',
     safer:
       'Build the index that the new plan lacks with CREATE INDEX CONCURRENTLY before the old one is dropped; ANALYZE rewritten tables.',
-    find: ({ facts: { queries } }) => {
-      if (!queries) return [];
+    find: (context) => {
+      const { queries } = context.facts;
+      if (!queries) return withoutIndex(context);
       const { slower } = queries;
       const lacking = slower.filter(({ untilAnalyzed }) => untilAnalyzed !== undefined);
       const lasting = slower.filter(({ untilAnalyzed }) => untilAnalyzed === undefined);
       return [
         ...slows({ ...queries, slower: lasting }),
         ...slowUntilAnalyzed({ ...queries, slower: lacking }),
+        ...withoutIndex(context),
       ];
     },
   },
@@ -211,6 +218,29 @@ function slowUntilAnalyzed({ slower, ...section }: QueriesSection): Finding[] {
       advice: sqlAdvice('Right after the migration:', ...tables.map((table) => `ANALYZE ${table}`)),
     },
   ];
+}
+
+/** Searches of a large table that no index serves any more. */
+function withoutIndex(context: HazardContext): Finding[] {
+  const { queries, indexScans } = context.facts;
+  const isTried = (queries?.checked ?? 0) > 0;
+  return lostSearches(context)
+    .filter(({ relation, index }) => isLarge(context, relation) && indexScans?.get(index) !== 0)
+    .map(({ relation, index, isConstraint, part }): Finding => {
+      const scans = indexScans?.get(index);
+      const object = isConstraint ? `${relation}.${lastPart(index)}` : index;
+      return {
+        statement: indexOfDrop(context, isConstraint ? 'constraint' : 'index', object),
+        relation,
+        severity: scans === undefined || isTried ? 'notice' : 'warning',
+        message: `drops the index ${index}, and no other one of ${relation} has ${part}: a search by it reads the whole table`,
+        evidence: `${scans === undefined ? 'it is not known whether it was used' : `${plural(scans, 'scan')} of it in the statistics of the target`}; ${relationEvidence(context, relation)}`,
+        advice: sqlAdvice(
+          'If queries still search by it, outside of a transaction before the drop:',
+          `CREATE INDEX CONCURRENTLY … ON ${relation} (${part})`,
+        ),
+      };
+    });
 }
 
 function bySizes(slower: QueriesSection['slower']): string {

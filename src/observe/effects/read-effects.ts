@@ -7,7 +7,7 @@ import { ambiguousCalls, type Overloads, readOverloads } from './ambiguous-calls
 import { type BodiesBefore, newlyBroken, readBodiesBefore } from './body-failures.ts';
 import { brokenFunctions, goneNames, hasGone } from './broken-functions.ts';
 import { changedDefinitions, type Definitions, readDefinitions } from './changed-definitions.ts';
-import { type Keys, lostKeys, readKeys } from './lost-keys.ts';
+import { type Indexes, lostIndexes, readIndexes } from './lost-indexes.ts';
 import { grantsOf, missingGrants, newRelations } from './missing-grants.ts';
 import { mayLackStatistics, unanalyzed } from './missing-statistics.ts';
 import { refusedTypes } from './refused-types.ts';
@@ -22,7 +22,7 @@ export interface EffectsBefore {
   readonly bodies: BodiesBefore;
   readonly overloads: Overloads;
   readonly nextValues: NextValues;
-  readonly keys: Keys;
+  readonly indexes: Indexes;
 }
 
 /** Reads from the clone, before the command. */
@@ -32,7 +32,7 @@ export async function readEffectsBefore(session: Session): Promise<EffectsBefore
     bodies: await readBodiesBefore(session),
     overloads: await readOverloads(session),
     nextValues: await readNextValues(session),
-    keys: await readKeys(session),
+    indexes: await readIndexes(session),
   };
 }
 
@@ -43,7 +43,7 @@ export async function readEffectsBefore(session: Session): Promise<EffectsBefore
 export async function readEffects(
   session: Session,
   { section: schema, retyped }: { readonly section: SchemaSection; readonly retyped: readonly Retyped[] },
-  { definitions, bodies, overloads, nextValues, keys }: EffectsBefore,
+  { definitions, bodies, overloads, nextValues, indexes }: EffectsBefore,
 ): Promise<Omit<EffectFacts, 'probes' | 'alreadyThere' | 'unapplied' | 'idleRevokes' | keyof WriteTrials>> {
   const statistics = mayLackStatistics(schema);
   const made = newRelations(schema);
@@ -60,7 +60,7 @@ export async function readEffects(
     ambiguous: await ambiguousCalls(session, overloads),
     setBack: await sequencesSetBack(session, nextValues),
     unlisted: await unlistedLabels(session, schema),
-    lostKeys: await lostKeys(session, schema, keys),
+    ...(await lostIndexes(session, schema, indexes)),
   };
 }
 

@@ -60,7 +60,10 @@ describe.each(VERSIONS)('on %d', (version) => {
       target.url,
       ({ relations }) => relations.get('public.events_1')?.deleted === 1,
     );
-    const { relations, transactionsPerSecond, sampledMs, tableOfIndex } = trafficBetween(first, second);
+    const { relations, transactionsPerSecond, sampledMs, tableOfIndex, indexScans } = trafficBetween(
+      first,
+      second,
+    );
     const seconds = sampledMs / 1000;
     const orders = relations.get('public.orders');
     expect((orders?.writesPerSecond ?? 0) * seconds).toBeCloseTo(25);
@@ -74,6 +77,7 @@ describe.each(VERSIONS)('on %d', (version) => {
     });
     expect((transactionsPerSecond ?? 0) * seconds).toBeGreaterThanOrEqual(8);
     expect(tableOfIndex.get('public.orders_pkey')).toBe('public.orders');
+    expect(indexScans?.get('public.orders_pkey')).toBeGreaterThanOrEqual(3);
   });
 
   test('the oldest open transaction is seen, and what it holds, with the application but without a process', async () => {

@@ -3,6 +3,8 @@ import { type HazardExample, testHazardExamples } from '../../helpers/hazard-exa
 /** Changes that the catalogue shows before and after, or that one question to the server shows; each with one that is harmless. */
 const ITEMS = `CREATE TABLE items (id int PRIMARY KEY, code text, note text);
   INSERT INTO items SELECT n, 'C' || n, 'note' FROM generate_series(1, 2000) n; `;
+const MANY = `CREATE TABLE many (id int PRIMARY KEY, code text); INSERT INTO many SELECT n, 'C' || n FROM generate_series(1, 150000) n; `;
+const SEARCH = "SET enable_seqscan = off; SELECT id FROM many WHERE lower(code) = 'c7'";
 const ROLE =
   'GRANT ALL ON ALL TABLES IN SCHEMA :schema TO tried_app; GRANT USAGE ON SCHEMA :schema TO tried_app; ';
 
@@ -247,5 +249,17 @@ testHazardExamples([
       GRANT EXECUTE ON FUNCTION shared_:schema TO tried_app`,
     sql: 'DROP FUNCTION shared_:schema(int, text)',
     told: 'OBJECT_DROPPED',
+  },
+  {
+    what: 'an index on an expression by which rows of a large table were searched',
+    setup: `${MANY}CREATE INDEX many_code ON many (lower(code)); ${SEARCH}`,
+    sql: 'DROP INDEX CONCURRENTLY many_code',
+    told: 'QUERY_SLOWER',
+  },
+  {
+    what: 'indexes that were not used, or beside another one of their column',
+    setup: `${MANY}CREATE INDEX many_lower ON many (lower(code)); CREATE INDEX many_code ON many (code); CREATE INDEX many_both ON many (id, code);
+      ${SEARCH.replace('lower(code)', 'code')}`,
+    sql: 'DROP INDEX CONCURRENTLY many_lower; DROP INDEX CONCURRENTLY many_code',
   },
 ] satisfies readonly HazardExample[]);

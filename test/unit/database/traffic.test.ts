@@ -24,6 +24,7 @@ const reading = (more: Partial<TrafficReading> = {}): TrafficReading => ({
   inactiveSlots: [],
   relations: new Map([['public.orders', counters()]]),
   tableOfIndex: new Map(),
+  indexScans: new Map(),
   holders: [],
   ...more,
 });
