@@ -25,7 +25,7 @@ export interface EffectFacts {
   readonly lostSearches: readonly LostSearch[];
 }
 
-/** An index that is gone, while no other one of its table has its first column or expression. */
+/** A dropped index whose first column or expression no other one of its table has. */
 export interface LostSearch {
   readonly relation: string;
   readonly index: string;
@@ -34,13 +34,13 @@ export interface LostSearch {
   readonly part: string;
 }
 
-/** A unique index or an exclusion constraint that is gone, while no other one of its table refuses the same rows. */
+/** A dropped unique index or exclusion constraint; no other one of its table refuses the same rows. */
 export interface LostKey {
   readonly relation: string;
   /** A constraint has the name of its index. */
   readonly index: string;
   readonly isConstraint: boolean;
-  /** What it compares: columns, and expressions. */
+  /** The compared columns and expressions. */
   readonly parts: readonly string[];
   readonly predicate: string | null;
   /** A unique index of columns alone and of all rows. */

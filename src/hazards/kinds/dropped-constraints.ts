@@ -36,7 +36,7 @@ function droppedConstraints(context: HazardContext): Finding[] {
     });
 }
 
-/** Whether rows violate a lost CHECK or foreign key is tried. A lost key lets in what code takes for impossible: two rows where it reads one. */
+/** Probes raise a lost CHECK or foreign key. Without a key, code finds two rows and expects one. */
 function weighConstraint(context: HazardContext, object: string): Severity {
   const relation = withoutLastPart(object);
   const weight = weighBreakage(context, relation);
@@ -46,7 +46,7 @@ function weighConstraint(context: HazardContext, object: string): Severity {
   return isLost && weight !== 'notice' ? worst(['warning', milder(weight)]) : milder(weight);
 }
 
-/** Unique indexes that are no constraints. A second row for one of columns alone is tried: it is told here only if no probe could. */
+/** Unique indexes without a constraint. Probes try those of columns alone: they are reported here only if no probe could. */
 function droppedUniqueIndexes(context: HazardContext): Finding[] {
   const { lostKeys, probes } = context.facts.catalogue.effects;
   return lostKeys
@@ -69,7 +69,7 @@ function droppedUniqueIndexes(context: HazardContext): Finding[] {
     });
 }
 
-/** Indexes whose first column or expression no other one has. Foreign keys without an index are told by themselves. */
+/** Indexes whose first column or expression no other one has. Foreign keys without an index have their own hazard. */
 export function lostSearches(context: HazardContext): LostSearch[] {
   const { effects, unindexedForeignKeys } = context.facts.catalogue;
   const unindexed = [...unindexedForeignKeys.values()].filter(({ known }) => !known);
@@ -84,7 +84,7 @@ export function lostSearches(context: HazardContext): LostSearch[] {
     );
 }
 
-/** Tells if an index is not gone with its table or a column. */
+/** Tells if an index was dropped alone, and not with its table or a column. */
 function isByItself(
   context: HazardContext,
   { relation, index, isConstraint }: Omit<LostSearch, 'part'>,

@@ -175,13 +175,13 @@ function pastPolicies(context: HazardContext): Finding[] {
 
 const OF_ALL = /\bON\s+ALL\s+TABLES\s+IN\s+SCHEMA\b/i;
 
-/** What a role gets by one statement. */
+/** Privileges that a role gets by one statement. */
 interface Granted {
   readonly role: string;
   readonly statement: number;
   readonly privileges: Set<string>;
   readonly relations: Set<string>;
-  /** Those that had been left out. */
+  /** Relations that had been left out. */
   readonly kept: Set<string>;
 }
 

@@ -25,7 +25,7 @@ interface Index {
   readonly isPlain: boolean;
 }
 
-/** Those of one moment. */
+/** The indexes at one moment. */
 export type Indexes = readonly Index[];
 
 /** Indexes of partitions belong to that of their table. */
@@ -52,8 +52,8 @@ export async function readIndexes(session: Session): Promise<Indexes> {
 }
 
 /**
- * Finds keys that are gone, if no other one of their table refuses the same rows, and indexes that are gone, if no other one has their
- * first column or expression. They may be gone with their table or columns.
+ * Finds dropped keys, if no other one of their table refuses the same rows, and dropped indexes, if no other one has their first column
+ * or expression. Their table or columns may have been dropped too.
  */
 export async function lostIndexes(
   session: Session,
@@ -66,19 +66,19 @@ export async function lostIndexes(
   if (!isDropping) return { lostKeys: [], lostSearches: [] };
   const after = await readIndexes(session);
   const kept = new Set(after.map(({ oid }) => oid));
-  const gone = before.filter(({ oid }) => !kept.has(oid));
+  const dropped = before.filter(({ oid }) => !kept.has(oid));
   const named = ({ schema, relation, name }: Index) => ({
     relation: displayName(schema, relation),
     index: displayName(schema, name),
   });
   return {
-    lostKeys: gone
+    lostKeys: dropped
       .filter((key) => key.refuses && !after.some((other) => refusesAll(other, key)))
       .map((key) => {
         const { isConstraint, parts, predicate, isPlain } = key;
         return { ...named(key), isConstraint, parts, predicate, isPlain };
       }),
-    lostSearches: gone
+    lostSearches: dropped
       .filter((index) => !after.some((other) => findsAll(other, index)))
       .map((index) => ({ ...named(index), isConstraint: index.isConstraint, part: index.parts[0] ?? '' })),
   };
