@@ -189,6 +189,8 @@ export interface ChangedDefinition {
     | 'past policies'
     /** A materialized view that can be refreshed while it is read. */
     | 'refreshable'
+    /** Functions of one name that take an exclusive lock, or call one that does: types of their arguments, one function a line: `(integer)`. */
+    | 'locking'
     /** Roles of applications that may call a function. */
     | 'callers'
     | 'default partition'

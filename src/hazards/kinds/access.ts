@@ -7,6 +7,7 @@ import type { HazardContext } from '../hazard-context.ts';
 import { type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage, worst } from '../severity.ts';
 import { openedToAnonymous } from './anonymous-access.ts';
+import { isOfFunction } from './changed-functions.ts';
 import { rowsByPolicies } from './policies.ts';
 import { ofKind } from './redefined.ts';
 import { granted, widened } from './widened-access.ts';
@@ -107,14 +108,12 @@ function tablesFilled(context: HazardContext, sequence: string): string[] {
 /** Roles of applications that may no longer call a function, named with the types of its arguments. */
 function callersLost(context: HazardContext, object: string): string[] {
   return ofKind(context, 'callers')
-    .filter(({ relation, name }) => plain(`${relation}(${name})`) === plain(object))
+    .filter((definition) => isOfFunction(definition, object))
     .flatMap(({ before, after }) => {
       const left = new Set(after?.split(', '));
       return before === '' ? [] : (before?.split(', ') ?? []).filter((role) => !left.has(role));
     });
 }
-
-const plain = (signature: string) => signature.replaceAll(' ', '');
 
 function ofInserts(context: HazardContext, object: string): string | undefined {
   const failing = insertsFailing(context, object);

@@ -8,7 +8,7 @@ import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { causeWords, onlyOf, statementsChanging } from '../probe-causes.ts';
-import { statementOfFunction } from './behaviour.ts';
+import { statementOfFunction } from './changed-functions.ts';
 
 /** Effects that the catalogues of the clone show after the command: the changes succeeded, and others suffer from them. */
 export const AFTERMATH: readonly HazardRecord[] = [

@@ -1,10 +1,10 @@
 import type { DefinitionFacts } from '../../model/hazard-facts.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
-import { lastNaming } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { changeFinding, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage } from '../severity.ts';
+import { changedFunctions } from './changed-functions.ts';
 import { droppedObjects, fateOf } from './dropped-objects.ts';
 import { statementOfDrop } from './named-objects.ts';
 import { ofKind } from './redefined.ts';
@@ -51,61 +51,16 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
   },
   {
     code: 'FUNCTION_CHANGED',
-    title: 'a function returns another type, or is planned in another way',
+    title: 'a function returns something else, locks nothing any more, or is planned in another way',
     condition:
-      'A function that existed before has another result type after the command, or another volatility (IMMUTABLE, STABLE, VOLATILE): a warning if policies or views call it and it became VOLATILE, or it became IMMUTABLE although its body asks for the session or the time.',
+      'A function that existed before has another result type after the command; it becomes STRICT (a notice if it was IMMUTABLE, in SQL, and its body does nothing for NULLs); or it has another volatility (IMMUTABLE, STABLE, VOLATILE): a warning if policies or views call it and it became VOLATILE, or it became IMMUTABLE although its body asks for the session or the time. Or its body had FOR UPDATE, FOR NO KEY UPDATE, LOCK or an exclusive advisory lock, and neither it nor a function that it calls has one any more; a notice if it reads nothing before it writes.',
     effect:
-      'Callers get values of a type that they do not expect, and prepared statements fail until they are prepared again. With another volatility the planner evaluates the function once instead of for each row or the other way round, and an index on a function that is not IMMUTABLE cannot be built again.',
+      'Callers get values of a type that they do not expect, and prepared statements fail until they are prepared again. A STRICT function does nothing for calls with NULL, and returns NULL. Without the lock two callers can take the same row, or overwrite what the other has written. With another volatility the planner evaluates the function once instead of for each row or the other way round, and an index on a function that is not IMMUTABLE cannot be built again.',
     safer:
       'Create the new function under another name, and drop the old one when no code calls it (https://www.postgresql.org/docs/current/xfunc-volatility.html).',
-    find: (context) =>
-      [...context.facts.catalogue.definitions.functions].flatMap(([object, { before, after }]): Finding[] => {
-        if (after === null) return [];
-        const [then, now] = [signatureOf(before), signatureOf(after)];
-        const isResult = then.result !== now.result;
-        if (!isResult && then.volatility === now.volatility) return [];
-        const users = isResult
-          ? undefined
-          : (usersOf(context, object, 'volatile') ?? usersOf(context, object, 'frozen'));
-        const [from, to] = isResult ? [then.result, now.result] : [then.volatility, now.volatility];
-        return [
-          {
-            statement:
-              statementOfFunction(context, object) ?? lastNaming(context, object.replace(/\(.*\)$/s, '')),
-            relation: null,
-            severity: isResult || users !== undefined ? 'warning' : 'notice',
-            message: isResult
-              ? `the function ${object} returns ${to}, and returned ${from} before`
-              : `the function ${object} is ${to}, and was ${from} before${users ?? ''}`,
-            evidence: 'its definition before and after the command',
-            advice: isResult
-              ? 'Create the new function under another name until no code calls the old one.'
-              : 'Make sure that the body is what the volatility says, and look at the plans of the queries that call it.',
-          },
-        ];
-      }),
+    find: changedFunctions,
   },
 ];
-
-const CONSEQUENCES = {
-  volatile: 'call it for each row, and use no index for it',
-  frozen: 'may keep a result from when they were planned, although its body asks for the session or the time',
-} as const;
-
-/** Says how a new volatility affects policies and views that call a function; undefined: it does not, or there are none. */
-function usersOf(
-  context: HazardContext,
-  object: string,
-  kind: keyof typeof CONSEQUENCES,
-): string | undefined {
-  const found = ofKind(context, kind).find(
-    ({ relation, name }) => plain(`${relation}(${name})`) === plain(object),
-  );
-  if (found?.before !== null || found.after === null) return undefined;
-  return `: policies or views (${found.after}) ${CONSEQUENCES[kind]}`;
-}
-
-const plain = (signature: string) => signature.replaceAll(' ', '');
 
 function droppedTriggers(context: HazardContext): Finding[] {
   return droppedObjects(context, 'trigger')
@@ -256,25 +211,4 @@ function withoutCast(expression: string): string {
 
 function isConstant(expression: string): boolean {
   return /^(?:'(?:[^']|'')*'|-?[\d.]+|true|false)$/.test(expression);
-}
-
-/** The first lines of pg_get_functiondef() up to the body. */
-function signatureOf(definition: string): { readonly result: string; readonly volatility: string } {
-  const [head = ''] = definition.split(/^(?:AS |BEGIN ATOMIC|RETURN )/m);
-  const [, result = 'nothing'] = /^ RETURNS (.*)$/m.exec(head) ?? [];
-  const [volatility = 'VOLATILE'] =
-    /\b(?:IMMUTABLE|STABLE)\b/.exec(head.slice(head.indexOf('\n LANGUAGE '))) ?? [];
-  return { result, volatility };
-}
-
-export function statementOfFunction(context: HazardContext, object: string): number | null {
-  const name = object.replace(/\(.*\)$/s, '');
-  const found = context
-    .actionsOf('create function')
-    .findLast(
-      ({ action, statement }) =>
-        displayName(action.function.name) === lastPart(name) &&
-        context.reaches(action.function, bare(withoutLastPart(name)), statement),
-    );
-  return found?.statement.index ?? null;
 }

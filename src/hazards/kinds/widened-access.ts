@@ -5,7 +5,7 @@ import { relationEvidence } from '../evidence.ts';
 import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, sqlAdvice } from '../hazard-definition.ts';
-import { statementOfFunction } from './behaviour.ts';
+import { statementOfFunction } from './changed-functions.ts';
 import { ofKind } from './redefined.ts';
 
 /** Finds roles that may see or do more than before. */

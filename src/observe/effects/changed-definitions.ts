@@ -4,6 +4,7 @@ import { USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { bare, displayName, lastPart } from '../../postgres/sql/quote.ts';
 import { ACCESS_DEFINITIONS } from './access-definitions.ts';
+import { FUNCTION_DEFINITIONS } from './function-definitions.ts';
 
 /** Definitions of one moment by kind and name. */
 export type Definitions = ReadonlyMap<
@@ -124,7 +125,9 @@ join pg_catalog.pg_class c on c.oid = coalesce(q.polrelid, w.ev_class) join pg_c
 where (p.provolatile = 'v' or p.provolatile = 'i' and coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) ~* '${OF_THE_SESSION}') and p.oid >= 16384 and ${USER_SCHEMA}
 group by 1, 2, 3, 4
 union all
-${ACCESS_DEFINITIONS}`;
+${ACCESS_DEFINITIONS}
+union all
+${FUNCTION_DEFINITIONS}`;
 
 interface Row {
   readonly kind: ChangedDefinition['kind'];

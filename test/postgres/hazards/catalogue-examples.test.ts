@@ -39,6 +39,58 @@ testHazardExamples([
     sql: "CREATE OR REPLACE FUNCTION lone_:schema() RETURNS int LANGUAGE sql AS 'SELECT 1'",
   },
   {
+    what: 'a function that becomes STRICT, and took NULL for a default',
+    setup: `${ITEMS}CREATE FUNCTION label_:schema(id int, note text) RETURNS text LANGUAGE plpgsql AS
+      'BEGIN UPDATE items SET note = $2 WHERE items.id = $1; RETURN coalesce($2, ''none''); END'`,
+    sql: 'ALTER FUNCTION label_:schema(int, text) STRICT',
+    told: 'FUNCTION_CHANGED',
+  },
+  {
+    what: 'a function that is replaced by one that is STRICT',
+    setup: "CREATE FUNCTION net_:schema(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT coalesce($1, 0)'",
+    sql: "CREATE OR REPLACE FUNCTION net_:schema(int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS 'SELECT $1'",
+    told: 'FUNCTION_CHANGED',
+  },
+  {
+    what: 'functions that become STRICT without anything to lose, or are STRICT no longer',
+    setup: `CREATE FUNCTION half_:schema(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 / 2';
+      CREATE FUNCTION none_:schema() RETURNS text LANGUAGE sql AS 'SELECT current_user::text';
+      CREATE FUNCTION put_:schema(int) RETURNS int LANGUAGE plpgsql STRICT AS 'BEGIN RETURN $1; END'`,
+    sql: `ALTER FUNCTION half_:schema(int) STRICT; ALTER FUNCTION none_:schema() STRICT;
+      ALTER FUNCTION put_:schema(int) CALLED ON NULL INPUT`,
+  },
+  {
+    what: 'a function that no longer locks the row that it returns',
+    setup: `${ITEMS}CREATE FUNCTION next_:schema() RETURNS int LANGUAGE sql AS
+      'SELECT id FROM items WHERE note = ''note'' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED'`,
+    sql: `CREATE OR REPLACE FUNCTION next_:schema() RETURNS int LANGUAGE sql AS
+      '-- The first one, as with FOR UPDATE.
+      SELECT id FROM items WHERE note = ''note'' ORDER BY id LIMIT 1'`,
+    told: 'FUNCTION_CHANGED',
+  },
+  {
+    what: 'a function that is made again with another argument, and without its advisory lock',
+    setup: `${ITEMS}CREATE FUNCTION take_:schema(id int) RETURNS text LANGUAGE plpgsql AS
+      'BEGIN PERFORM pg_advisory_xact_lock($1); RETURN (SELECT code FROM items i WHERE i.id = $1); END'`,
+    sql: `DROP FUNCTION take_:schema(int); CREATE FUNCTION take_:schema(id int, note text DEFAULT NULL) RETURNS text LANGUAGE plpgsql AS
+      'BEGIN RETURN (SELECT code FROM items i WHERE i.id = $1); END'`,
+    told: 'FUNCTION_CHANGED',
+  },
+  {
+    what: 'functions that lock in another way, lock by another function, or had locks in comments only',
+    setup: `${ITEMS}CREATE FUNCTION next_:schema() RETURNS int LANGUAGE sql AS 'SELECT id FROM items LIMIT 1 FOR UPDATE';
+      CREATE FUNCTION held_:schema() RETURNS int LANGUAGE plpgsql AS 'BEGIN LOCK TABLE items; RETURN (SELECT count(*) FROM items); END';
+      CREATE FUNCTION seen_:schema() RETURNS int LANGUAGE sql AS 'SELECT id /* not FOR UPDATE */ FROM items LIMIT 1';
+      CREATE FUNCTION used_:schema(id int) RETURNS text LANGUAGE plpgsql AS
+      'BEGIN PERFORM 1 FROM items i WHERE i.id = $1 FOR UPDATE; UPDATE items i SET note = ''x'' WHERE i.id = $1; RETURN ''x''; END'`,
+    sql: `CREATE OR REPLACE FUNCTION next_:schema() RETURNS int LANGUAGE sql AS 'SELECT id FROM items LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED';
+      CREATE FUNCTION hold_:schema() RETURNS void LANGUAGE sql AS 'SELECT pg_advisory_xact_lock(7)';
+      CREATE OR REPLACE FUNCTION held_:schema() RETURNS int LANGUAGE plpgsql AS 'BEGIN PERFORM :schema.hold_:schema(); RETURN (SELECT count(*) FROM items); END';
+      CREATE OR REPLACE FUNCTION seen_:schema() RETURNS int LANGUAGE sql AS 'SELECT id FROM items LIMIT 1';
+      CREATE OR REPLACE FUNCTION used_:schema(id int) RETURNS text LANGUAGE plpgsql AS
+      'BEGIN UPDATE items i SET note = ''x'' WHERE i.id = $1 AND i.note <> ''x''; RETURN ''x''; END'`,
+  },
+  {
     what: 'a table that is copied whole, and dropped',
     setup:
       "CREATE TABLE items AS SELECT n AS id, 'C' || n AS code, now() AS at FROM generate_series(1, 500) n",
