@@ -40,12 +40,13 @@ export const REDEFINED: readonly HazardRecord[] = [
     {
       code: 'RULE_ADDED',
       title: 'a rule rewrites the statements of a table',
-      condition: 'An existing table or view has a new rule, or another definition of one.',
+      condition:
+        'An existing table or view has a new rule, or another definition of one. A notice for a view, unless an UPDATE or DELETE of the rule has no WHERE with OLD or NEW.',
       effect:
-        'Statements do something else, or nothing at all, and report success: with DO INSTEAD NOTHING written rows vanish. INSERT … RETURNING and COPY behave differently.',
+        'Statements do something else, or nothing at all, and report success: with DO INSTEAD NOTHING written rows vanish, and without a WHERE with OLD each statement changes all rows. INSERT … RETURNING and COPY behave differently.',
       safer: 'Use a trigger, which can raise an error.',
     },
-    (context, { relation }) => (context.relation(relation) ? 'warning' : 'notice'),
+    (context, rule) => (context.relation(rule.relation) || changesAll(rule) ? 'warning' : 'notice'),
     'Use a trigger instead.',
   ),
   redefined(
@@ -204,7 +205,7 @@ function redefined(
           statement: null,
           relation: isKnown ? relation : null,
           severity: severityOf(context, definition),
-          message: `${subjectOf(definition)}: ${after}${before === null ? '' : `; before: ${before}`}${losesConflicts(definition) ? '; ON CONFLICT can no longer use it, and fails' : ''}`,
+          message: `${subjectOf(definition)}: ${after}${before === null ? '' : `; before: ${before}`}${consequenceOf(definition)}`,
           evidence: isKnown
             ? relationEvidence(context, relation)
             : 'its definition before and after the command',
@@ -212,6 +213,29 @@ function redefined(
         };
       }),
   };
+}
+
+function consequenceOf(definition: ChangedDefinition): string {
+  if (losesConflicts(definition)) return '; ON CONFLICT can no longer use it, and fails';
+  return changesAll(definition) ? '; each statement changes rows that it does not ask for' : '';
+}
+
+/** Tells if a rule has an UPDATE or DELETE whose rows do not depend on those of the statement. */
+function changesAll({ kind, after }: ChangedDefinition): boolean {
+  const [, actions = ''] = /\sDO (?:INSTEAD )?\s*\(?(.*)$/s.exec(kind === 'rule' ? (after ?? '') : '') ?? [];
+  return (actions.match(/(?:'(?:[^']|'')*'|"[^"]*"|[^;])+/g) ?? []).some(
+    (action) => /^\s*(?:UPDATE|DELETE)\b/.test(action) && !/\b(?:old|new)\b/.test(conditionOf(action)),
+  );
+}
+
+/** A statement from its own WHERE on; empty: it has none outside of parentheses. */
+function conditionOf(statement: string): string {
+  let depth = 0;
+  for (const { 0: token, index } of statement.matchAll(/'(?:[^']|'')*'|"[^"]*"|[()]|\bWHERE\b/g)) {
+    if (token === 'WHERE' && depth === 0) return statement.slice(index);
+    depth += token === '(' ? 1 : token === ')' ? -1 : 0;
+  }
+  return '';
 }
 
 /** Tells if a key has become DEFERRABLE, which the server refuses as an arbiter (SQLSTATE 55000). */

@@ -91,6 +91,27 @@ testHazardExamples([
       'BEGIN UPDATE items i SET note = ''x'' WHERE i.id = $1 AND i.note <> ''x''; RETURN ''x''; END'`,
   },
   {
+    what: 'a rule of a view that changes all rows of its table',
+    setup: `${ITEMS}CREATE VIEW shown AS SELECT * FROM items;
+      CREATE RULE noting AS ON UPDATE TO shown DO INSTEAD UPDATE items SET note = new.note WHERE items.id = old.id`,
+    sql: 'CREATE OR REPLACE RULE noting AS ON UPDATE TO shown DO INSTEAD UPDATE items SET note = new.note',
+    told: 'RULE_ADDED',
+  },
+  {
+    what: 'a rule of a view whose second action deletes all rows of a table',
+    setup: `${ITEMS}CREATE TABLE gone (id int); CREATE VIEW shown AS SELECT * FROM items`,
+    sql: `CREATE RULE dropping AS ON DELETE TO shown DO INSTEAD (
+      INSERT INTO gone VALUES (old.id); DELETE FROM items WHERE code IN (SELECT code FROM items i WHERE i.id > 0))`,
+    told: 'RULE_ADDED',
+  },
+  {
+    what: 'rules of a view that change the rows of the statement',
+    setup: `${ITEMS}CREATE VIEW shown AS SELECT * FROM items`,
+    sql: `CREATE RULE noting AS ON UPDATE TO shown DO INSTEAD UPDATE items SET note = 'a;b', code = (SELECT max(code) FROM items) WHERE (items.id = old.id);
+      CREATE RULE dropping AS ON DELETE TO shown WHERE old.id > 5 DO INSTEAD (DELETE FROM items WHERE items.id = old.id; UPDATE items SET note = 'x' WHERE items.code = old.code);
+      CREATE RULE adding AS ON INSERT TO shown DO INSTEAD INSERT INTO items VALUES (new.id, new.code)`,
+  },
+  {
     what: 'a table that is copied whole, and dropped',
     setup:
       "CREATE TABLE items AS SELECT n AS id, 'C' || n AS code, now() AS at FROM generate_series(1, 500) n",
