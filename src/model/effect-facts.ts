@@ -204,6 +204,8 @@ export interface ChangedDefinition {
     | 'partitions sent'
     /** A foreign key whose action sets a NOT NULL column to NULL. */
     | 'null action'
+    /** A CHECK of a domain: the tables with a column of the domain. */
+    | 'domain check'
     /** A storage parameter that switches autovacuum off for a table. */
     | 'autovacuum off'
     /** A column whose values ANALYZE does not look at. */

@@ -1,15 +1,17 @@
+import { listed } from '../../format.ts';
 import type { LostKey, LostSearch } from '../../model/effect-facts.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
-import { isNamed } from '../explained-probes.ts';
+import { isNamed, lastNaming } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, sqlAdvice } from '../hazard-definition.ts';
 import { milder, type Severity, weighBreakage, worst } from '../severity.ts';
 import { droppedObjects, fateOf, gapOf, indexOfDrop } from './dropped-objects.ts';
+import { ofKind } from './redefined.ts';
 
-/** Finds dropped constraints, and dropped unique indexes that no probe has tried. */
+/** Finds dropped constraints of tables and domains, and dropped unique indexes that no probe has tried. */
 export function droppedRules(context: HazardContext): Finding[] {
-  return [...droppedConstraints(context), ...droppedUniqueIndexes(context)];
+  return [...droppedConstraints(context), ...droppedOfDomains(context), ...droppedUniqueIndexes(context)];
 }
 
 function droppedConstraints(context: HazardContext): Finding[] {
@@ -34,6 +36,32 @@ function droppedConstraints(context: HazardContext): Finding[] {
         },
       ];
     });
+}
+
+/** Constraints of domains that columns of tables have. */
+function droppedOfDomains(context: HazardContext): Finding[] {
+  return ofKind(context, 'domain check').flatMap(({ relation: domain, name, before, after }): Finding[] => {
+    const object = `${domain}.${displayName(name)}`;
+    const fate = fateOf(context, { kind: 'constraint', object });
+    const tables = before?.split(', ').filter((table) => context.relation(table)) ?? [];
+    const used = tables.filter((table) => weighBreakage(context, table) !== 'notice');
+    const relation = used[0] ?? tables[0];
+    if (after !== null || relation === undefined || !fate || fate.goneWith !== null || fate.keptAs !== null)
+      return [];
+    return [
+      {
+        statement: lastNaming(context, object),
+        relation,
+        severity: used.length > 0 ? 'warning' : 'notice',
+        message: `drops the constraint ${object} of a domain: columns of ${listed(tables)} take any value of its type`,
+        evidence: relationEvidence(context, relation),
+        advice: sqlAdvice(
+          'If another constraint replaces it, first:',
+          `ALTER DOMAIN ${domain} ADD CONSTRAINT … CHECK (…) NOT VALID`,
+        ),
+      },
+    ];
+  });
 }
 
 /** Probes raise a lost CHECK or foreign key. Without a key, code finds two rows and expects one. */

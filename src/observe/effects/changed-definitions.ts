@@ -93,6 +93,14 @@ where k.contype = 'f' and k.conparentid = 0 and 'n' in (k.confdeltype, k.confupd
   and exists (select from pg_catalog.pg_attribute a where a.attrelid = k.conrelid and a.attnotnull and a.attnum = any (k.conkey)
     and (k.confdeltype <> 'n' or coalesce(nullif(pg_catalog.to_jsonb(k) -> 'confdelsetcols', 'null') @> pg_catalog.to_jsonb(a.attnum), true)))
 union all
+select 'domain check', n.nspname, t.typname, k.conname, pg_catalog.string_agg(distinct pg_catalog.format('%I.%I', m.nspname, c.relname), ', ')
+from pg_catalog.pg_constraint k join pg_catalog.pg_type t on t.oid = k.contypid join pg_catalog.pg_namespace n on n.oid = t.typnamespace
+join pg_catalog.pg_attribute a on a.atttypid = t.oid and not a.attisdropped
+join pg_catalog.pg_class c on c.oid = a.attrelid and c.relkind in ('r', 'p') and not c.relispartition
+join pg_catalog.pg_namespace m on m.oid = c.relnamespace
+where k.contype = 'c' and ${USER_SCHEMA}
+group by 2, 3, 4
+union all
 select 'autovacuum off', n.nspname, c.relname, '', o.option_name || ' = ' || o.option_value
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 cross join lateral pg_catalog.pg_options_to_table(c.reloptions) o
@@ -187,6 +195,7 @@ const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
   'closed later',
   'left out',
   'owner only',
+  'domain check',
 ];
 
 /** Lists the definitions that changed under their name, and those that are new or missing if that is the change. */

@@ -112,6 +112,23 @@ testHazardExamples([
       CREATE RULE adding AS ON INSERT TO shown DO INSTEAD INSERT INTO items VALUES (new.id, new.code)`,
   },
   {
+    what: 'a constraint of a domain whose columns have rows',
+    setup: `CREATE DOMAIN part_:schema AS text CONSTRAINT parts CHECK (VALUE LIKE 'C%');
+      CREATE TABLE items (id int PRIMARY KEY, code part_:schema); INSERT INTO items SELECT n, 'C' || n FROM generate_series(1, 50) n; ${ROLE}`,
+    sql: 'ALTER DOMAIN part_:schema DROP CONSTRAINT parts',
+    told: 'CONSTRAINT_DROPPED',
+  },
+  {
+    what: 'constraints of domains that stay under another name, go with the domain, or hold for no rows',
+    setup: `CREATE DOMAIN part_:schema AS text CONSTRAINT parts CHECK (VALUE LIKE 'C%'); CREATE DOMAIN lone_:schema AS text CHECK (VALUE <> '');
+      CREATE DOMAIN size_:schema AS int CONSTRAINT sizes CHECK (VALUE > 0); CREATE DOMAIN void_:schema AS int CONSTRAINT voids CHECK (VALUE > 0);
+      CREATE TABLE items (id int PRIMARY KEY, code part_:schema, size size_:schema); CREATE TABLE empty (size void_:schema);
+      INSERT INTO items SELECT n, 'C' || n, n FROM generate_series(1, 50) n; ${ROLE}`,
+    sql: `ALTER DOMAIN part_:schema ADD CONSTRAINT part_codes CHECK (VALUE LIKE 'C%'); ALTER DOMAIN part_:schema DROP CONSTRAINT parts;
+      ALTER DOMAIN size_:schema RENAME CONSTRAINT sizes TO positive; DROP DOMAIN lone_:schema; ALTER DOMAIN void_:schema DROP CONSTRAINT voids`,
+    never: 'CONSTRAINT_DROPPED',
+  },
+  {
     what: 'a table that is copied whole, and dropped',
     setup:
       "CREATE TABLE items AS SELECT n AS id, 'C' || n AS code, now() AS at FROM generate_series(1, 500) n",
