@@ -191,7 +191,7 @@ export interface ChangedDefinition {
     | 'refreshable'
     /** Functions of one name that take an exclusive lock, or call one that does: types of their arguments, one function a line: `(integer)`. */
     | 'locking'
-    /** Roles of applications that may call a function. */
+    /** Roles that may call a function: those of applications, those that EXECUTE was granted to, and PUBLIC. */
     | 'callers'
     | 'default partition'
     /** The expression of a generated column. */

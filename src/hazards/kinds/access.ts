@@ -105,13 +105,15 @@ function tablesFilled(context: HazardContext, sequence: string): string[] {
   return (insertsFailing(context, sequence)?.after ?? '').split(', ');
 }
 
-/** Roles of applications that may no longer call a function, named with the types of its arguments. */
+/** Roles that may no longer call a function, named with the types of its arguments. */
 function callersLost(context: HazardContext, object: string): string[] {
   return ofKind(context, 'callers')
     .filter((definition) => isOfFunction(definition, object))
     .flatMap(({ before, after }) => {
       const left = new Set(after?.split(', '));
-      return before === '' ? [] : (before?.split(', ') ?? []).filter((role) => !left.has(role));
+      return before === ''
+        ? []
+        : (before?.split(', ') ?? []).filter((role) => role !== 'PUBLIC' && !left.has(role));
     });
 }
 
@@ -127,7 +129,7 @@ function ofCallers(context: HazardContext, object: string): string {
   const lost = callersLost(context, object);
   return lost.length === 0
     ? 'it is not known what runs as this role'
-    : `${listed(lost)} may no longer call it, and may use tables of the database`;
+    : `${listed(lost)} may no longer call it`;
 }
 
 const REVOKE = /^REVOKE .+? (ON .+) FROM ("(?:[^"]|"")*"|PUBLIC)$/;

@@ -1,14 +1,14 @@
 import { listed } from '../../format.ts';
 import type { BrokenFunction, UnappliedFile } from '../../model/effect-facts.ts';
-import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { StatementSection } from '../../model/report.ts';
 import type { Name } from '../../model/statement-actions.ts';
-import { bare, displayName, nameParts, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { bare, displayName, nameParts } from '../../postgres/sql/quote.ts';
 import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { causeWords, onlyOf, statementsChanging } from '../probe-causes.ts';
 import { statementOfFunction } from './changed-functions.ts';
+import { withoutGrants } from './missing-grants.ts';
 
 /** Effects that the catalogues of the clone show after the command: the changes succeeded, and others suffer from them. */
 export const AFTERMATH: readonly HazardRecord[] = [
@@ -64,45 +64,14 @@ export const AFTERMATH: readonly HazardRecord[] = [
   },
   {
     code: 'NEW_OBJECT_NOT_GRANTED',
-    title: 'a role may use all other tables of the schema, and not a new one',
+    title: 'a role may not use a new table or function that it needs',
     condition:
-      'A new table or view lacks a privilege (SELECT, INSERT, UPDATE, DELETE) that a role which can log in, or has members, was granted on nine of ten or more of the other relations of the schema, of three at least. With a profile, by the grants and default privileges of production, as if the owner of most of the schema made it there. Not if the command revokes privileges on it from the role.',
+      'A new table or view lacks a privilege (SELECT, INSERT, UPDATE, DELETE) that a role which can log in, or has members, was granted on nine of ten or more of the other relations of the schema, of three at least. With a profile, by the grants and default privileges of production, as if the owner of most of the schema made it there. Or a function is dropped and made again with other arguments or another result, and a role that could call the old one may not call the new one: a role of an application, or one that EXECUTE was granted to. Not if the command revokes privileges on it from the role, or closes a function to PUBLIC and lets other roles call it.',
     effect:
-      'Code that runs as this role fails with SQLSTATE 42501 when it uses the new table: the migration succeeds because the role that runs it owns the table.',
+      'Code that runs as this role fails with SQLSTATE 42501 when it uses the new table or function: the migration succeeds because the role that runs it owns the object.',
     safer:
       'GRANT in the same migration, or ALTER DEFAULT PRIVILEGES for the role that runs the migrations (https://www.postgresql.org/docs/current/sql-alterdefaultprivileges.html).',
-    find: (context) => {
-      const grants = context.facts.catalogue.effects.missingGrants.filter(
-        ({ relation, role }) => !isBookkeeping(relation) && !isRevoked(context, relation, role),
-      );
-      const groups = new Set(grants.map(({ role, relation }) => `${withoutLastPart(relation)} ${role}`));
-      return [...groups].flatMap((group): Finding[] => {
-        const own = grants.filter(({ role, relation }) => `${withoutLastPart(relation)} ${role}` === group);
-        const [first] = own;
-        if (!first) return [];
-        const relations = own.map(({ relation }) => relation);
-        const role = displayName(first.role);
-        const defaults =
-          first.defaultsOf.length === 0
-            ? ''
-            : `; default privileges for it exist only for what ${listed(first.defaultsOf)} creates, and ${first.owner} ${first.byProfile ? 'owns the others' : 'created this'}`;
-        return [
-          {
-            statement: creating(context, relations),
-            relation: first.relation,
-            severity: 'warning',
-            message: `${role} may not use ${listed(relations)}, unlike the other ${first.siblings} relations of the schema`,
-            evidence: `lacks ${listed(first.privileges)}${first.byProfile ? ' in production, by the profile' : ''}${defaults}`,
-            advice: sqlAdvice(
-              'In the same migration:',
-              ...own.map(
-                ({ relation, privileges }) => `GRANT ${privileges.join(', ')} ON ${relation} TO ${role}`,
-              ),
-            ),
-          },
-        ];
-      });
-    },
+    find: withoutGrants,
   },
   {
     code: 'NOTHING_APPLIED',
@@ -140,18 +109,6 @@ export const AFTERMATH: readonly HazardRecord[] = [
   },
 ];
 
-/** Tells if the command itself takes privileges on the relation from the role. */
-function isRevoked(context: HazardContext, relation: string, role: string): boolean {
-  return context
-    .actionsOf('revoke')
-    .some(
-      ({ action, statement }) =>
-        action.from === 'relation' &&
-        action.roles.includes(role) &&
-        action.objects.some(({ name }) => context.resolve(name, statement) === relation),
-    );
-}
-
 const UNAPPLIED: Readonly<
   Record<
     UnappliedFile['why'],
@@ -175,13 +132,6 @@ const UNAPPLIED: Readonly<
     advice: 'Give the file a name that the tool takes, or add it to the list of migrations in its folder.',
   },
 };
-
-function creating(context: HazardContext, relations: readonly string[]): number | null {
-  const found = context
-    .actionsOf('create table')
-    .find(({ action, statement }) => relations.includes(context.resolve(action.table, statement)));
-  return found?.statement.index ?? null;
-}
 
 /** The indexes of the statements that may have broken a function: its own, or those about an object in its body. */
 function breaking(context: HazardContext, { function: name, mentions }: BrokenFunction): number[] {

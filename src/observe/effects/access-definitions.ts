@@ -43,7 +43,7 @@ const GRANTED_ROLES = `
       where g.relacl is not null and x.grantee <> g.relowner)`;
 
 /** Roles that log in, are no superusers, and may use a table of another role. */
-const APPLICATION_ROLES = `select g.oid, g.rolname from (${GRANTED_ROLES}) g where g.rolcanlogin`;
+export const APPLICATION_ROLES = `select g.oid, g.rolname from (${GRANTED_ROLES}) g where g.rolcanlogin`;
 
 /** Roles of requests without a login, by the names that PostgREST, Supabase, PostGraphile and Hasura give them. */
 const ANONYMOUS_ROLES = `select o.oid, o.rolname from pg_catalog.pg_roles o where o.rolname ~ '^(web_?)?anon(ymous)?$' and not o.rolsuper`;
@@ -125,25 +125,11 @@ const IDLE_DEFAULTS = `
 
 /** Objects by who may see and use them; a part of a query of kind, schema, relation, name and text. */
 export const ACCESS_DEFINITIONS = `
-select 'callers', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
-  coalesce(pg_catalog.string_agg(r.rolname, ', ' order by r.rolname), '')
-from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-left join (${APPLICATION_ROLES}) r on pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE')
-where p.oid >= 16384 and p.prorettype <> 'pg_catalog.trigger'::pg_catalog.regtype and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
-group by 2, 3, 4
-union all
 select 'open', n.nspname, c.relname, '', pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 cross join lateral pg_catalog.aclexplode(c.relacl) x
 where x.grantee = 0 and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'c.oid')}
 group by 2, 3
-union all
-select 'open', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes), 'SECURITY DEFINER without a search_path'
-from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-where p.prosecdef and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
-  and p.prorettype not in ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
-  and not coalesce(pg_catalog.array_to_string(p.proconfig, ',') like '%search_path=%', false)
-  and exists (select from pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) x where x.grantee = 0)
 union all
 select 'past policies', n.nspname, v.relname, t.relname,
   pg_catalog.string_agg(distinct u.privilege || ' for ' || r.rolname, ', ' order by u.privilege || ' for ' || r.rolname)

@@ -183,6 +183,7 @@ const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = [
   'anonymous view',
   'anonymous later',
   'called without a login',
+  'callers',
 ];
 /** Kinds of which a missing one is a change. */
 const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
@@ -196,6 +197,7 @@ const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
   'left out',
   'owner only',
   'domain check',
+  'callers',
 ];
 
 /** Lists the definitions that changed under their name, and those that are new or missing if that is the change. */

@@ -1,4 +1,5 @@
 import { FIRST_USER_OID, ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
+import { APPLICATION_ROLES } from './access-definitions.ts';
 
 /** Words of a body that take a lock which only one transaction can have. */
 const EXCLUSIVE_LOCK =
@@ -8,8 +9,33 @@ const EXCLUSIVE_LOCK =
 const BODY = `pg_catalog.regexp_replace(pg_catalog.regexp_replace(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc),
   '/\\*.*?\\*/', ' ', 'g'), '--[^\\n]*', ' ', 'g')`;
 
-/** Functions by what their bodies do; a part of a query of kind, schema, relation, name and text. */
+/** Functions with those who may call them. Privileges of roles of applications may come through other roles. */
+const CALLERS = `
+  select p.oid, r.rolname::pg_catalog.text as role from pg_catalog.pg_proc p
+  join (${APPLICATION_ROLES}) r on pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE') where p.oid >= ${FIRST_USER_OID}
+  union select p.oid, coalesce(r.rolname, 'PUBLIC') from pg_catalog.pg_proc p
+  cross join lateral pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) x
+  left join pg_catalog.pg_roles r on r.oid = x.grantee
+  where p.oid >= ${FIRST_USER_OID} and x.grantee <> p.proowner and not coalesce(r.rolsuper, false)`;
+
+/** Functions that are called by statements, and not by triggers. */
+const IS_CALLED = `p.oid >= ${FIRST_USER_OID} and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
+  and p.prorettype not in ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)`;
+
+/** Functions by who may call them, and by what their bodies do; a part of a query of kind, schema, relation, name and text. */
 export const FUNCTION_DEFINITIONS = `
+select 'callers', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
+  coalesce(pg_catalog.string_agg(c.role, ', ' order by c.role), '')
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace left join (${CALLERS}) c on c.oid = p.oid
+where ${IS_CALLED}
+group by 2, 3, 4
+union all
+select 'open', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes), 'SECURITY DEFINER without a search_path'
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+where p.prosecdef and ${IS_CALLED}
+  and not coalesce(pg_catalog.array_to_string(p.proconfig, ',') like '%search_path=%', false)
+  and exists (select from pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) x where x.grantee = 0)
+union all
 (with bodies as materialized (
   select p.oid, p.proname, n.nspname, '(' || pg_catalog.oidvectortypes(p.proargtypes) || ')' as types, pg_catalog.lower(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)) as text,
     case when coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) ~* '${EXCLUSIVE_LOCK}' then ${BODY} ~* '${EXCLUSIVE_LOCK}' else false end as locks

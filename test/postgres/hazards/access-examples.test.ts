@@ -8,6 +8,10 @@ const ANON = `DO $$ BEGIN CREATE ROLE web_anon; EXCEPTION WHEN duplicate_object 
   GRANT USAGE ON SCHEMA :schema TO web_anon; `;
 const THREE =
   'CREATE TABLE a (id int PRIMARY KEY); CREATE TABLE b (id int PRIMARY KEY); CREATE TABLE c (id int PRIMARY KEY); ';
+const CALLED = `GRANT USAGE ON SCHEMA :schema TO tried_app; CREATE FUNCTION due_:schema(int) RETURNS int LANGUAGE sql AS 'SELECT $1';
+  REVOKE EXECUTE ON FUNCTION due_:schema FROM PUBLIC; GRANT EXECUTE ON FUNCTION due_:schema TO tried_app; `;
+const MAKE_DUE =
+  "CREATE FUNCTION due_:schema(int, days int DEFAULT 1) RETURNS int LANGUAGE sql AS 'SELECT $1 + $2'; ";
 const MAKE_SECRET =
   "CREATE FUNCTION secret_:schema(int) RETURNS int LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS 'SELECT $1'; ";
 
@@ -328,6 +332,36 @@ testHazardExamples([
     setup: OWN,
     sql: 'CREATE MATERIALIZED VIEW codes AS SELECT code FROM items; GRANT SELECT ON codes TO tried_app',
     told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a function that is made again with another argument, and without the grant of its role',
+    setup: CALLED,
+    sql: `DROP FUNCTION due_:schema(int); ${MAKE_DUE}REVOKE EXECUTE ON FUNCTION due_:schema FROM PUBLIC`,
+    told: 'NEW_OBJECT_NOT_GRANTED',
+  },
+  {
+    what: 'a function that is made again with another result, by a role whose functions are closed',
+    setup: `${CALLED}DO $$ BEGIN CREATE ROLE tried_closed; EXCEPTION WHEN duplicate_object THEN END $$;
+      ALTER DEFAULT PRIVILEGES FOR ROLE tried_closed REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC; GRANT USAGE, CREATE ON SCHEMA :schema TO tried_closed`,
+    sql: `DROP FUNCTION due_:schema(int); SET ROLE tried_closed;
+      CREATE FUNCTION :schema.due_:schema(int) RETURNS bigint LANGUAGE sql AS 'SELECT $1::bigint'; RESET ROLE`,
+    told: 'NEW_OBJECT_NOT_GRANTED',
+  },
+  {
+    what: 'a function that is made again, and granted again or open to all',
+    setup: `${CALLED}CREATE FUNCTION open_:schema(int) RETURNS int LANGUAGE sql AS 'SELECT $1'; GRANT EXECUTE ON FUNCTION open_:schema TO tried_app`,
+    sql: `DROP FUNCTION due_:schema(int); ${MAKE_DUE}REVOKE EXECUTE ON FUNCTION due_:schema FROM PUBLIC; GRANT EXECUTE ON FUNCTION due_:schema TO tried_app;
+      DROP FUNCTION open_:schema(int); CREATE FUNCTION open_:schema(int, text) RETURNS int LANGUAGE sql AS 'SELECT $1'`,
+    never: 'NEW_OBJECT_NOT_GRANTED',
+  },
+  {
+    what: 'functions that are dropped, taken from their role, or closed for all but another role',
+    setup: `${CALLED}${ANON}CREATE FUNCTION gone_:schema(int) RETURNS int LANGUAGE sql AS 'SELECT $1'; GRANT EXECUTE ON FUNCTION gone_:schema TO tried_app;
+      ${ITEMS}GRANT SELECT ON items TO tried_app; CREATE FUNCTION shut_:schema(int) RETURNS int LANGUAGE sql AS 'SELECT $1'`,
+    sql: `DROP FUNCTION gone_:schema; DROP FUNCTION due_:schema(int); ${MAKE_DUE}REVOKE EXECUTE ON FUNCTION due_:schema FROM PUBLIC, tried_app;
+      DROP FUNCTION shut_:schema; CREATE FUNCTION shut_:schema(text) RETURNS text LANGUAGE sql AS 'SELECT $1';
+      REVOKE EXECUTE ON FUNCTION shut_:schema FROM PUBLIC; GRANT EXECUTE ON FUNCTION shut_:schema TO web_anon`,
+    never: 'NEW_OBJECT_NOT_GRANTED',
   },
   {
     what: 'all tables read by another role',

@@ -1,0 +1,127 @@
+import { listed } from '../../format.ts';
+import { isBookkeeping } from '../../model/migration-tables.ts';
+import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { isNamed } from '../explained-probes.ts';
+import type { HazardContext } from '../hazard-context.ts';
+import { type Finding, sqlAdvice } from '../hazard-definition.ts';
+import { statementOfFunction } from './changed-functions.ts';
+import { ofKind } from './redefined.ts';
+
+/** Finds new objects that roles are expected to use, and may not. */
+export function withoutGrants(context: HazardContext): Finding[] {
+  return [...relationsWithout(context), ...functionsWithout(context)];
+}
+
+function relationsWithout(context: HazardContext): Finding[] {
+  const grants = context.facts.catalogue.effects.missingGrants.filter(
+    ({ relation, role }) => !isBookkeeping(relation) && !isRevoked(context, relation, role),
+  );
+  const groups = new Set(grants.map(({ role, relation }) => `${withoutLastPart(relation)} ${role}`));
+  return [...groups].flatMap((group): Finding[] => {
+    const own = grants.filter(({ role, relation }) => `${withoutLastPart(relation)} ${role}` === group);
+    const [first] = own;
+    if (!first) return [];
+    const relations = own.map(({ relation }) => relation);
+    const role = displayName(first.role);
+    const defaults =
+      first.defaultsOf.length === 0
+        ? ''
+        : `; default privileges for it exist only for what ${listed(first.defaultsOf)} creates, and ${first.owner} ${first.byProfile ? 'owns the others' : 'created this'}`;
+    return [
+      {
+        statement: creating(context, relations),
+        relation: first.relation,
+        severity: 'warning',
+        message: `${role} may not use ${listed(relations)}, unlike the other ${first.siblings} relations of the schema`,
+        evidence: `lacks ${listed(first.privileges)}${first.byProfile ? ' in production, by the profile' : ''}${defaults}`,
+        advice: sqlAdvice(
+          'In the same migration:',
+          ...own.map(
+            ({ relation, privileges }) => `GRANT ${privileges.join(', ')} ON ${relation} TO ${role}`,
+          ),
+        ),
+      },
+    ];
+  });
+}
+
+/** Tells if the command itself takes privileges on the relation from the role. */
+function isRevoked(context: HazardContext, relation: string, role: string): boolean {
+  return context
+    .actionsOf('revoke')
+    .some(
+      ({ action, statement }) =>
+        action.from === 'relation' &&
+        action.roles.includes(role) &&
+        action.objects.some(({ name }) => context.resolve(name, statement) === relation),
+    );
+}
+
+function creating(context: HazardContext, relations: readonly string[]): number | null {
+  const found = context
+    .actionsOf('create table')
+    .find(({ action, statement }) => relations.includes(context.resolve(action.table, statement)));
+  return found?.statement.index ?? null;
+}
+
+/** Functions made under the name of dropped ones, which roles could call: a grant ends with its function. */
+function functionsWithout(context: HazardContext): Finding[] {
+  const callable = ofKind(context, 'callers').map(({ relation, name, before, after }) => {
+    const object = `${relation}(${name})`;
+    const isAgain = context.changed('create', object);
+    return {
+      relation,
+      object,
+      // Null: it did not exist, or it still does.
+      could: after === null || isAgain ? (before?.split(', ') ?? null) : null,
+      may: before === null || isAgain ? (after?.split(', ') ?? null) : null,
+    };
+  });
+  return [...new Set(callable.map(({ relation }) => relation))].flatMap((relation): Finding[] => {
+    const own = callable.filter((each) => each.relation === relation);
+    const may = own.flatMap((each) => each.may ?? []).filter((role) => role !== '');
+    const lost = [...new Set(own.flatMap(({ could }) => could ?? []))].filter(
+      (role) => !['', 'PUBLIC', ...may].includes(role) && !isClosed(context, relation, role, may),
+    );
+    const made = own.find((each) => each.may !== null);
+    if (!made || lost.length === 0 || may.includes('PUBLIC')) return [];
+    const gone = own.filter(({ could }) => could?.some((role) => lost.includes(role)));
+    const roles = lost.map((role) => displayName(role));
+    return [
+      {
+        statement: statementOfFunction(context, made.object),
+        relation: null,
+        severity: 'warning',
+        message: `${listed(roles)} may not call ${made.object}, and could call ${listed(gone.map(({ object }) => object))}, which was dropped`,
+        evidence: 'EXECUTE before and after the command: privileges end with the function',
+        advice: sqlAdvice(
+          'In the same migration:',
+          `GRANT EXECUTE ON ROUTINE ${made.object} TO ${roles.join(', ')}`,
+        ),
+      },
+    ];
+  });
+}
+
+/** Tells if the command takes a function of this name from the role, or from PUBLIC while other roles get it. */
+function isClosed(
+  context: HazardContext,
+  relation: string,
+  role: string,
+  others: readonly string[],
+): boolean {
+  const name = bare(lastPart(relation));
+  const byName = context
+    .actionsOf('revoke')
+    .some(
+      ({ action }) =>
+        action.from === 'function' &&
+        action.roles.includes(role) &&
+        action.objects.some((object) => object.name.name === name),
+    );
+  const ofPublic = context.facts.statements.some(
+    ({ tag, error, sql }) =>
+      tag === 'REVOKE' && error === null && isNamed(sql, name) && /\bPUBLIC\b/i.test(sql),
+  );
+  return byName || (ofPublic && others.length > 0);
+}
