@@ -5,7 +5,7 @@ import { relationEvidence } from '../evidence.ts';
 import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, sqlAdvice } from '../hazard-definition.ts';
-import { statementOfFunction } from './changed-functions.ts';
+import { isOfFunction, statementOfFunction } from './changed-functions.ts';
 import { ofKind } from './redefined.ts';
 
 /** Finds roles that may see or do more than before. */
@@ -22,9 +22,13 @@ export function widened(context: HazardContext): Finding[] {
 function openedToAll(context: HazardContext): Finding[] {
   return ofKind(context, 'open').flatMap(({ relation, name, before, after }): Finding[] => {
     const isTable = name === '' && !relation.endsWith(')') && !/DEFINER/.test(after ?? '');
-    const more = gained(before, after);
     const callable = `${relation}(${name})`;
-    // PUBLIC may have lost one.
+    const isMade = context.facts.schema?.changes.some(({ object }) =>
+      isOfFunction({ relation, name }, object),
+    );
+    // PUBLIC may have lost one, or a role what the function does for it.
+    const more = gained(before, after).filter((each) => isMade || !WRITES.test(each));
+    const isUnpathed = more.some((each) => !WRITES.test(each));
     if (more.length === 0) return [];
     return [
       {
@@ -33,7 +37,7 @@ function openedToAll(context: HazardContext): Finding[] {
         severity: 'warning',
         message: isTable
           ? `PUBLIC may ${more.join(', ')} on ${relation}: every role of the server`
-          : `every role may call ${callable}, which runs with the rights of its owner and the search_path of the caller`,
+          : `every role may call ${callable}, which ${isUnpathed ? 'runs' : 'writes'} with the rights of its owner${isUnpathed ? ' and the search_path of the caller' : ''}`,
         evidence: isTable && context.relation(relation) ? relationEvidence(context, relation) : `${after}`,
         advice: isTable
           ? sqlAdvice(
@@ -43,13 +47,15 @@ function openedToAll(context: HazardContext): Finding[] {
             )
           : sqlAdvice(
               'In the same transaction:',
-              `ALTER FUNCTION ${callable} SET search_path = pg_catalog, pg_temp`,
+              ...(isUnpathed ? [`ALTER FUNCTION ${callable} SET search_path = pg_catalog, pg_temp`] : []),
               `REVOKE EXECUTE ON FUNCTION ${callable} FROM PUBLIC`,
             ),
       },
     ];
   });
 }
+
+const WRITES = /that writes/;
 
 /** Privileges in a list that were not in it before. */
 export function gained(before: string | null, after: string | null): string[] {

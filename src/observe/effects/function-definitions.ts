@@ -22,6 +22,24 @@ const CALLERS = `
 const IS_CALLED = `p.oid >= ${FIRST_USER_OID} and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
   and p.prorettype not in ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)`;
 
+/**
+ * Matches what a body writes: the words, with the table, in lower case if it has no quotes; or the EXECUTE of a text that is not known to
+ * be a query.
+ */
+const WRITE =
+  `\\m(?:(insert\\s+into|update|delete\\s+from|merge\\s+into|truncate(?:\\s+table)?)\\s+(?:only\\s+)?(?:"?\\w+"?\\.)?"?(\\w+)` +
+  `|execute\\s+(?!on\\M|function\\M|procedure\\M|(?:format\\s*\\(\\s*)?''\\s*select\\M))`;
+
+/** Tells if some role that logs in, has no rights of the owner of function `p`, and may not do itself what the body does. */
+const WRITES_FOR_OTHERS = `exists (select from pg_catalog.pg_roles r
+  cross join lateral pg_catalog.regexp_matches(${BODY}, '${WRITE}', 'gi') m
+  where r.rolcanlogin and not r.rolsuper and not pg_catalog.pg_has_role(r.oid, p.proowner, 'USAGE')
+    and pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE')
+    and (m[1] is null or exists (select from pg_catalog.pg_class t
+      where t.relname in (m[2], pg_catalog.lower(m[2])) and t.relkind in ('r', 'p', 'v', 'f') and t.relpersistence <> 't'
+      and not pg_catalog.has_table_privilege(r.oid, t.oid,
+        case pg_catalog.lower(pg_catalog.left(m[1], 1)) when 'i' then 'INSERT' when 'd' then 'DELETE' when 't' then 'TRUNCATE' else 'UPDATE' end))))`;
+
 /** Functions by who may call them, and by what their bodies do; a part of a query of kind, schema, relation, name and text. */
 export const FUNCTION_DEFINITIONS = `
 select 'callers', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
@@ -30,10 +48,12 @@ from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespa
 where ${IS_CALLED}
 group by 2, 3, 4
 union all
-select 'open', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes), 'SECURITY DEFINER without a search_path'
+select 'open', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes), w.text
 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-where p.prosecdef and ${IS_CALLED}
-  and not coalesce(pg_catalog.array_to_string(p.proconfig, ',') like '%search_path=%', false)
+cross join lateral (select pg_catalog.concat_ws(', ',
+  case when not coalesce(pg_catalog.array_to_string(p.proconfig, ',') like '%search_path=%', false) then 'SECURITY DEFINER without a search_path' end,
+  case when ${WRITES_FOR_OTHERS} then 'SECURITY DEFINER that writes what a role which may call it may not write' end) as text offset 0) w
+where p.prosecdef and ${IS_CALLED} and w.text <> ''
   and exists (select from pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) x where x.grantee = 0)
 union all
 (with bodies as materialized (

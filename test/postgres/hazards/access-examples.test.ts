@@ -364,6 +364,34 @@ testHazardExamples([
     never: 'NEW_OBJECT_NOT_GRANTED',
   },
   {
+    what: 'a function that writes as its owner for every role',
+    setup: `${ITEMS}GRANT USAGE ON SCHEMA :schema TO tried_app; GRANT SELECT ON items TO tried_app`,
+    sql: `CREATE FUNCTION note_:schema(int) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = :schema, pg_temp AS
+      'UPDATE items SET code = NULL WHERE id = $1'`,
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a function of all roles that is replaced, and executes a text as its owner',
+    setup: `GRANT USAGE ON SCHEMA :schema TO tried_app; ${MAKE_SECRET}`,
+    sql: `CREATE OR REPLACE FUNCTION secret_:schema(int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS
+      'BEGIN EXECUTE format(''DELETE FROM %I'', $1::text); RETURN 1; END'`,
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'functions of their owner that read, are closed, are triggers, or write what all roles may write',
+    setup: `${ITEMS}GRANT USAGE ON SCHEMA :schema TO tried_app; CREATE TABLE events (id int); GRANT INSERT ON events TO tried_app, PUBLIC;
+      CREATE FUNCTION old_:schema() RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = :schema AS 'DELETE FROM items'; GRANT DELETE ON items TO tried_app`,
+    sql: `REVOKE DELETE ON items FROM tried_app;
+      CREATE FUNCTION read_:schema() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = :schema AS
+      'BEGIN -- It does not DELETE FROM items.
+        EXECUTE ''SELECT 1''; RETURN (SELECT count(*) FROM items); END';
+      CREATE FUNCTION shut_:schema() RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = :schema AS 'DELETE FROM items';
+      REVOKE EXECUTE ON FUNCTION shut_:schema FROM PUBLIC;
+      CREATE FUNCTION put_:schema() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = :schema AS 'BEGIN DELETE FROM items; RETURN NULL; END';
+      CREATE FUNCTION event_:schema() RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = :schema AS 'INSERT INTO events VALUES (1)'`,
+    never: 'ACCESS_WIDENED',
+  },
+  {
     what: 'all tables read by another role',
     setup: ITEMS,
     sql: 'GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO tried_app',

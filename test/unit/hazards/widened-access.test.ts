@@ -195,3 +195,26 @@ test.each([
     `ALTER DEFAULT PRIVILEGES FOR ROLE ${fix} SELECT ON TABLES FROM web_anon;`,
   );
 });
+
+test('a function that writes as its owner is told if the command made or changed it', () => {
+  const writes = 'SECURITY DEFINER that writes what a role which may call it may not write';
+  const open = { kind: 'open', relation: 'public.pay', name: 'integer' } as const;
+  const made: SchemaChange = {
+    verb: 'alter',
+    kind: 'function',
+    object: 'public.pay(integer)',
+    sql: '',
+    dataLoss: false,
+  };
+  const message =
+    'warning null: every role may call public.pay(integer), which writes with the rights of its owner';
+  expect(found({ redefined: [{ ...open, before: null, after: writes }], changes: [made] })).toEqual([
+    message,
+  ]);
+  expect(found({ redefined: [{ ...open, before: null, after: writes }] })).toEqual([]);
+  const both = `SECURITY DEFINER without a search_path, ${writes}`;
+  expect(found({ redefined: [{ ...open, before: null, after: both }], changes: [made] })).toEqual([
+    `${message.replace('writes', 'runs')} and the search_path of the caller`,
+  ]);
+  expect(found({ redefined: [{ ...open, before: both, after: writes }], changes: [made] })).toEqual([]);
+});
