@@ -187,6 +187,11 @@ export interface ChangedDefinition {
     | 'open'
     /** Uses of a view that go past the policies of its table, by roles that the policies are for: `SELECT for web, UPDATE for web`. */
     | 'past policies'
+    /**
+     * Columns of tables that a view shows as its owner to a role, `name`, which may not read them in the table. With ` of nothing` if it may
+     * read no column of that.
+     */
+    | 'past columns'
     /** A materialized view that can be refreshed while it is read. */
     | 'refreshable'
     /** Functions of one name that take an exclusive lock, or call one that does: types of their arguments, one function a line: `(integer)`. */

@@ -2,7 +2,7 @@ import { listed, plural } from '../../format.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import { bare, displayName, nameParts, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
-import { isNamed } from '../explained-probes.ts';
+import { isNamed, lastNaming } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, sqlAdvice } from '../hazard-definition.ts';
 import { isOfFunction, statementOfFunction } from './changed-functions.ts';
@@ -15,6 +15,7 @@ export function widened(context: HazardContext): Finding[] {
     ...openedLater(context),
     ...calledByAll(context),
     ...pastPolicies(context),
+    ...pastColumns(context),
     ...grantedUnnamed(context),
   ];
 }
@@ -176,6 +177,38 @@ function pastPolicies(context: HazardContext): Finding[] {
             ),
       },
     ];
+  });
+}
+
+const NOTHING_ELSE = / of nothing$/;
+
+/** Columns that a view shows from now on to roles which it was for before. */
+function pastColumns(context: HazardContext): Finding[] {
+  return ofKind(context, 'past columns').flatMap(({ relation, name, before, after }): Finding[] => {
+    const isReplaced = context.facts.schema?.changes.some(
+      ({ verb, kind, object }) =>
+        kind === 'view' && object === relation && ['create', 'alter'].includes(verb),
+    );
+    const columns = gained(before, after).filter((column) => isReplaced && column !== '');
+    const role = displayName(name);
+    return [false, true].flatMap((isAll): Finding[] => {
+      const own = columns.filter((column) => NOTHING_ELSE.test(column) === isAll);
+      if (own.length === 0) return [];
+      const shown = listed(own.map((column) => column.replace(NOTHING_ELSE, '')));
+      return [
+        {
+          statement: lastNaming(context, relation),
+          relation: null,
+          severity: isAll ? 'notice' : 'warning',
+          message: `the view ${relation} shows ${role} ${shown}, which it may not read in the table`,
+          evidence: `${role} has ${isAll ? 'no privileges' : 'privileges on other columns'} of the table, and the view reads as its owner`,
+          advice: sqlAdvice(
+            'If the role is not to see it, leave it out of the view, or from PostgreSQL 15 on:',
+            `ALTER VIEW ${relation} SET (security_invoker = true)`,
+          ),
+        },
+      ];
+    });
   });
 }
 

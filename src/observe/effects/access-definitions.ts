@@ -70,6 +70,15 @@ const TABLES_OF_VIEW = `
   join pg_catalog.pg_class b on b.oid = d.refobjid and b.relkind <> 'S'
   where w.ev_class = v.oid and w.ev_type = '1'`;
 
+/** Columns of tables that the query of view `v` shows as they are: the tree of a query names them beside its own. */
+const SHOWN_BY_VIEW = `
+  select distinct b.oid as source, m.nspname as schema, b.relname as table, a.attname, a.attnum from pg_catalog.pg_rewrite w
+  cross join lateral pg_catalog.unnest(pg_catalog.string_to_array(w.ev_action::pg_catalog.text, ':resorigtbl ')) as e (entry)
+  join pg_catalog.pg_class b on b.oid::pg_catalog.text = pg_catalog.split_part(e.entry, ' ', 1) and b.relkind in ('r', 'p')
+  join pg_catalog.pg_namespace m on m.oid = b.relnamespace
+  join pg_catalog.pg_attribute a on a.attrelid = b.oid and a.attnum::pg_catalog.text = pg_catalog.split_part(e.entry, ' ', 3)
+  where w.ev_class = v.oid and w.ev_type = '1' and pg_catalog.split_part(e.entry, ' ', 5) like 'false%'`;
+
 /** Tells if the policies of table `t` let role `r` do with all rows what `u` says. They are found by an index: few tables are asked for. */
 const LET_THROUGH = `
   exists (select from pg_catalog.pg_policy o where o.polrelid = t.oid and o.polpermissive and o.polcmd::pg_catalog.text in ('*', u.command)
@@ -146,6 +155,16 @@ where v.relkind in ('v', 'm') and ${USER_SCHEMA} and t.relrowsecurity and ${AS_O
   and (u.event = 0 or case when t.relrowsecurity then ${PASSED_ON} and (select pg_catalog.count(*) = 1 from (${TABLES_OF_VIEW}) only_one) end)
   and not (${LET_THROUGH})
 group by 2, 3, 4
+union all
+(with shown as materialized (
+  select v.oid, n.nspname, v.relname, v.relowner, s.* from pg_catalog.pg_class v join pg_catalog.pg_namespace n on n.oid = v.relnamespace
+  cross join lateral (${SHOWN_BY_VIEW}) s
+  where v.relkind = 'v' and ${USER_SCHEMA} and ${AS_OWNER} and not ${ofExtension('pg_class', 'v.oid')})
+select 'past columns', v.nspname, v.relname, r.rolname, coalesce(pg_catalog.string_agg(pg_catalog.format('%I.%I.%I%s', v.schema, v.table, v.attname,
+  case when pg_catalog.has_any_column_privilege(r.oid, v.source, 'SELECT') then '' else ' of nothing' end), ', ' order by v.source, v.attnum)
+  filter (where not pg_catalog.has_column_privilege(r.oid, v.source, v.attnum, 'SELECT')), '')
+from shown v join (${GRANTED_ROLES}) r on r.oid <> v.relowner and pg_catalog.has_table_privilege(r.oid, v.oid, 'SELECT')
+group by 2, 3, 4)
 union all
 select 'insert without sequence', n.nspname, s.relname, r.rolname,
   pg_catalog.string_agg(distinct pg_catalog.format('%I.%I', m.nspname, t.relname), ', ')

@@ -392,6 +392,30 @@ testHazardExamples([
     never: 'ACCESS_WIDENED',
   },
   {
+    what: 'a column that a replaced view shows to a role which may read others of the table',
+    setup: `${ITEMS}CREATE VIEW codes_:schema AS SELECT id FROM items; GRANT SELECT ON codes_:schema TO tried_app; GRANT SELECT (id) ON items TO tried_app`,
+    sql: 'CREATE OR REPLACE VIEW codes_:schema AS SELECT id, code AS label FROM items',
+    told: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'columns that replaced views use, show to roles which may read them, or show as those roles',
+    setup: `CREATE TABLE items (id int PRIMARY KEY, code text, note text); GRANT SELECT (id, note) ON items TO tried_app;
+      CREATE VIEW ids_:schema AS SELECT id FROM items; CREATE VIEW more_:schema AS SELECT id FROM items; CREATE VIEW later_:schema AS SELECT id, code FROM items;
+      CREATE TABLE closed (id int, code text); CREATE VIEW outside_:schema AS SELECT id FROM closed;
+      GRANT SELECT ON ids_:schema, more_:schema, outside_:schema TO tried_app`,
+    sql: `CREATE OR REPLACE VIEW ids_:schema AS SELECT id FROM items WHERE code IS NOT NULL ORDER BY code;
+      CREATE OR REPLACE VIEW more_:schema AS SELECT id, note FROM items; GRANT SELECT ON later_:schema TO tried_app;
+      CREATE OR REPLACE VIEW outside_:schema AS SELECT id, code FROM closed`,
+    never: 'ACCESS_WIDENED',
+  },
+  {
+    what: 'a view that is replaced by one which reads with the rights of its reader',
+    setup: `${ITEMS}CREATE VIEW codes_:schema AS SELECT id FROM items; GRANT SELECT ON codes_:schema TO tried_app; GRANT SELECT (id) ON items TO tried_app`,
+    sql: 'CREATE OR REPLACE VIEW codes_:schema WITH (security_invoker = true) AS SELECT id, code FROM items',
+    from: 15,
+    never: 'ACCESS_WIDENED',
+  },
+  {
     what: 'all tables read by another role',
     setup: ITEMS,
     sql: 'GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO tried_app',

@@ -196,6 +196,23 @@ test.each([
   );
 });
 
+test('a replaced view that shows columns past the privileges of a role is a notice if the role reads nothing of the table', () => {
+  const past = { kind: 'past columns', relation: 'public.v', name: 'web' } as const;
+  const told = (before: string, after: string, verb: SchemaChange['verb'] = 'alter') =>
+    found({
+      redefined: [{ ...past, before, after }],
+      changes: [{ verb, kind: 'view', object: 'public.v', sql: '', dataLoss: false }],
+    });
+  const shows = (column: string) =>
+    `null: the view public.v shows web public.${column}, which it may not read in the table`;
+  expect(told('', 'public.orders.price, public.goods.code of nothing')).toEqual([
+    `warning ${shows('orders.price')}`,
+    `notice ${shows('goods.code')}`,
+  ]);
+  expect(told('public.orders.price', '')).toEqual([]);
+  expect(told('', 'public.orders.price', 'revoke')).toEqual([]);
+});
+
 test('a function that writes as its owner is told if the command made or changed it', () => {
   const writes = 'SECURITY DEFINER that writes what a role which may call it may not write';
   const open = { kind: 'open', relation: 'public.pay', name: 'integer' } as const;
