@@ -20,7 +20,7 @@ export function changedFunctions(context: HazardContext): Finding[] {
 
 interface Replaced {
   readonly object: string;
-  /** As pg_get_functiondef() writes it. */
+  /** The text of pg_get_functiondef(). */
   readonly before: string;
   readonly after: string;
 }
@@ -107,9 +107,9 @@ function unlocking(context: HazardContext): Finding[] {
       {
         statement: changing(context, found.object),
         relation: null,
-        // A single UPDATE or DELETE finds its rows and locks them by itself.
+        // A single UPDATE or DELETE finds its rows and locks them at once.
         severity: /\b(?:select|perform|execute)\b/i.test(found.sql) ? 'warning' : 'notice',
-        message: `the function ${found.object} no longer locks what it reads: two callers can take the same row`,
+        message: `the function ${found.object} no longer locks the rows that it reads: two callers can take the same row`,
         evidence:
           'FOR UPDATE, LOCK and advisory locks in its body before and after the command, and in functions that it calls',
         advice: 'Keep the lock, or find the rows and change them in one statement.',

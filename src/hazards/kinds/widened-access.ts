@@ -27,7 +27,7 @@ function openedToAll(context: HazardContext): Finding[] {
     const isMade = context.facts.schema?.changes.some(({ object }) =>
       isOfFunction({ relation, name }, object),
     );
-    // PUBLIC may have lost one, or a role what the function does for it.
+    // PUBLIC may have lost one. A role may have lost a privilege that the function has.
     const more = gained(before, after).filter((each) => isMade || !WRITES.test(each));
     const isUnpathed = more.some((each) => !WRITES.test(each));
     if (more.length === 0) return [];

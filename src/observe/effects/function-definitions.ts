@@ -23,14 +23,14 @@ const IS_CALLED = `p.oid >= ${FIRST_USER_OID} and ${USER_SCHEMA} and not ${ofExt
   and p.prorettype not in ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)`;
 
 /**
- * Matches what a body writes: the words, with the table, in lower case if it has no quotes; or the EXECUTE of a text that is not known to
+ * Matches a write of a body: the words, with the table, in lower case if it has no quotes; or the EXECUTE of a text that is not known to
  * be a query.
  */
 const WRITE =
   `\\m(?:(insert\\s+into|update|delete\\s+from|merge\\s+into|truncate(?:\\s+table)?)\\s+(?:only\\s+)?(?:"?\\w+"?\\.)?"?(\\w+)` +
   `|execute\\s+(?!on\\M|function\\M|procedure\\M|(?:format\\s*\\(\\s*)?''\\s*select\\M))`;
 
-/** Tells if some role that logs in, has no rights of the owner of function `p`, and may not do itself what the body does. */
+/** Tells if some role that logs in, has no rights of the owner of function `p`, and no privilege for a write of the body. */
 const WRITES_FOR_OTHERS = `exists (select from pg_catalog.pg_roles r
   cross join lateral pg_catalog.regexp_matches(${BODY}, '${WRITE}', 'gi') m
   where r.rolcanlogin and not r.rolsuper and not pg_catalog.pg_has_role(r.oid, p.proowner, 'USAGE')
@@ -40,7 +40,7 @@ const WRITES_FOR_OTHERS = `exists (select from pg_catalog.pg_roles r
       and not pg_catalog.has_table_privilege(r.oid, t.oid,
         case pg_catalog.lower(pg_catalog.left(m[1], 1)) when 'i' then 'INSERT' when 'd' then 'DELETE' when 't' then 'TRUNCATE' else 'UPDATE' end))))`;
 
-/** Functions by who may call them, and by what their bodies do; a part of a query of kind, schema, relation, name and text. */
+/** Functions by their callers and by their bodies; a part of a query of kind, schema, relation, name and text. */
 export const FUNCTION_DEFINITIONS = `
 select 'callers', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
   coalesce(pg_catalog.string_agg(c.role, ', ' order by c.role), '')
