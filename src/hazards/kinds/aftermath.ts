@@ -8,7 +8,7 @@ import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { causeWords, onlyOf, statementsChanging } from '../probe-causes.ts';
 import { statementOfFunction } from './changed-functions.ts';
-import { withoutGrants } from './missing-grants.ts';
+import { withoutGrants } from './not-granted.ts';
 
 /** Effects that the catalogues of the clone show after the command: the changes succeeded, and others suffer from them. */
 export const AFTERMATH: readonly HazardRecord[] = [
