@@ -73,10 +73,10 @@ const TABLES_OF_VIEW = `
 /** Columns of tables that the query of view `v` shows as they are: the tree of a query names them beside its own. */
 const SHOWN_BY_VIEW = `
   select distinct b.oid as source, m.nspname as schema, b.relname as table, a.attname, a.attnum from pg_catalog.pg_rewrite w
-  cross join lateral pg_catalog.unnest(pg_catalog.string_to_array(w.ev_action::pg_catalog.text, ':resorigtbl ')) as e (entry)
-  join pg_catalog.pg_class b on b.oid::pg_catalog.text = pg_catalog.split_part(e.entry, ' ', 1) and b.relkind in ('r', 'p')
+  cross join lateral pg_catalog.unnest((pg_catalog.string_to_array(w.ev_action::pg_catalog.text, ':resorigtbl '))[2:]) as e (entry)
+  join pg_catalog.pg_class b on b.oid = pg_catalog.split_part(e.entry, ' ', 1)::pg_catalog.oid and b.relkind in ('r', 'p')
   join pg_catalog.pg_namespace m on m.oid = b.relnamespace
-  join pg_catalog.pg_attribute a on a.attrelid = b.oid and a.attnum::pg_catalog.text = pg_catalog.split_part(e.entry, ' ', 3)
+  join pg_catalog.pg_attribute a on a.attrelid = b.oid and a.attnum = pg_catalog.split_part(e.entry, ' ', 3)::pg_catalog.int2
   where w.ev_class = v.oid and w.ev_type = '1' and pg_catalog.split_part(e.entry, ' ', 5) like 'false%'`;
 
 /** Tells if the policies of table `t` let role `r` do with all rows what `u` says. They are found by an index: few tables are asked for. */

@@ -58,7 +58,8 @@ where p.prosecdef and ${IS_CALLED} and w.text <> ''
 union all
 (with bodies as materialized (
   select p.oid, p.proname, n.nspname, '(' || pg_catalog.oidvectortypes(p.proargtypes) || ')' as types, pg_catalog.lower(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)) as text,
-    case when coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) ~* '${EXCLUSIVE_LOCK}' then ${BODY} ~* '${EXCLUSIVE_LOCK}' else false end as locks
+    case when pg_catalog.lower(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)) like any ('{%for%update%,%advisory%lock%,%lock%table%}')
+      then ${BODY} ~* '${EXCLUSIVE_LOCK}' else false end as locks
   from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
   join pg_catalog.pg_language l on l.oid = p.prolang and l.lanname in ('sql', 'plpgsql')
   where p.oid >= ${FIRST_USER_OID} and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
