@@ -177,6 +177,8 @@ export interface DefinitionFacts {
   readonly moved: readonly string[];
   /** Constraints whose triggers were switched off: `public.orders.orders_customer_fkey`. */
   readonly unenforced: readonly string[];
+  /** Triggers of partitions that were switched off, while those of their tables fire: `public.orders_2026.audit`. */
+  readonly disabledInPartitions: readonly string[];
   /** Columns of another type, as format_type() writes types. */
   readonly retyped: readonly { readonly object: string; readonly from: string; readonly to: string }[];
 }
@@ -187,6 +189,7 @@ export const NO_DEFINITIONS: DefinitionFacts = {
   notNull: [],
   moved: [],
   unenforced: [],
+  disabledInPartitions: [],
   retyped: [],
 };
 

@@ -146,8 +146,8 @@ async function compareBy(
 
 function definitionsBetween(before: Snapshot, after: Snapshot, { deltas }: Plan): DefinitionFacts {
   const definitions = formerDefinitions(before.facts, after.facts, deltas);
-  const { moved, unenforced } = changedProperties(before.unmodeled, after.unmodeled);
-  return { ...definitions, moved, unenforced, retyped: retypedColumns(deltas, after.facts) };
+  const properties = changedProperties(before.unmodeled, after.unmodeled);
+  return { ...definitions, ...properties, retyped: retypedColumns(deltas, after.facts) };
 }
 
 function caveatsOf(wrong: string): Caveat[] {

@@ -11,6 +11,7 @@ const userColumn = `a.attnum > 0 and not a.attisdropped and c.relkind in ('r', '
   and c.oid >= ${FIRST_USER_OID} and not ${ofExtension('pg_class', 'c.oid')}`;
 
 export const ENFORCEMENT = 'enforcement of a constraint';
+export const PARTITION_TRIGGER = 'trigger of a partition';
 export const PLACEMENT = 'table access method or tablespace';
 /** The options of columns that users set, and pg_dump writes. */
 const COLUMN_OPTIONS = ['n_distinct', 'n_distinct_inherited'];
@@ -136,6 +137,13 @@ export const PROBES: readonly { kind: string | readonly string[]; sql: string }[
         pg_catalog.string_agg(t.tgenabled::text, '' order by t.tgrelid::pg_catalog.regclass::text, t.tgtype) as content
       from pg_catalog.pg_constraint x join pg_catalog.pg_trigger t on t.tgconstraint = x.oid
       where t.tgisinternal and t.tgenabled <> 'O' group by x.oid, x.conname, x.conrelid`,
+  },
+  {
+    // A row trigger of a partitioned table has a copy in each partition, which can be disabled alone. Version 14 calls it internal.
+    kind: PARTITION_TRIGGER,
+    sql: `select pg_catalog.format('%s.%I', t.tgrelid::pg_catalog.regclass, t.tgname) as name, t.tgenabled::text as content
+      from pg_catalog.pg_trigger t join pg_catalog.pg_trigger p on p.oid = t.tgparentid
+      where (not t.tgisinternal or t.tgconstraint = 0) and t.tgenabled in ('D', 'R') and p.tgenabled <> t.tgenabled`,
   },
   {
     kind: 'table of a type',

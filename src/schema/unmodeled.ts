@@ -6,6 +6,7 @@ import {
   ENFORCEMENT,
   INDEX_PROPERTY,
   LEFT_OUT,
+  PARTITION_TRIGGER,
   PLACEMENT,
   PROBES,
   SEQUENCE_VALUE,
@@ -87,6 +88,7 @@ const PROPERTY = ['set', 'reset'] as const;
 /** Words for the appearance and disappearance of kinds that are read only if they differ from the default. */
 const WORDS: Readonly<Record<string, readonly [came: string, went: string]>> = {
   [ENFORCEMENT]: ['switched off', 'switched on'],
+  [PARTITION_TRIGGER]: ['switched off', 'switched on'],
   'column storage': PROPERTY,
   'column statistics target': PROPERTY,
   [INDEX_PROPERTY]: PROPERTY,
@@ -103,13 +105,17 @@ const WORDS: Readonly<Record<string, readonly [came: string, went: string]>> = {
 export function changedProperties(
   before: Unmodeled,
   after: Unmodeled,
-): Pick<DefinitionFacts, 'moved' | 'unenforced'> {
+): Pick<DefinitionFacts, 'moved' | 'unenforced' | 'disabledInPartitions'> {
   const came = (kind: string) => {
     const then = before.get(kind);
     const now = [...(after.get(kind)?.keys() ?? [])];
     return then?.has(UNREADABLE) ? [] : now.filter((name) => name !== UNREADABLE && !then?.has(name));
   };
-  return { moved: came(PLACEMENT), unenforced: came(ENFORCEMENT) };
+  return {
+    moved: came(PLACEMENT),
+    unenforced: came(ENFORCEMENT),
+    disabledInPartitions: came(PARTITION_TRIGGER),
+  };
 }
 
 /** Describes the differences in words: `created`, `dropped`, `changed`, or that they could not be compared. */

@@ -3,7 +3,7 @@ import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { changeFinding, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
-import { milder, weighBreakage } from '../severity.ts';
+import { milder, weighBreakage, worst } from '../severity.ts';
 import { changedFunctions } from './changed-functions.ts';
 import { droppedObjects, fateOf } from './dropped-objects.ts';
 import { statementOfDrop } from './named-objects.ts';
@@ -15,7 +15,7 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
     code: 'TRIGGER_OFF',
     title: 'a trigger of a table no longer fires',
     condition:
-      'A trigger of a table that existed before is dropped without another of its name, or is disabled after the command; triggers of foreign keys, too (DISABLE TRIGGER ALL).',
+      'A trigger of a table that existed before is dropped without another of its name, or is disabled after the command, also in a partition alone; triggers of foreign keys, too (DISABLE TRIGGER ALL).',
     effect:
       'Writes succeed without what the trigger did: checks, audit rows, computed values, copies for others. Nothing fails, so it goes unnoticed.',
     safer:
@@ -100,37 +100,35 @@ function addedTriggers(context: HazardContext): Finding[] {
 }
 
 function disabledTriggers(context: HazardContext): Finding[] {
+  const { unenforced, disabledInPartitions } = context.facts.catalogue.definitions;
   const named = context
     .changes('alter', 'trigger')
     .filter(({ sql }) => / (?:DISABLE|ENABLE REPLICA) TRIGGER /.test(sql))
-    .map(({ object }) => ({
-      relation: withoutLastPart(object),
-      words: `the trigger ${lastPart(object)}`,
-      name: bare(object),
-    }));
-  const internal = context.facts.catalogue.definitions.unenforced.map((object) => ({
-    relation: withoutLastPart(object),
-    words: `the foreign key ${lastPart(object)}`,
-    name: null,
-  }));
-  return [...internal, ...named]
+    .map(({ object }) => ({ object, what: 'trigger', least: 'notice' as const }));
+  // In the other partitions it still fires: that is hardly ever meant.
+  const apart = disabledInPartitions.map((object) => ({ object, what: 'trigger', least: 'warning' as const }));
+  // The rows of a table without its foreign keys cannot be trusted any more, whoever uses it.
+  const internal = unenforced.map((object) => ({ object, what: 'foreign key', least: 'error' as const }));
+  return [...internal, ...named, ...apart]
+    .map(({ object, ...rest }) => ({ relation: withoutLastPart(object), name: lastPart(object), ...rest }))
     .filter(({ relation }) => context.relation(relation))
-    .map(({ relation, words, name }) => ({
+    .map(({ relation, name, what, least }) => ({
       statement:
         context
           .actionsOn('disable trigger')
           .findLast(
             (each) =>
-              each.relation === relation && (each.action.trigger === null || each.action.trigger === name),
+              each.relation === relation &&
+              (each.action.trigger === null ||
+                (what === 'trigger' && each.action.trigger === bare(name))),
           )?.statement.index ?? null,
       relation,
-      // The rows of a table without its foreign keys cannot be trusted any more, whoever uses it.
-      severity: name === null ? ('error' as const) : weighBreakage(context, relation),
-      message: `${words} of ${relation} is left disabled`,
+      severity: worst([least, weighBreakage(context, relation)]),
+      message: `the ${what} ${name} of ${relation} is left disabled`,
       evidence: relationEvidence(context, relation),
       advice: sqlAdvice(
         'At the end of the transaction that disables it:',
-        `ALTER TABLE ${relation} ENABLE TRIGGER ${name === null ? 'ALL' : displayName(name)}`,
+        `ALTER TABLE ${relation} ENABLE TRIGGER ${what === 'trigger' ? name : 'ALL'}`,
       ),
     }));
 }

@@ -5,6 +5,9 @@ const ITEMS = `CREATE TABLE items (id int PRIMARY KEY, code text, note text);
   INSERT INTO items SELECT n, 'C' || n, 'note' FROM generate_series(1, 2000) n; `;
 const MANY = `CREATE TABLE many (id int PRIMARY KEY, code text); INSERT INTO many SELECT n, 'C' || n FROM generate_series(1, 150000) n; `;
 const SEARCH = "SET enable_seqscan = off; SELECT id FROM many WHERE lower(code) = 'c7'";
+const PARTED = `CREATE TABLE parted (id int) PARTITION BY LIST (id); CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1);
+  CREATE FUNCTION keep_:schema() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+  CREATE TRIGGER kept BEFORE INSERT ON parted FOR EACH ROW EXECUTE FUNCTION keep_:schema(); `;
 const ROLE =
   'GRANT ALL ON ALL TABLES IN SCHEMA :schema TO tried_app; GRANT USAGE ON SCHEMA :schema TO tried_app; ';
 
@@ -32,6 +35,17 @@ testHazardExamples([
       CREATE POLICY own ON items USING (code = own_code_:schema()); ALTER TABLE items ENABLE ROW LEVEL SECURITY`,
     sql: "CREATE OR REPLACE FUNCTION own_code_:schema() RETURNS text LANGUAGE sql AS 'SELECT current_setting(''tried.code'', true)'",
     told: 'FUNCTION_CHANGED',
+  },
+  {
+    what: 'a trigger that is disabled in one partition',
+    setup: PARTED,
+    sql: 'ALTER TABLE parted_1 DISABLE TRIGGER kept',
+    told: 'TRIGGER_OFF',
+  },
+  {
+    what: 'a trigger that is disabled in one partition for a while',
+    setup: PARTED,
+    sql: 'ALTER TABLE parted_1 DISABLE TRIGGER kept; ALTER TABLE parted_1 ENABLE TRIGGER kept',
   },
   {
     what: 'a function of no policy that becomes VOLATILE',
