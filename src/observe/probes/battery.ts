@@ -109,11 +109,16 @@ export const BATTERY: readonly ProbeKind[] = [
     refusedBy: null,
     counts: false,
     of: (relation) => {
-      const [column] = relation.columns.filter((each) => !each.generated && each.identity !== 'a');
-      if (!column) return [];
-      const set = `UPDATE ${relation.sqlName} SET ${identifier(column.name)} = ${identifier(column.name)}`;
-      if (isTable(relation)) return [{ sql: `${set} WHERE ${one(relation)}` }];
-      return relation.updatable ? [{ sql: `${set} WHERE false` }] : [];
+      const free = relation.columns.filter((each) => !each.generated && each.identity !== 'a');
+      const setting = (columns: typeof free) =>
+        `UPDATE ${relation.sqlName} SET ${columns.map(({ name }) => `${identifier(name)} = ${identifier(name)}`).join(', ')}`;
+      const [first] = free;
+      if (!first) return [];
+      if (isTable(relation)) return [{ sql: `${setting([first])} WHERE ${one(relation)}` }];
+      // A computed column of a view takes a value only by a rule or a trigger.
+      return relation.takes.updates
+        ? [{ sql: `${setting([first])} WHERE false` }, { sql: `${setting(free)} WHERE false` }]
+        : [];
     },
   },
   {
@@ -124,7 +129,7 @@ export const BATTERY: readonly ProbeKind[] = [
     of: (relation) =>
       isTable(relation)
         ? [{ sql: `DELETE FROM ${relation.sqlName} WHERE ${newest(relation)}` }, ...parents(relation)]
-        : relation.updatable
+        : relation.takes.deletes
           ? [{ sql: `DELETE FROM ${relation.sqlName} WHERE false` }]
           : [],
   },

@@ -24,8 +24,8 @@ const INTEGRITY = /^23/;
 const NULL_REFUSED = '23502';
 /** Refusals by CHECKs, keys and foreign keys, which come after those for a lack of values. */
 const LATER_THAN_NULLS = new Set(['23503', '23505', '23514', '23P01']);
-/** Names that do not exist, and rights that a role lacks. */
-const OF_NAMES = /^42/;
+/** Names that do not exist, rights that a role lacks, and views (55000) and columns of views (0A000) that cannot be written. */
+const OF_NAMES = /^(?:42|55000|0A000)/;
 /** Failures of a probe's own expression, if a column has another type. */
 const OF_TYPES = new Set(['42883', '42804', '42846', '42725', '22P02']);
 

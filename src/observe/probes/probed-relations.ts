@@ -55,8 +55,8 @@ export interface ProbedRelation {
   readonly rowSecurity: boolean;
   /** Other relations are read through it. */
   readonly hasChildren: boolean;
-  /** PostgreSQL itself can write through the view. */
-  readonly updatable: boolean;
+  /** What can be written through the view: by the server itself, a rule or an INSTEAD OF trigger. */
+  readonly takes: { readonly updates: boolean; readonly deletes: boolean };
   /** Writes run only code that is known to be harmless. */
   readonly writable: boolean;
   /** Roles of applications with privileges, the one with most of them first. */
@@ -121,7 +121,8 @@ select c.oid::pg_catalog.text as oid, n.nspname as schema, c.relname as name, pg
   (c.relpages + (select coalesce(pg_catalog.sum(i.relpages), 0) from pg_catalog.pg_inherits h
     join pg_catalog.pg_class i on i.oid = h.inhrelid where h.inhparent = c.oid))::pg_catalog.int4 as pages,
   exists (select from pg_catalog.pg_inherits h where h.inhparent = c.oid) as "hasChildren",
-  c.relkind = 'v' and pg_catalog.pg_relation_is_updatable(c.oid, false) & 20 = 20 as updatable,
+  (select pg_catalog.json_build_object('updates', u.events & 4 <> 0, 'deletes', u.events & 16 <> 0)
+    from (select case c.relkind when 'v' then pg_catalog.pg_relation_is_updatable(c.oid, true) else 0 end) u (events)) as takes,
   array(${ROLES})::pg_catalog.text[] as roles,
   (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('name', a.attname, 'type', b.typname,
       'length', case when b.typname in ('varchar', 'bpchar') and greatest(a.atttypmod, t.typtypmod) > 4 then greatest(a.atttypmod, t.typtypmod) - 4 end,

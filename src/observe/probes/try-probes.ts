@@ -35,11 +35,15 @@ const BEGIN = [ROLLBACK, 'BEGIN READ WRITE', 'SET CONSTRAINTS ALL IMMEDIATE'];
 /** Timeouts, deadlocks, failures for lack of memory or room, and the ends of sessions and servers. */
 const NOT_TRIED = /^(?:08...|40...|53...|55P03|57...|58...)$/;
 
-/** Roles other than the first only read: privileges to write differ less. */
+/**
+ * Roles other than the first only read: privileges to write differ less. If policies show the first one no row, since their settings are
+ * those of the application, writes can only be tried as the role of the session.
+ */
 export function probesOf(relation: ProbedRelation): Probe[] {
   const [first = null, ...others] = relation.roles;
+  const writing = relation.rowSecurity && first !== null ? [first, null] : [first];
   return BATTERY.filter(({ writes }) => !writes || relation.writable).flatMap((kind) =>
-    (kind.writes ? [first] : [first, ...others]).flatMap((role) => made(kind, relation, role)),
+    (kind.writes ? writing : [first, ...others]).flatMap((role) => made(kind, relation, role)),
   );
 }
 
