@@ -106,7 +106,11 @@ function disabledTriggers(context: HazardContext): Finding[] {
     .filter(({ sql }) => / (?:DISABLE|ENABLE REPLICA) TRIGGER /.test(sql))
     .map(({ object }) => ({ object, what: 'trigger', least: 'notice' as const }));
   // In the other partitions it still fires: that is hardly ever meant.
-  const apart = disabledInPartitions.map((object) => ({ object, what: 'trigger', least: 'warning' as const }));
+  const apart = disabledInPartitions.map((object) => ({
+    object,
+    what: 'trigger',
+    least: 'warning' as const,
+  }));
   // The rows of a table without its foreign keys cannot be trusted any more, whoever uses it.
   const internal = unenforced.map((object) => ({ object, what: 'foreign key', least: 'error' as const }));
   return [...internal, ...named, ...apart]
@@ -119,8 +123,7 @@ function disabledTriggers(context: HazardContext): Finding[] {
           .findLast(
             (each) =>
               each.relation === relation &&
-              (each.action.trigger === null ||
-                (what === 'trigger' && each.action.trigger === bare(name))),
+              (each.action.trigger === null || (what === 'trigger' && each.action.trigger === bare(name))),
           )?.statement.index ?? null,
       relation,
       severity: worst([least, weighBreakage(context, relation)]),

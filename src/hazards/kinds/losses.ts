@@ -100,7 +100,7 @@ export const LOSSES: readonly HazardRecord[] = [
     code: 'VALUES_CONVERTED',
     title: 'a change of type replaces values',
     condition:
-      'ALTER COLUMN … TYPE … USING, also in a DO block or a function, leaves other values than before, or NULL; or the new type cuts or rounds values, so that casting them back gives others: numbers lose the leading zeros of a text, dates the time of day. A notice, unless values become NULL or are cut, or values that differ in more than their spelling become the same. Each row is compared with the target, in tables of more than 100,000 rows or 100 MB a sample.',
+      'ALTER COLUMN … TYPE … USING, also in a DO block or a function, leaves other values than before, or NULL; or the new type cuts or rounds values, so that casting them back gives others: numbers lose the leading zeros of a text, dates the time of day. A notice, unless values become NULL or are cut, values that differ in more than their spelling become the same, or most numbers become other ones. Each row is compared with the target, in tables of more than 100,000 rows or 100 MB a sample.',
     effect: 'The values from before are gone: ALTER TABLE back to the old type does not bring them back.',
     safer:
       'Write the converted values to a new column, compare the two, and drop the old one in a later migration.',
@@ -192,13 +192,14 @@ function converted(context: HazardContext, column: ConvertedColumn): Finding[] {
   if (compared > 0 && !isReplaced(column)) return [];
   const relation = withoutLastPart(object);
   const isGrave = losesValues(column);
+  const leastSevere = areOtherNumbers(context, column) ? 'warning' : 'notice';
   const changed = becameNull + cut > 0 ? becameNull + cut : values;
   const lost = exact ? changed : rows === null ? null : Math.ceil((rows * changed) / Math.max(1, compared));
   return [
     {
       statement: statementOfConversion(context, relation, lastPart(object)),
       relation,
-      severity: isGrave ? (mergesFew(column) ? 'warning' : weighLoss(context, relation, lost)) : 'notice',
+      severity: isGrave ? (mergesFew(column) ? 'warning' : weighLoss(context, relation, lost)) : leastSevere,
       lostRows: lost,
       message:
         compared === 0
@@ -221,6 +222,15 @@ function converted(context: HazardContext, column: ConvertedColumn): Finding[] {
     },
   ];
 }
+
+/** Most of the values are other numbers, such as cents in place of euros: running code takes them for what they were. */
+function areOtherNumbers({ facts }: HazardContext, { object, values, changed }: ConvertedColumn): boolean {
+  const types = facts.catalogue.definitions.retyped.find((each) => each.object === object);
+  const ofNumbers = types && [types.from, types.to].every((type) => NUMBERS.test(type));
+  return ofNumbers === true && (changed ?? 0) * 2 > values;
+}
+
+const NUMBERS = /^(?:smallint|integer|bigint|numeric|real|double precision)\b/;
 
 /** Most of the different values are left: some are merged, maybe on purpose. */
 function mergesFew({ becameNull, cut = 0, distinctBefore, distinctAfter }: ConvertedColumn): boolean {
