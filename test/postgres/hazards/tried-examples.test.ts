@@ -82,6 +82,12 @@ const EXAMPLES: readonly HazardExample[] = [
       CREATE RULE put AS ON UPDATE TO labels DO INSTEAD UPDATE items SET code = NEW.label WHERE id = OLD.id`,
   },
   {
+    what: 'new rows to which a row like an existing one refers',
+    setup: `CREATE TABLE routes (id int PRIMARY KEY); CREATE TABLE tours (route int PRIMARY KEY REFERENCES routes);
+      INSERT INTO routes SELECT generate_series(1, 2000); INSERT INTO tours SELECT id FROM routes`,
+    sql: 'INSERT INTO routes VALUES (2001), (2002)',
+  },
+  {
     what: 'numbers that become a hundred times as large',
     setup:
       'CREATE TABLE fees (id int PRIMARY KEY, amount numeric(8, 2)); INSERT INTO fees SELECT n, n * 1.25 FROM generate_series(1, 2000) n',
