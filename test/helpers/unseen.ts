@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 const FIXTURES = fileURLToPath(new URL('../../fixtures', import.meta.url));
 
 /** A folder of fixtures: `unseen` has a file for each kind, the others a file for each example. */
-export type UnseenSet = 'unseen' | 'blind' | 'fresh' | 'hospital' | 'parcels' | 'carrier';
+export type UnseenSet = 'unseen' | 'blind' | 'fresh' | 'hospital' | 'parcels' | 'carrier' | 'freight';
 
 /** An example that was written before anybody looked at how it is judged. */
 export interface UnseenExample {
@@ -15,9 +15,12 @@ export interface UnseenExample {
   readonly sql: string;
 }
 
-/** A database of an application, with its roles. Those of `parcels` and `carrier` are the same. */
+/** Sets on the database of `parcels`. */
+const OF_PARCELS: readonly UnseenSet[] = ['carrier', 'freight'];
+
+/** A database of an application, with its roles. */
 export function unseenSetup(set: UnseenSet): string {
-  return readFileSync(path.join(FIXTURES, set === 'carrier' ? 'parcels' : set, 'setup.sql'), 'utf8');
+  return readFileSync(path.join(FIXTURES, OF_PARCELS.includes(set) ? 'parcels' : set, 'setup.sql'), 'utf8');
 }
 
 export function unseenExamples(set: UnseenSet, kind: 'dangerous' | 'safe'): UnseenExample[] {
