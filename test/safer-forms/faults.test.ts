@@ -2,8 +2,9 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { rehearse } from '../../src/index.ts';
+import type { Report } from '../../src/model/report.ts';
 import type { ScriptPart } from '../../src/propose/write-script.ts';
 import { plainEnvironment } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
@@ -44,11 +45,15 @@ const replaced =
   (from: string, to: string): Fault =>
   (script) =>
     script.map((sql) => sql.replace(from, to));
-const inOneTransaction: Fault = ([timeout = '', ...rest]) => [timeout, 'BEGIN', ...rest, 'COMMIT'];
+const inOneTransaction: Fault = (script) => {
+  const first = 1 + script.findIndex((sql) => sql.startsWith('SET search_path'));
+  return [...script.slice(0, first), 'BEGIN', ...script.slice(first), 'COMMIT'];
+};
 
 const SCHEMA = /it leaves another schema/;
 const ROWS = /it leaves other rows/;
 const STILL = /it still has [A-Z_]+/;
+const FAILED = /it failed|safer form failed/;
 const OWN = /it has a hazard of its own, [A-Z_]+/;
 
 /** Beside its setup: what the view has to be refreshed for. */
@@ -102,7 +107,7 @@ const FAULTS: readonly FaultyForm[] = [
     'a proof of other bounds',
     'ATTACH_PARTITION_SCANS_TABLE',
     replaced("< '2027-01-01'", "< '2026-02-01'"),
-    /it failed|safer form failed/,
+    FAILED,
   ],
   ['a partition without a proof', 'ATTACH_PARTITION_SCANS_TABLE', without('_fits'), STILL],
   // From 19 on none stay.
@@ -156,25 +161,79 @@ const FAULTS: readonly FaultyForm[] = [
     'a new column that is not filled',
     'TYPE_CHANGE_REWRITES',
     without('safemigrate_low'),
-    /it failed|safer form failed/,
+    FAILED,
   ],
   ['an old column that stays', 'TYPE_CHANGE_REWRITES', without('DROP TRIGGER'), SCHEMA],
   ['no ANALYZE', 'STATISTICS_MISSING', without('ANALYZE'), STILL],
 ];
 
-test.each(FAULTS)('%s (%s) is not proved', async (_what, name, fault, reason) => {
-  const fixture = hazardFixtures().find((each) => each.name === name);
-  if (!fixture?.files.bad) throw new Error(`no fixture ${name}`);
-  const target = await temporaryDatabase(18, { sql: `${fixture.setup}; ${CHANGED[name] ?? ''}` });
-  const script = path.join(folder, `${name}.sql`);
+/**
+ * What stops the script, has to be the only hazard of its kind, or makes a difference of schemas that only the fingerprint shows, is tried
+ * by itself; all others are in one script, each in a schema of its own.
+ */
+const isAlone = ([, name, , reason]: FaultyForm) =>
+  ['TYPE_CHANGE_REWRITES', 'TABLESPACE_REWRITES-index'].includes(name) || reason === FAILED || reason === OWN;
+const TOGETHER = FAULTS.filter((each) => !isAlone(each));
+const schemaAt = (at: number) => `fault_${at}`;
+
+/** Each fault is put into the statements of its own schema, which begin with what takes the session before back. */
+const allTogether: Fault = (script) => {
+  const starts = TOGETHER.map((_, at) =>
+    at === 0 ? 0 : script.lastIndexOf('RESET ALL', script.indexOf(`SET search_path = ${schemaAt(at)}`)),
+  );
+  return TOGETHER.flatMap(([, , fault], at) => fault(script.slice(starts[at], starts[at + 1])));
+};
+
+async function propose(faulty: readonly FaultyForm[], fault: Fault, script: string) {
+  const { url } = await temporaryDatabase(18);
+  const files: { schema: string; file: string }[] = [];
+  await withClient(url, async (client) => {
+    for (const [at, [, name]] of faulty.entries()) {
+      const fixture = hazardFixtures().find((each) => each.name === name);
+      if (!fixture?.files.bad) throw new Error(`no fixture ${name}`);
+      const schema = schemaAt(at);
+      const setup = `${fixture.setup}; ${CHANGED[name] ?? ''}`;
+      await client.query(`CREATE SCHEMA ${schema}; SET search_path = ${schema}; ${setup}`);
+      files.push({ schema, file: fixture.files.bad });
+    }
+  });
   injected.fault = fault;
   const { proposal } = await rehearse({
-    command: [process.execPath, COMMAND, JSON.stringify([{ schema: 'public', file: fixture.files.bad }])],
-    env: { ...plainEnvironment(), DATABASE_URL: target.url },
+    command: [process.execPath, COMMAND, JSON.stringify(files)],
+    env: { ...plainEnvironment(), DATABASE_URL: url },
     clone: { method: 'template' },
     propose: script,
-    proposeAll: name === 'TYPE_CHANGE_REWRITES',
+    proposeAll: faulty.some(([, name]) => name === 'TYPE_CHANGE_REWRITES'),
   });
+  return proposal;
+}
+
+describe('in one script', () => {
+  const script = path.join(folder, 'together.sql');
+  let proposal: Report['proposal'];
+
+  beforeAll(async () => {
+    proposal = await propose(TOGETHER, allTogether, script);
+  }, 120_000);
+
+  test('they are refused', () => {
+    expect(proposal?.outcome).toBe('refused');
+    expect(existsSync(script)).toBe(false);
+  });
+
+  test.each(TOGETHER.map((each, at) => [...each.slice(0, 2), at, each[3]] as const))(
+    '%s (%s) is not proved',
+    (_what, _name, at, reason) => {
+      const own = proposal?.reasons.filter((each) => each.includes(`${schemaAt(at)}.`));
+      expect(own?.join('\n'), proposal?.reasons.join('\n')).toMatch(reason);
+    },
+  );
+});
+
+test.each(FAULTS.filter(isAlone))('%s (%s) is not proved', async (...faulty) => {
+  const [, name, fault, reason] = faulty;
+  const script = path.join(folder, `${name}.sql`);
+  const proposal = await propose([faulty], fault, script);
   // A form that fails is left out, and nothing may be left to propose.
   const leftOut = proposal?.outcome === 'none' ? proposal.left.map(({ words }) => words) : [];
   expect(proposal?.outcome).toBe(leftOut.length > 0 ? 'none' : 'refused');
