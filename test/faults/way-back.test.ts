@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { tmpdir } from 'node:os';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
 import { PROGRAM, plainEnvironment, safemigrate, sqlCommand } from '../helpers/cli.ts';
@@ -206,7 +205,6 @@ describe('a way back', () => {
     through.port = String(relay.port);
     through.searchParams.set('sslmode', 'disable');
     const child = spawn(PROGRAM[0], [...PROGRAM.slice(1), ...words], {
-      cwd: tmpdir(),
       env: { ...plainEnvironment(), SAFEMIGRATE_CLONE: 'template', DATABASE_URL: through.href },
       stdio: 'ignore',
     });

@@ -65,7 +65,7 @@ export async function runProgram(argv: readonly string[], options: CliOptions = 
   const [program = '', ...args] = argv;
   const env = { ...plainEnvironment(), ...options.env };
   const child = spawn(program, args, {
-    cwd: options.folder ?? tmpdir(),
+    cwd: options.folder,
     env,
     stdio: 'pipe',
     // Without a terminal, even where the tests are started from one.

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { constants, tmpdir } from 'node:os';
+import { constants } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
@@ -42,7 +42,6 @@ export async function rehearseThroughRelay(
   through.port = String(relay.port);
   through.searchParams.set('sslmode', 'disable');
   child = spawn(PROGRAM[0], [...PROGRAM.slice(1), '--', ...command], {
-    cwd: tmpdir(),
     env: { ...plainEnvironment(), SAFEMIGRATE_CLONE: 'template', DATABASE_URL: through.href },
     stdio: ['ignore', 'ignore', 'pipe'],
     detached: true,

@@ -1,4 +1,4 @@
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -23,6 +23,16 @@ process.env[OWNER] = `${process.pid}-${Date.now()}`;
 const STATE = path.join(tmpdir(), `safemigrate-state-${process.env[OWNER]}`);
 process.env.XDG_STATE_HOME = STATE;
 
+/**
+ * Where everything is run that is told no other folder. A rehearsal looks for its statements in the files of its folder: in this
+ * repository or in the folder for temporary files, which is full of servers, that takes half of its processor time.
+ */
+const EMPTY = path.join(tmpdir(), `safemigrate-empty-${process.env[OWNER]}`);
+await mkdir(EMPTY);
+// Of other users as well.
+await chmod(EMPTY, 0o1777);
+process.chdir(EMPTY);
+
 const PATIENCE_MS = 30_000;
 
 afterAll(async () => {
@@ -31,7 +41,8 @@ afterAll(async () => {
   // They have processes of their own, which must be gone with them.
   await stopOwnServers();
   left.push(...(await patiently(processes)), ...(await patiently(folders)));
-  await rm(STATE, { recursive: true, force: true });
+  process.chdir('/');
+  for (const folder of [STATE, EMPTY]) await rm(folder, { recursive: true, force: true });
   if (left.length > 0) throw new Error(`left behind by this test file:\n  ${left.join('\n  ')}`);
 });
 

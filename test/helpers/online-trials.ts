@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { tmpdir } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect } from 'vitest';
@@ -172,7 +171,6 @@ function start(target: OnlineTarget, port: number, trial: Trial): ChildProcess {
     PROGRAM[0],
     [...PROGRAM.slice(1), ...words, ...(trial.options ?? []), '--', ...sqlCommand(migration)],
     {
-      cwd: tmpdir(),
       env: { ...plainEnvironment(), SAFEMIGRATE_CLONE: 'template', DATABASE_URL: through.href },
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import MarkdownIt from 'markdown-it';
 
-const require = createRequire(`${process.cwd()}/package.json`);
+const require = createRequire(import.meta.url);
 
 /** A page with Markdown as a code host shows it in a comment: its dialect, and the style sheet that is taken from it. */
 export function codeHostPage(markdown: string): string {
