@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
 import { PROGRAM, runProgram, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
@@ -57,49 +57,94 @@ describe.skipIf(skipReason(missing) || process.getuid?.() !== 0)('a command whos
       return rows.length;
     });
 
+  /** Runs a command of a project as its user, who has nothing of safemigrate's yet. */
+  async function run(
+    { user, clone, env = {} }: Pick<Configuration, 'env'> & { user: readonly string[]; clone: string },
+    project: string,
+    words: readonly string[],
+    folder = '',
+  ) {
+    const inProject = (word: string) => filled(word, target, project, installed);
+    const args = ['--clone', clone, '--url', target, '--', ...words.map(inProject)];
+    const own = Object.entries(env).map(([name, value]) => [name, inProject(value)]);
+    return runProgram([...user, ...PROGRAM, ...args], {
+      folder: path.join(project, folder),
+      env: {
+        ...Object.fromEntries(own),
+        HOME: project,
+        XDG_STATE_HOME: path.join(project, 'state'),
+        PYTHONPATH: path.join(installed, 'site-packages'),
+        PYTHONDONTWRITEBYTECODE: '1',
+      },
+      commandTellsPasswords: true,
+    });
+  }
+
   // Each place by one of them: what a place is has nothing to do with who reads it.
   describe.each([
     { who: 'root, with a clone of the cluster', clone: 'cluster', user: [], own: 0 },
     { who: 'an ordinary user, with a clone in the same server', clone: 'template', user: ORDINARY, own: 1 },
   ])('$who', ({ clone, user, own }) => {
     const rows = CONFIGURATIONS.filter((_, at) => at % 2 === own);
-    test.each(rows.map((row) => ({ ...row, where: row.name })))('$where', async (row) => {
-      const project = makeProject(row, installed, target);
-      const run = (words: readonly string[]) => {
-        const given = words.map((word) => filled(word, target, project, installed));
-        const args = ['--clone', clone, '--url', target, '--', ...given];
-        return runProgram([...user, ...PROGRAM, ...args], {
-          folder: path.join(project, row.folder ?? ''),
-          env: {
-            ...Object.fromEntries(
-              Object.entries(row.env ?? {}).map(([name, value]) => [
-                name,
-                filled(value, target, project, installed),
-              ]),
-            ),
-            HOME: project,
-            XDG_STATE_HOME: path.join(project, 'state'),
-            PYTHONPATH: path.join(installed, 'site-packages'),
-            PYTHONDONTWRITEBYTECODE: '1',
-          },
-          commandTellsPasswords: true,
-        });
-      };
-      const before = await digestOf(target);
-      const first = await run(row.command);
-      const said = first.stdout + first.stderr;
-      if (row.advised === undefined) expect(first.exitCode, said).toBe(0);
-      else {
-        expect([1, 3], said).toContain(first.exitCode);
-        expect(said.replaceAll(/\s+/g, ' ')).toContain('{safemigrate:config FILE}');
-        const second = await run(row.advised);
-        expect(second.exitCode, second.stdout + second.stderr).toBe(0);
-      }
+    let before: Awaited<ReturnType<typeof digestOf>>;
+    beforeEach(async () => {
+      before = await digestOf(target);
+    });
+    afterEach(async () => {
       expect(await tables()).toBe(0);
       expect(await digestOf(target)).toEqual(before);
     });
+
+    test.each(rows.map((row) => ({ ...row, where: row.name })))('$where', async (row) => {
+      const project = makeProject([['', row]], installed, target);
+      const { exitCode, stdout, stderr } = await run(
+        { ...row, user, clone },
+        project,
+        row.command,
+        row.folder,
+      );
+      const said = stdout + stderr;
+      if (row.advised === undefined) expect(exitCode, said).toBe(0);
+      else {
+        expect([1, 3], said).toContain(exitCode);
+        expect(said.replaceAll(/\s+/g, ' ')).toContain('{safemigrate:config FILE}');
+      }
+    });
+
+    test('all of them that need advice, by that advice', async () => {
+      const advised = rows.flatMap((row, at) =>
+        row.advised === undefined ? [] : [{ ...row, at: `project${at}`, words: row.advised }],
+      );
+      expect(advised.length).toBeGreaterThan(5);
+      const parts = advised.map((row) => [row.at, row] as const);
+      const project = makeProject(parts, installed, target);
+      // The folder of its files is another one.
+      const words = advised.flatMap(({ at, words: own, folder = '' }) => [
+        ...own.map((word) =>
+          word.replace(/(?<=\{safemigrate:config )[^}]+/, (file) => path.join(at, folder, file)),
+        ),
+        NEXT,
+      ]);
+      const command = ['node', '-e', ONE_AFTER_THE_OTHER, '--', '{safemigrate:url}', ...words];
+      const { exitCode, stdout, stderr } = await run({ user, clone }, project, command);
+      expect(exitCode, stdout + stderr).toBe(0);
+    });
   });
 });
+
+/** Between two commands. */
+const NEXT = '::';
+
+/** Runs commands, each of which has to leave its table in the clone whose URL is the first word. */
+const ONE_AFTER_THE_OTHER = `
+const { execFileSync } = require('node:child_process');
+const [url, ...words] = process.argv.slice(1);
+for (let end = words.indexOf('${NEXT}'); end !== -1; end = words.indexOf('${NEXT}')) {
+  const [[program, ...args]] = [words.splice(0, end + 1).slice(0, -1)];
+  console.error([program, ...args].join(' '));
+  execFileSync(program, args, { stdio: 'inherit' });
+  execFileSync('psql', ['-X', '-q', '-v', 'ON_ERROR_STOP=1', url, '-c', 'DROP TABLE made'], { stdio: 'inherit' });
+}`;
 
 /** Copies what the programs need to where every user can read it: the cache may lie in a home folder that is closed to others. */
 function installForAll(): string {
@@ -130,15 +175,22 @@ function pythonProgram(): string {
   return system ?? own;
 }
 
-function makeProject({ files = {} }: Configuration, installed: string, target: string): string {
+/** A project with the files of these ways, each in a folder of its own. */
+function makeProject(
+  ways: readonly (readonly [place: string, way: Configuration])[],
+  installed: string,
+  target: string,
+): string {
   const project = temporaryFolder();
   cpSync(PROGRAMS, project, { recursive: true });
   symlinkSync(path.join(installed, 'node_modules'), path.join(project, 'node_modules'));
   mkdirSync(path.join(project, 'state'));
-  for (const [name, text] of Object.entries(files)) {
-    const file = path.join(project, name);
-    mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(file, filled(text, target, project, installed));
+  for (const [place, { files = {} }] of ways) {
+    for (const [name, text] of Object.entries(files)) {
+      const file = path.join(project, place, name);
+      mkdirSync(path.dirname(file), { recursive: true });
+      writeFileSync(file, filled(text, target, project, installed));
+    }
   }
   for (const folder of [project, path.join(project, 'state')]) chmodSync(folder, 0o777);
   return project;
