@@ -86,11 +86,24 @@ describe.each([14, 18] as const)(
       };
     };
 
-    test.each(shareOf(version, MADE_BY))('by saying %s is refused', async (sql, what) => {
-      expect(await refusedBy(sql)).toMatchObject({
-        exitCode: 1,
-        refused: [{ what, why: 'the clone could reach other systems through it' }],
-      });
+    test('by saying so is refused', async () => {
+      const made = shareOf(version, MADE_BY);
+      const { exitCode, report } = await rehearse(
+        target.url,
+        scriptCommand(
+          `for (const sql of args) {
+             const client = await connect();
+             await client.query(sql).catch(() => { process.exitCode = 7; });
+             await client.end();
+           }`,
+          ...made.map(([sql]) => sql),
+        ),
+        { args: TEMPLATE },
+      );
+      expect(exitCode).toBe(1);
+      expect(report.command.refused).toEqual(
+        made.map(([, what]) => ({ what, why: 'the clone could reach other systems through it' })),
+      );
     });
 
     test('in a block of code is not let on', async () => {
@@ -100,6 +113,9 @@ describe.each([14, 18] as const)(
         changed: ['dblink'],
       });
     });
+
+    // From here on it is our own code, which is the same on all versions.
+    if (version !== 18) return;
 
     test('in its last statement does not pass', async () => {
       expect(await refusedBy('CREATE TABLE before ()', HIDDEN)).toMatchObject({
