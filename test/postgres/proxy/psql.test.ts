@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryDatabase } from '../../helpers/database.ts';
 import { withProxy } from '../../helpers/proxy.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
 
 const SCRIPT = `
 \\set VERBOSITY verbose
@@ -47,29 +47,32 @@ function psql(args: string[]): Promise<{ code: unknown; stdout: string; stderr: 
   });
 }
 
-test.each(VERSIONS)('psql does the same through the proxy as directly, on PostgreSQL %s', async (version) => {
-  const folder = await mkdtemp(join(tmpdir(), 'psql-'));
-  const file = join(folder, 'script.sql');
-  await writeFile(file, SCRIPT);
-  try {
-    for (const args of [
-      ['-f', file],
-      ['-1f', file],
-      ['-v', 'ON_ERROR_STOP=1', '-f', file],
-      ['-c', 'create table t (); select 1; select nosuch'],
-    ]) {
-      const direct = await temporaryDatabase(version);
-      const proxied = await temporaryDatabase(version);
-      const expected = await psql([direct.url, ...args]);
-      const got = await withProxy(proxied.url, {}, ({ url }) => psql([url, ...args]));
-      const withoutPids = (text: string) => text.replace(/PID \d+/g, 'PID N');
-      expect({ ...got, stdout: withoutPids(got.stdout) }).toEqual({
-        ...expected,
-        stdout: withoutPids(expected.stdout),
-      });
-      expect(expected.stdout + expected.stderr).not.toBe('');
+test.each(OLDEST_AND_NEWEST)(
+  'psql does the same through the proxy as directly, on PostgreSQL %s',
+  async (version) => {
+    const folder = await mkdtemp(join(tmpdir(), 'psql-'));
+    const file = join(folder, 'script.sql');
+    await writeFile(file, SCRIPT);
+    try {
+      for (const args of [
+        ['-f', file],
+        ['-1f', file],
+        ['-v', 'ON_ERROR_STOP=1', '-f', file],
+        ['-c', 'create table t (); select 1; select nosuch'],
+      ]) {
+        const direct = await temporaryDatabase(version);
+        const proxied = await temporaryDatabase(version);
+        const expected = await psql([direct.url, ...args]);
+        const got = await withProxy(proxied.url, {}, ({ url }) => psql([url, ...args]));
+        const withoutPids = (text: string) => text.replace(/PID \d+/g, 'PID N');
+        expect({ ...got, stdout: withoutPids(got.stdout) }).toEqual({
+          ...expected,
+          stdout: withoutPids(expected.stdout),
+        });
+        expect(expected.stdout + expected.stderr).not.toBe('');
+      }
+    } finally {
+      await rm(folder, { recursive: true });
     }
-  } finally {
-    await rm(folder, { recursive: true });
-  }
-});
+  },
+);

@@ -11,7 +11,7 @@ import { withProxy } from '../../helpers/proxy.ts';
 import { RawClient } from '../../helpers/raw-client.ts';
 import { startRecorder } from '../../helpers/recording.ts';
 import { skipReason } from '../../helpers/requirements.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
 
 const SETUP = `create table t (id int primary key, v text);
 insert into t select n, repeat('é', n) from generate_series(1, 20) n`;
@@ -109,7 +109,7 @@ function withoutStartup(stream: Buffer): Buffer {
   return new StartupSplitter().push(stream)?.rest ?? Buffer.alloc(0);
 }
 
-describe.each(VERSIONS)('what a client and PostgreSQL %d really say', (version) => {
+describe.each(OLDEST_AND_NEWEST)('what a client and PostgreSQL %d really say', (version) => {
   test.each(Object.entries(SHAPES))('is the same in pieces, wherever it is cut: %s', async (_name, talk) => {
     const database = await temporaryDatabase(version, { sql: SETUP });
     const recorder = await startRecorder(database.url);
