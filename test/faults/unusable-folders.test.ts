@@ -141,7 +141,8 @@ describe.skipIf(skip)('a folder that cannot be used', () => {
       mkdirSync(elsewhere, { mode: 0o755 });
       const args = ['--clone-dir', elsewhere];
       expect(await impossible(env, ...args)).toEqual({});
-      await expectAsDoctorSays({}, env, ['basebackup', 'dump'], ...args);
+      // What the other folder is good for does not depend on why the first is not.
+      if (place === 'read-only') await expectAsDoctorSays({}, env, ['basebackup', 'dump'], ...args);
       rmdirSync(elsewhere);
     },
   );

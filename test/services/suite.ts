@@ -159,7 +159,7 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
     test('is removed if Ctrl-C ends the run while it waits', async () => {
       fake.fail({ slow: NEVER_READY });
       const run = started('SELECT 1', process.env.XDG_STATE_HOME);
-      await expect.poll(() => fake.polls(), limit).toBeGreaterThan(3);
+      await expect.poll(() => fake.polls(), limit).toBeGreaterThan(1);
       // A terminal sends it to all processes of the group.
       process.kill(-run.pid(), 'SIGINT');
       expect((await run.ended).exitCode).toBe(130);
@@ -220,7 +220,7 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
       const elsewhere = { ...env(), XDG_STATE_HOME: temporaryFolder() };
       if (isQuick) {
         await killedAt({ create: 'hangs' }, () => ours().length === 1);
-        await killedAt({ slow: NEVER_READY }, () => ours().length === 2 && fake.polls() > 3);
+        await killedAt({ slow: NEVER_READY }, () => ours().length === 2 && fake.polls() > 1);
       }
       await killedAt({}, isSleeping);
       fake.fail({});
