@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { withClient } from './client.ts';
 
@@ -8,6 +9,8 @@ export interface Transfers {
 }
 
 const ACCOUNTS = 2000;
+/** Between two transfers of a session: without it they would take all processors. */
+const PAUSE_MS = 5;
 
 export async function makeAccounts(url: string): Promise<void> {
   await withClient(url, (client) =>
@@ -17,7 +20,7 @@ export async function makeAccounts(url: string): Promise<void> {
   );
 }
 
-/** Moves money between random accounts over so many sessions, without a pause. */
+/** Moves money between random accounts over so many sessions. */
 export async function startTransfers(url: string, sessions: number): Promise<Transfers> {
   let running = true;
   const count = { committed: 0, failed: 0 };
@@ -63,6 +66,7 @@ async function transfer(
       break;
     }
     begun();
+    await delay(PAUSE_MS);
   }
   begun();
   await client.end();

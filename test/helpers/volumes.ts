@@ -110,7 +110,7 @@ export async function expectHotClone(
 ): Promise<void> {
   await fillForLoad(server.url, 1, layout === LAYOUTS[4] ? 'apart' : undefined);
   const before = await volumes.list();
-  const load = await startLoad(server.url, 3);
+  const load = await startLoad(server.url, 3, 300);
   try {
     await withClusterCloning(server.url, options, async ({ assessment, create, sent }) => {
       expect(assessment).toMatchObject({ strategy: volumes.strategy, bytes: 0 });

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
 import { disturbServer, furnishServer } from '../helpers/busy-server.ts';
@@ -56,10 +57,16 @@ test('a session of the command’s that nobody saw never counts as unchanged, ho
 describe('others who write rows and definitions in the target all the time', () => {
   const DEFINES = 'CREATE TABLE of_others (id int); INSERT INTO visits VALUES (1); DROP TABLE of_others';
 
+  /** Between two pieces of work: without it they would take a processor. */
+  const PAUSE_MS = 10;
+
   async function beside(work: () => Promise<unknown>, rehearsing: () => Promise<void>): Promise<void> {
     let isStopped = false;
     const others = (async () => {
-      while (!isStopped) await work();
+      while (!isStopped) {
+        await work();
+        await delay(PAUSE_MS);
+      }
     })();
     try {
       await rehearsing();

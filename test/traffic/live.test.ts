@@ -12,6 +12,8 @@ import { skipReason } from '../helpers/requirements.ts';
 
 const MB = 2 ** 20;
 const CLIENTS = 8;
+/** As many as they can would leave no processor to the rehearsal. */
+const PER_SECOND = 500;
 
 /** A migration that fails unless all sums agree, as they do after every transaction. */
 const AGREES = `${SUMS} INTO found;
@@ -35,7 +37,7 @@ describe.skipIf(skipped).each([18, 15] as const)('a busy target of PostgreSQL %d
     url = changedUrl(server.url, { database: 'bank' });
     await withClient(server.url, (client) => client.query('CREATE DATABASE bank'));
     await fillForLoad(url, 4);
-    load = await startLoad(url, CLIENTS);
+    load = await startLoad(url, CLIENTS, PER_SECOND);
   }, 60_000);
 
   afterAll(async () => {
