@@ -25,7 +25,7 @@ process.env.XDG_STATE_HOME = STATE;
 
 /**
  * Where everything is run that is told no other folder. A rehearsal looks for its statements in the files of its folder: in this
- * repository or in the folder for temporary files, which is full of servers, that takes half of its processor time.
+ * repository or in the folder for temporary files, which is full of servers, that takes a third of its processor time.
  */
 const EMPTY = path.join(tmpdir(), `safemigrate-empty-${process.env[OWNER]}`);
 await mkdir(EMPTY);
