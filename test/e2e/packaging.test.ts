@@ -8,11 +8,13 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../helpers/cli.ts';
 
+const PACKAGING = fileURLToPath(new URL('../../packaging', import.meta.url));
 const HERE = `${process.platform}-${process.arch}`;
 const OTHERS = [
   'darwin-arm64',
@@ -35,7 +37,7 @@ async function release({ version = '1.2.3', signedBy = '', begins = '' } = {}): 
       gzipSync(`#!/bin/sh\n${begins}echo ${version}-${place}\n`),
     );
   for (const name of ['checksums.sh', 'install.sh']) {
-    const text = readFileSync(`packaging/${name}`, 'utf8').replace(
+    const text = readFileSync(path.join(PACKAGING, name), 'utf8').replace(
       /^repository=$/m,
       `repository=${signedBy}`,
     );
@@ -161,7 +163,7 @@ describe('install.sh', () => {
 test('the formula for Homebrew has the sum of each file that it names', async () => {
   const folder = path.join(await release(), 'release');
   const repository = `https://code.example/${SIGNER}`;
-  const words = ['packaging/homebrew.sh', repository, '1.2.3', path.join(folder, 'SHA256SUMS')];
+  const words = [path.join(PACKAGING, 'homebrew.sh'), repository, '1.2.3', path.join(folder, 'SHA256SUMS')];
   const { stdout: formula } = await execa('sh', words);
   const sums = readFileSync(path.join(folder, 'SHA256SUMS'), 'utf8');
   const named = [...formula.matchAll(/url "(.*)\/([^/]+)"\n\s*sha256 "(.*)"/g)];

@@ -5,12 +5,14 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { temporaryFolder } from '../helpers/cli.ts';
 
+const WORKFLOW = new URL('../../.github/workflows/release.yml', import.meta.url);
+
 /** Runs the release's own check of the tag in a folder with this version and changelog. */
 async function checkTag(tag: string, changelog: string) {
   const folder = temporaryFolder();
   writeFileSync(path.join(folder, 'package.json'), '{"version": "1.2.3"}');
   writeFileSync(path.join(folder, 'CHANGELOG.md'), changelog);
-  const { jobs } = parse(readFileSync('.github/workflows/release.yml', 'utf8'));
+  const { jobs } = parse(readFileSync(WORKFLOW, 'utf8'));
   const { run } = jobs.release.steps.find(({ name = '' }) => name.startsWith('Compare the tag'));
   const ended = await execa('bash', ['-e', '-c', run], {
     cwd: folder,
@@ -45,7 +47,7 @@ test.each([
 test('the package names the repository that the release runs in', async () => {
   const folder = temporaryFolder();
   writeFileSync(path.join(folder, 'package.json'), '{"name": "safemigrate", "version": "1.2.3"}');
-  const { jobs } = parse(readFileSync('.github/workflows/release.yml', 'utf8'));
+  const { jobs } = parse(readFileSync(WORKFLOW, 'utf8'));
   const { run } = jobs.release.steps.find(({ name = '' }) => name.startsWith('Name the repository'));
   const env = { GITHUB_SERVER_URL: 'https://code.example', GITHUB_REPOSITORY: 'group/tool' };
   await execa('bash', ['-e', '-c', run], { cwd: folder, env });

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import packageFacts from '../../package.json' with { type: 'json' };
 import { PROGRAM } from '../helpers/cli.ts';
@@ -54,7 +55,7 @@ function processorTime(...words: string[]): number {
 }
 
 test('--version takes at most 1.3 times what the Node that it is made of takes to start', () => {
-  const cache = 'node_modules/.cache/executable';
+  const cache = fileURLToPath(new URL('../../node_modules/.cache/executable', import.meta.url));
   const build = new RegExp(`^node-${process.platform}-${process.arch}-[\\d.]+$`);
   const [newest = ''] = readdirSync(cache)
     .filter((name) => build.test(name))

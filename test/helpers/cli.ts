@@ -7,12 +7,14 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
 /** What `npm run build` made. */
-export const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+export const CLI = path.join(ROOT, 'dist/cli/main.js');
 
 /** The words that start the command line: what was built, or else the single executable that SAFEMIGRATE_BIN names. */
 export const PROGRAM: readonly [string, ...string[]] = process.env.SAFEMIGRATE_BIN
-  ? [path.resolve(process.env.SAFEMIGRATE_BIN)]
+  ? [path.resolve(ROOT, process.env.SAFEMIGRATE_BIN)]
   : [process.execPath, CLI];
 
 /** The tests run the single executable. */
