@@ -223,7 +223,7 @@ function converted(context: HazardContext, column: ConvertedColumn): Finding[] {
   ];
 }
 
-/** Most of the values are other numbers, such as cents in place of euros: running code takes them for what they were. */
+/** Most of the values are other numbers, such as cents in place of euros, which running code does not expect. */
 function areOtherNumbers({ facts }: HazardContext, { object, values, changed }: ConvertedColumn): boolean {
   const types = facts.catalogue.definitions.retyped.find((each) => each.object === object);
   const ofNumbers = types && [types.from, types.to].every((type) => NUMBERS.test(type));

@@ -55,7 +55,7 @@ export interface ProbedRelation {
   readonly rowSecurity: boolean;
   /** Other relations are read through it. */
   readonly hasChildren: boolean;
-  /** What can be written through the view: by the server itself, a rule or an INSTEAD OF trigger. */
+  /** Writes that a view takes: by the server itself, a rule or an INSTEAD OF trigger. */
   readonly takes: { readonly updates: boolean; readonly deletes: boolean };
   /** Writes run only code that is known to be harmless. */
   readonly writable: boolean;
