@@ -41,7 +41,9 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
-  test('rows that sessions wrote are counted as soon as they have ended', async () => {
+  // Version 14 sends its counts as datagrams, which a busy system may drop.
+  const sends = { retry: version === 14 ? 2 : 0 };
+  test('rows that sessions wrote are counted as soon as they have ended', sends, async () => {
     const { session, url, drop } = await scratch(version);
     try {
       await session.query('CREATE TABLE counted (a integer)');

@@ -18,7 +18,7 @@ const CHANGES = { schema: { ...SCHEMA, rollbackSql: null, rollbackLoses: [] }, d
 function found(before: number | string, sqlstate: string): string[] {
   const kind = BATTERY.find(({ name }) => name === 'value as long as a column takes');
   const probe = {
-    relation: { relation: 'public.items', reads: [] },
+    relation: { relation: 'public.items', reads: [], references: [] },
     kind,
     subject: 'name',
     settings: [],
