@@ -34,7 +34,7 @@ export interface LostSearch {
   readonly part: string;
 }
 
-/** A dropped unique index or exclusion constraint; no other one of its table refuses the same rows. */
+/** A dropped unique index or exclusion constraint; no other one that its table had refuses the same rows. */
 export interface LostKey {
   readonly relation: string;
   /** A constraint has the name of its index. */
@@ -45,6 +45,8 @@ export interface LostKey {
   readonly predicate: string | null;
   /** A unique index of columns alone and of all rows. */
   readonly isPlain: boolean;
+  /** The index that the command made in its place; null: none. */
+  readonly builtAs: string | null;
 }
 
 /** A list with all values of an enum type except the new ones. */

@@ -28,7 +28,7 @@ function droppedConstraints(context: HazardContext): Finding[] {
         {
           statement: indexOfDrop(context, 'constraint', object),
           relation,
-          severity: weighConstraint(context, object),
+          severity: weighConstraint(context, object, gap.equal !== null),
           message: `drops the constraint ${object}${later ?? ''}`,
           evidence: relationEvidence(context, relation),
           advice:
@@ -65,11 +65,15 @@ function droppedOfDomains(context: HazardContext): Finding[] {
 }
 
 /** Probes raise a lost CHECK or foreign key. Without a key, code finds two rows and expects one. */
-function weighConstraint(context: HazardContext, object: string): Severity {
+function weighConstraint(context: HazardContext, object: string, isLater: boolean): Severity {
   const relation = withoutLastPart(object);
   const weight = weighBreakage(context, relation);
   const isLost = context.facts.catalogue.effects.lostKeys.some(
-    (key) => key.isConstraint && key.relation === relation && lastPart(key.index) === lastPart(object),
+    (key) =>
+      key.isConstraint &&
+      key.relation === relation &&
+      lastPart(key.index) === lastPart(object) &&
+      (key.builtAs === null || isLater),
   );
   return isLost && weight !== 'notice' ? worst(['warning', milder(weight)]) : milder(weight);
 }
@@ -79,15 +83,23 @@ function droppedUniqueIndexes(context: HazardContext): Finding[] {
   const { lostKeys, probes } = context.facts.catalogue.effects;
   return lostKeys
     .filter(({ isConstraint, relation }) => !isConstraint && context.relation(relation))
-    .filter(({ isPlain, relation }) => !isPlain || !probes.some((probe) => probe.relation === relation))
+    .filter(
+      ({ isPlain, relation, builtAs }) =>
+        !isPlain || builtAs !== null || !probes.some((probe) => probe.relation === relation),
+    )
     .filter((key) => isByItself(context, key) && !isOfRetyped(context, key))
-    .map(({ relation, index, parts, predicate }): Finding => {
+    .filter((key) => key.builtAs === null || isBuiltLater(context, key.builtAs, key.index))
+    .map(({ relation, index, parts, predicate, builtAs }): Finding => {
       const key = `(${parts.join(', ')})${predicate === null ? '' : ` WHERE ${predicate}`}`;
+      const consequence =
+        builtAs === null
+          ? `and no other one of ${relation} refuses the same duplicates`
+          : `and builds ${builtAs} in a later transaction: duplicates are accepted until then, and make it fail`;
       return {
         statement: indexOfDrop(context, 'index', index),
         relation,
-        severity: context.relation(relation)?.rows === 0 ? 'notice' : 'warning',
-        message: `drops the unique index ${index} on ${key}, and no other one of ${relation} refuses the same duplicates`,
+        severity: builtAs === null ? weighLostKey(context, relation) : weighBreakage(context, relation),
+        message: `drops the unique index ${index} on ${key}, ${consequence}`,
         evidence: relationEvidence(context, relation),
         advice: sqlAdvice(
           'If duplicates are still to be refused, outside of a transaction before the drop:',
@@ -95,6 +107,27 @@ function droppedUniqueIndexes(context: HazardContext): Finding[] {
         ),
       };
     });
+}
+
+function weighLostKey(context: HazardContext, relation: string): Severity {
+  return context.relation(relation)?.rows === 0 ? 'notice' : 'warning';
+}
+
+/** Tells if an index was dropped in a transaction before the one that builds another in its place. */
+function isBuiltLater(context: HazardContext, built: string, dropped: string): boolean {
+  const dropper = context.facts.statements.find(
+    ({ index }) => index === indexOfDrop(context, 'index', dropped),
+  );
+  const makers = context
+    .actionsOf('create index')
+    .filter(({ action }) => action.index !== null && displayName(action.index) === lastPart(built));
+  return (
+    dropper !== undefined &&
+    makers.length > 0 &&
+    makers.every(
+      ({ statement }) => statement.index > dropper.index && statement.transaction !== dropper.transaction,
+    )
+  );
 }
 
 /** Indexes whose first column or expression no other one has. Foreign keys without an index have their own hazard. */

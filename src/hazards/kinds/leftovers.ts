@@ -75,7 +75,7 @@ export const LEFTOVERS: readonly HazardRecord[] = [
                 ? `VALIDATE CONSTRAINT on the clone: ${violated.error}`
                 : relationEvidence(context, owner),
               advice: sqlAdvice(
-                'In a later transaction:',
+                violated ? 'Correct the rows that violate it, then:' : 'In a later transaction:',
                 `ALTER ${isTable ? 'TABLE' : 'DOMAIN'} ${owner} VALIDATE CONSTRAINT ${lastPart(object)}`,
               ),
             },

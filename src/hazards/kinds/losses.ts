@@ -179,7 +179,7 @@ export const LOSSES: readonly HazardRecord[] = [
     code: 'CONSTRAINT_DROPPED',
     title: 'a constraint or a unique index is dropped',
     condition:
-      'A constraint of an existing table is gone although its table and columns are not, and no equal one replaced it at once; or one of a domain that tables use. Or a unique index is dropped, and no other one refuses the same duplicates; probes try one of columns alone (ACCEPTS_MORE). A warning for such an index of a table with rows, and for a unique, primary or exclusion constraint if no other key refuses the same rows, and an application may write the table or it is large.',
+      'A constraint of an existing table is gone although its table and columns are not, and no equal one replaced it at once; or one of a domain that tables use. Or a unique index is dropped, and no other one refuses the same duplicates, or one only after a later transaction; probes try one of columns alone (ACCEPTS_MORE). A warning for such an index of a table with rows, and for a unique, primary or exclusion constraint if no other key refuses the same rows, and an application may write the table or it is large.',
     effect:
       'Rows that violate it can be written from then on, and it cannot be added again until they are found and fixed. INSERT … ON CONFLICT with the columns of a dropped key fails (SQLSTATE 42P10).',
     safer: 'First add the new constraint NOT VALID and validate it, then drop the old one.',

@@ -1,5 +1,4 @@
 import type { EffectFacts } from '../../model/effect-facts.ts';
-import type { SchemaSection } from '../../model/report.ts';
 import { RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
@@ -57,15 +56,11 @@ export async function readIndexes(session: Session): Promise<Indexes> {
  */
 export async function lostIndexes(
   session: Session,
-  { changes }: SchemaSection,
   before: Indexes,
 ): Promise<Pick<EffectFacts, 'lostKeys' | 'lostSearches'>> {
-  const isDropping = changes.some(
-    ({ verb, kind }) => verb === 'drop' && (kind === 'index' || kind === 'constraint'),
-  );
-  if (!isDropping) return { lostKeys: [], lostSearches: [] };
   const after = await readIndexes(session);
   const kept = new Set(after.map(({ oid }) => oid));
+  const known = new Set(before.map(({ oid }) => oid));
   const dropped = before.filter(({ oid }) => !kept.has(oid));
   const named = ({ schema, relation, name }: Index) => ({
     relation: displayName(schema, relation),
@@ -73,10 +68,14 @@ export async function lostIndexes(
   });
   return {
     lostKeys: dropped
-      .filter((key) => key.refuses && !after.some((other) => refusesAll(other, key)))
-      .map((key) => {
+      .filter(({ refuses }) => refuses)
+      .flatMap((key) => {
         const { isConstraint, parts, predicate, isPlain } = key;
-        return { ...named(key), isConstraint, parts, predicate, isPlain };
+        const others = after.filter((other) => refusesAll(other, key));
+        const [built] = others;
+        if (others.some(({ oid }) => known.has(oid))) return [];
+        const builtAs = built ? named(built).index : null;
+        return [{ ...named(key), isConstraint, parts, predicate, isPlain, builtAs }];
       }),
     lostSearches: dropped
       .filter((index) => !after.some((other) => findsAll(other, index)))

@@ -60,7 +60,7 @@ export async function readEffects(
     ambiguous: await ambiguousCalls(session, overloads),
     setBack: await sequencesSetBack(session, nextValues),
     unlisted: await unlistedLabels(session, schema),
-    ...(await lostIndexes(session, schema, indexes)),
+    ...(await lostIndexes(session, indexes)),
   };
 }
 

@@ -37,6 +37,20 @@ testHazardExamples([
     told: 'FUNCTION_CHANGED',
   },
   {
+    what: 'a unique index that a later transaction builds again',
+    setup: `${ITEMS}CREATE UNIQUE INDEX codes ON items (lower(code)); ${ROLE}`,
+    sql: 'BEGIN; DROP INDEX codes; COMMIT; BEGIN; CREATE UNIQUE INDEX codes ON items (lower(code)) INCLUDE (note); COMMIT',
+    told: 'CONSTRAINT_DROPPED',
+  },
+  {
+    what: 'unique indexes that are built again before they are dropped, in the same transaction, or by REINDEX',
+    setup: `${ITEMS}CREATE UNIQUE INDEX codes ON items (lower(code)); CREATE UNIQUE INDEX notes ON items (id, lower(note));
+      CREATE UNIQUE INDEX pairs ON items (id, lower(code)); ${ROLE}`,
+    sql: `BEGIN; CREATE UNIQUE INDEX codes_new ON items (lower(code)); COMMIT; BEGIN; DROP INDEX codes; ALTER INDEX codes_new RENAME TO codes; COMMIT;
+      BEGIN; DROP INDEX notes; CREATE UNIQUE INDEX notes ON items (id, lower(note)); COMMIT; REINDEX INDEX pairs`,
+    never: 'CONSTRAINT_DROPPED',
+  },
+  {
     what: 'a trigger that is disabled in one partition',
     setup: PARTED,
     sql: 'ALTER TABLE parted_1 DISABLE TRIGGER kept',
