@@ -27,6 +27,7 @@ import { BEYOND_DATABASE, REPLICATION } from './kinds/replication.ts';
 import { REWRITES } from './kinds/rewrites.ts';
 import { ROW_LOSSES } from './kinds/row-losses.ts';
 import { SCANS } from './kinds/scans.ts';
+import { SETTINGS } from './kinds/settings.ts';
 import { STATEMENT_TIMEOUTS } from './kinds/statement-timeouts.ts';
 import { TRANSACTIONS } from './kinds/transactions.ts';
 import { TRIED, withProbes } from './kinds/tried.ts';
@@ -65,6 +66,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...QUERIES,
   ...REPEATABILITY,
   ...REDEFINED,
+  ...SETTINGS,
   ...TRIED,
 ];
 

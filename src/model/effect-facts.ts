@@ -266,8 +266,15 @@ export interface ChangedDefinition {
     /** A VOLATILE function that policies or views call: their tables and views. */
     | 'volatile'
     /** Likewise, for an IMMUTABLE function whose body asks for the session or the time. */
-    | 'frozen';
-  /** The table, view, type, function or publication; for a setting the role. */
+    | 'frozen'
+    /** A role, by its OID: its name, and on further lines LOGIN, SUPERUSER, BYPASSRLS, EXPIRED and `CONNECTION LIMIT 5`, if it has them. */
+    | 'role'
+    /**
+     * A membership, also through other roles, named by the OIDs of the member and the role: their names, and if the member logs in and is no
+     * superuser, what the role is: `superuser`, `BYPASSRLS`, `predefined`, `owner` and `granted` (of relations of the database).
+     */
+    | 'membership';
+  /** The table, view, type, function or publication; for a setting the role: `app in all databases`. */
   readonly relation: string;
   /** Its own name, without quotes; the types of a function's arguments. */
   readonly name: string;

@@ -26,8 +26,12 @@ export interface HazardExample {
 /**
  * Rehearses examples on PostgreSQL 14 and 18, as sessions of one command, each in a schema of its own, `:schema`. The role `tried_app` may
  * log in. Each example is a test.
+ * @param method of the clone: only a cluster takes statements about roles.
  */
-export function testHazardExamples(examples: readonly HazardExample[]): void {
+export function testHazardExamples(
+  examples: readonly HazardExample[],
+  method: 'template' | 'cluster' = 'template',
+): void {
   describe.each(VERSIONS.filter((version) => version === 18 || version === 14))(
     'on PostgreSQL %i',
     (version) => {
@@ -53,7 +57,7 @@ export function testHazardExamples(examples: readonly HazardExample[]): void {
           command: [process.execPath, COMMAND, JSON.stringify(files)],
           env: { ...plainEnvironment(), DATABASE_URL: database.url },
           folder,
-          clone: { method: 'template' },
+          clone: { method },
           checks: { queries: 'off' },
         });
         await database.drop();

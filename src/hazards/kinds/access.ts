@@ -4,10 +4,11 @@ import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql
 import { relationEvidence } from '../evidence.ts';
 import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import { type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage, worst } from '../severity.ts';
 import { openedToAnonymous } from './anonymous-access.ts';
 import { isOfFunction } from './changed-functions.ts';
+import { closedRoles, widenedRoles } from './changed-roles.ts';
 import { rowsByPolicies } from './policies.ts';
 import { ofKind } from './redefined.ts';
 import { granted, widened } from './widened-access.ts';
@@ -51,41 +52,44 @@ export const ACCESS: readonly HazardRecord[] = [
     code: 'ACCESS_WIDENED',
     title: 'roles may see or do more than before',
     condition:
-      'PUBLIC gets a privilege on a table, view or sequence, or on all that a role makes later. Every role may call a new or replaced function that is SECURITY DEFINER, and that sets no search_path or writes what a role which logs in may not write itself (a text that it executes counts as a write). A function that PUBLIC could not call is dropped, and is open to PUBLIC when it is created again. A role of requests without a login (anon, web_anon, anonymous) gets a privilege on a table without row-level security, on all that a role makes later, or to write through a view that is not security_invoker. Through such a view a role of an application sees or writes rows of a table past its row-level security, because the owner of the view is not subject to the policies. A view that is replaced shows a role a column that it may not read in the table, of which it may read others; a notice if it may read none. It is a notice if the function runs with the rights of its caller, if requests without a login may call a new one that is SECURITY DEFINER and that no GRANT names, or if a role gets privileges by GRANT … ON ALL TABLES, which names none of them; but for tables that had been left out: it had the privilege on at least half of the schema, and not on them.',
+      'PUBLIC gets a privilege on a table, view or sequence, or on all that a role makes later. Every role may call a new or replaced function that is SECURITY DEFINER, and that sets no search_path or writes what a role which logs in may not write itself (a text that it executes counts as a write). A function that PUBLIC could not call is dropped, and is open to PUBLIC when it is created again. A role of requests without a login (anon, web_anon, anonymous) gets a privilege on a table without row-level security, on all that a role makes later, or to write through a view that is not security_invoker. Through such a view a role of an application sees or writes rows of a table past its row-level security, because the owner of the view is not subject to the policies. A role that logs in gets SUPERUSER or BYPASSRLS, or an existing one the membership in a role with them, in an owner of tables of the database, or in pg_read_all_data and the like. A view that is replaced shows a role a column that it may not read in the table, of which it may read others; a notice if it may read none. It is a notice if the function runs with the rights of its caller, if requests without a login may call a new one that is SECURITY DEFINER and that no GRANT names, or if a role gets privileges by GRANT … ON ALL TABLES, which names none of them; but for tables that had been left out: it had the privilege on at least half of the schema, and not on them.',
     effect:
       'Each role of the server reads or writes it from the commit on: those of other applications, of reports, and those that are made later. Nothing fails.',
     safer:
       'GRANT to the roles that need it. Give a function SET search_path and REVOKE EXECUTE … FROM PUBLIC; make a view WITH (security_invoker = true), from PostgreSQL 15 on.',
-    find: (context) => [...widened(context), ...openedToAnonymous(context)],
+    find: (context) => [...widened(context), ...openedToAnonymous(context), ...widenedRoles(context)],
   },
   {
     code: 'PRIVILEGES_REVOKED',
     title: 'privileges are revoked',
     condition:
-      'A role loses a privilege on an object that existed before the command. On a sequence it is as grave as on a table if a role may still INSERT into a table whose default takes its values.',
+      'A role loses a privilege on an object that existed before the command. Or a role that logs in loses LOGIN, its validity, sessions of its CONNECTION LIMIT or its name, or the membership in a role that owns or was granted tables of the database, without another one (in a cluster of its own). On a sequence it is as grave as on a table if a role may still INSERT into a table whose default takes its values.',
     effect: 'Code that runs as this role fails with SQLSTATE 42501 after the commit.',
     safer: 'First move the application to a role that has the privileges it needs, then revoke.',
-    find: (context) =>
-      revocations(context).map(({ object, relation, role, lost }) => ({
-        statement: revoking(context, object),
-        relation,
-        severity:
-          relation !== null
-            ? milder(weighBreakage(context, relation))
-            : insertsFailing(context, object) !== undefined
-              ? worst(tablesFilled(context, object).map((table) => weighBreakage(context, table)))
-              : callersLost(context, object).length > 0
-                ? ('warning' as const)
-                : ('notice' as const),
-        message: `${role} loses ${lost} on ${object}`,
-        evidence:
-          relation === null
-            ? (ofInserts(context, object) ?? ofCallers(context, object))
-            : relationEvidence(context, relation),
-        advice: `Make sure that nothing that needs the privilege still runs as ${role}.`,
-      })),
+    find: (context) => [...revoked(context), ...closedRoles(context)],
   },
 ];
+
+function revoked(context: HazardContext): Finding[] {
+  return revocations(context).map(({ object, relation, role, lost }) => ({
+    statement: revoking(context, object),
+    relation,
+    severity:
+      relation !== null
+        ? milder(weighBreakage(context, relation))
+        : insertsFailing(context, object) !== undefined
+          ? worst(tablesFilled(context, object).map((table) => weighBreakage(context, table)))
+          : callersLost(context, object).length > 0
+            ? ('warning' as const)
+            : ('notice' as const),
+    message: `${role} loses ${lost} on ${object}`,
+    evidence:
+      relation === null
+        ? (ofInserts(context, object) ?? ofCallers(context, object))
+        : relationEvidence(context, relation),
+    advice: `Make sure that nothing that needs the privilege still runs as ${role}.`,
+  }));
+}
 
 /** The REVOKE that names an object, or the only one. */
 function revoking({ facts }: HazardContext, object: string): number | null {

@@ -75,20 +75,6 @@ export const REDEFINED: readonly HazardRecord[] = [
     () => 'warning',
     'Call the function as the role of the application.',
   ),
-  redefined(
-    'setting',
-    {
-      code: 'DATABASE_SETTING_CHANGED',
-      title: 'sessions of the database begin with another setting',
-      condition:
-        'ALTER DATABASE … SET, or ALTER ROLE … IN DATABASE … SET, gives a setting another value. A warning for settings that decide what statements mean or whether they succeed.',
-      effect:
-        'New sessions behave differently; pooled ones only after they reconnect, so that both behaviours are in use for a while.',
-      safer: 'Set it in the connection of the application, or for one role.',
-    },
-    (_context, { name }) => (DECISIVE.test(name) ? 'warning' : 'notice'),
-    'Make sure that running code works with the new value, as soon as it reconnects.',
-  ),
   {
     code: 'DEFAULT_PARTITION_LOST',
     title: 'a partitioned table has no DEFAULT partition any more',
@@ -186,31 +172,34 @@ function losingPartition(context: HazardContext, partition: string): number | nu
   return (dropped ?? detached)?.statement.index ?? null;
 }
 
-const DECISIVE =
-  /^(?:search_path|default_transaction_\w+|transaction_\w+|row_security|session_replication_role|role|.*timeout|timezone|datestyle|intervalstyle|bytea_output|standard_conforming_strings|transform_null_equals|check_function_bodies|synchronous_commit)$/i;
-
-function redefined(
+/** @param isOther tells if a definition of this kind is no change of the command. */
+export function redefined(
   kind: ChangedDefinition['kind'],
   texts: HazardTexts,
   severityOf: (context: HazardContext, definition: ChangedDefinition) => Severity,
   advice: string,
+  isOther: (context: HazardContext, definition: ChangedDefinition) => boolean = () => false,
 ): HazardRecord {
   return {
     ...texts,
     find: (context) =>
-      ofKind(context, kind).map((definition): Finding => {
+      ofKind(context, kind).flatMap((definition): Finding[] => {
+        if (isOther(context, definition)) return [];
         const { relation, before, after } = definition;
         const isKnown = context.relation(relation) !== undefined;
-        return {
-          statement: null,
-          relation: isKnown ? relation : null,
-          severity: severityOf(context, definition),
-          message: `${subjectOf(definition)}: ${after}${before === null ? '' : `; before: ${before}`}${consequenceOf(definition)}`,
-          evidence: isKnown
-            ? relationEvidence(context, relation)
-            : 'its definition before and after the command',
-          advice,
-        };
+        const message = `${subjectOf(definition)}: ${after}${before === null ? '' : `; before: ${before}`}${consequenceOf(definition)}`;
+        return [
+          {
+            statement: null,
+            relation: isKnown ? relation : null,
+            severity: severityOf(context, definition),
+            message,
+            evidence: isKnown
+              ? relationEvidence(context, relation)
+              : 'its definition before and after the command',
+            advice,
+          },
+        ];
       }),
   };
 }

@@ -5,6 +5,7 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { bare, displayName, lastPart } from '../../postgres/sql/quote.ts';
 import { ACCESS_DEFINITIONS } from './access-definitions.ts';
 import { FUNCTION_DEFINITIONS } from './function-definitions.ts';
+import { ROLE_DEFINITIONS } from './role-definitions.ts';
 
 /** Definitions of one moment by kind and name. */
 export type Definitions = ReadonlyMap<
@@ -55,8 +56,10 @@ select 'rights', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 where p.oid >= 16384 and ${USER_SCHEMA}
 union all
-select 'setting', '', coalesce(r.rolname, 'all roles'), pg_catalog.split_part(s.setting, '=', 1), s.setting
-from pg_catalog.pg_db_role_setting d join pg_catalog.pg_database b on b.oid = d.setdatabase and b.datname = pg_catalog.current_database()
+select 'setting', '', coalesce(r.rolname, 'all roles') || case d.setdatabase when 0 then ' in all databases' else '' end,
+  pg_catalog.split_part(s.setting, '=', 1), s.setting
+from pg_catalog.pg_db_role_setting d
+join pg_catalog.pg_database b on d.setdatabase in (0, b.oid) and b.datname = pg_catalog.current_database()
 left join pg_catalog.pg_roles r on r.oid = d.setrole cross join pg_catalog.unnest(d.setconfig) as s (setting)
 union all
 select 'default partition', n.nspname, c.relname, '', d.relname
@@ -135,7 +138,9 @@ group by 1, 2, 3, 4
 union all
 ${ACCESS_DEFINITIONS}
 union all
-${FUNCTION_DEFINITIONS}`;
+${FUNCTION_DEFINITIONS}
+union all
+${ROLE_DEFINITIONS}`;
 
 interface Row {
   readonly kind: ChangedDefinition['kind'];
@@ -184,6 +189,8 @@ const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = [
   'anonymous later',
   'called without a login',
   'callers',
+  'role',
+  'membership',
 ];
 /** Kinds of which a missing one is a change. */
 const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
@@ -198,6 +205,8 @@ const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
   'owner only',
   'domain check',
   'callers',
+  'role',
+  'membership',
 ];
 
 /** Lists the definitions that changed under their name, and those that are new or missing if that is the change. */
