@@ -74,7 +74,7 @@ const SEARCH_PATH = `
 select pg_catalog.replace(reset_val, '"$user"', pg_catalog.quote_ident(session_user)) as path
 from pg_catalog.pg_settings where name = 'search_path'`;
 
-/** An index serves a foreign key where its first columns are those of the key, in any order. */
+/** An index serves a foreign key where its first columns are those of the key, in any order. Lookups by a key find no row with NULL in it. */
 const UNINDEXED_FOREIGN_KEYS = `
 select n.nspname as schema, c.relname as table, k.conname as constraint, m.nspname as "otherSchema", o.relname as other,
   (select pg_catalog.array_agg(a.attname::pg_catalog.text order by pg_catalog.array_position(k.conkey, a.attnum))
@@ -87,7 +87,10 @@ join pg_catalog.pg_namespace m on m.oid = o.relnamespace
 where k.contype = 'f' and k.conparentid = 0 and ${USER_SCHEMA}
   and not exists (
     select from pg_catalog.pg_index i
-    where i.indrelid = c.oid and i.indpred is null
+    where i.indrelid = c.oid
+      and (i.indpred is null or pg_catalog.pg_get_expr(i.indpred, i.indrelid) in (
+        select pg_catalog.format('(%I IS NOT NULL)', a.attname)
+        from pg_catalog.pg_attribute a where a.attrelid = c.oid and a.attnum = any (k.conkey)))
       and (i.indkey::pg_catalog.int2[])[0:pg_catalog.cardinality(k.conkey) - 1] @> k.conkey)`;
 
 /** Facts that hazards depend on and the report does not show, as they were before the command. */

@@ -503,6 +503,16 @@ const EXAMPLES: readonly Example[] = [
     never: ['FOREIGN_KEY_WITHOUT_INDEX'],
   },
   {
+    what: 'an index of a foreign key may leave out NULLs',
+    sql: 'CREATE INDEX items_some ON items (customer) WHERE customer IS NOT NULL; DROP INDEX items_of_customer',
+    never: ['FOREIGN_KEY_WITHOUT_INDEX'],
+  },
+  {
+    what: 'an index of a foreign key that leaves out other rows',
+    sql: 'CREATE INDEX items_some ON items (customer) WHERE id IS NOT NULL; DROP INDEX items_of_customer',
+    told: ['FOREIGN_KEY_WITHOUT_INDEX'],
+  },
+  {
     what: 'IF NOT EXISTS of what is there with the same definition',
     sql: 'CREATE TABLE IF NOT EXISTS orders (id int PRIMARY KEY, status text); CREATE INDEX IF NOT EXISTS orders_customer ON orders (customer); ALTER TABLE orders ADD COLUMN IF NOT EXISTS customer int',
     never: ['IF_NOT_EXISTS_DIFFERS'],
