@@ -21,6 +21,7 @@ import {
 } from './catalogue-facts.ts';
 import { type CloneObservations, NOT_OBSERVED } from './clone-observations.ts';
 import { type ParsedStatements, readAlreadyThere } from './effects/already-there.ts';
+import { ofOwnDatabase } from './effects/changed-definitions.ts';
 import { type MayRun, readFilteredWrites, type SentStatements } from './effects/filtered-writes.ts';
 import { readIdleRevokes } from './effects/idle-revokes.ts';
 import { endPrepared, rolledBackCaveats } from './effects/left-prepared.ts';
@@ -188,14 +189,10 @@ export class CloneWatch {
       caveats,
     );
     const relations = data?.relations ?? null;
+    const isShared = this.#clone.isolation === 'same-cluster';
     const rows =
-      relations &&
-      compareRelations(
-        before.relations,
-        relations,
-        Number(wal?.bytes ?? 0),
-        this.#clone.isolation === 'same-cluster',
-      );
+      relations && compareRelations(before.relations, relations, Number(wal?.bytes ?? 0), isShared);
+    const { redefined } = { ...NO_EFFECTS, ...effects };
     caveats.push(...(schema?.caveats ?? []), ...(rows?.caveats ?? []));
     return {
       schema: schema && withLostRows(schema.section, before.relations, relations),
@@ -207,7 +204,7 @@ export class CloneWatch {
         ...catalogueFacts(before.catalogue, before.relations, data),
         dropped: schema?.dropped ?? new Map(),
         definitions: schema?.definitions ?? NO_DEFINITIONS,
-        effects: { ...NO_EFFECTS, ...effects },
+        effects: { ...NO_EFFECTS, ...effects, redefined: isShared ? ofOwnDatabase(redefined) : redefined },
         actsOnServer,
         leftPrepared,
         orphans: [],

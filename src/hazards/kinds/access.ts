@@ -63,7 +63,7 @@ export const ACCESS: readonly HazardRecord[] = [
     code: 'PRIVILEGES_REVOKED',
     title: 'privileges are revoked',
     condition:
-      'A role loses a privilege on an object that existed before the command. Or a role that logs in loses LOGIN, its validity, sessions of its CONNECTION LIMIT or its name, or the membership in a role that owns or was granted tables of the database, without another one (in a cluster of its own). On a sequence it is as grave as on a table if a role may still INSERT into a table whose default takes its values.',
+      'A role loses a privilege on an object that existed before the command. Or a role that logs in loses LOGIN, its validity, sessions of its CONNECTION LIMIT or its name, or the membership in a role that owns or was granted tables of the database, without another one; this is found in a clone of the whole cluster. On a sequence it is as grave as on a table if a role may still INSERT into a table whose default takes its values.',
     effect: 'Code that runs as this role fails with SQLSTATE 42501 after the commit.',
     safer: 'First move the application to a role that has the privileges it needs, then revoke.',
     find: (context) => [...revoked(context), ...closedRoles(context)],

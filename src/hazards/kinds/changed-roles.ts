@@ -1,6 +1,6 @@
 import { listed } from '../../format.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
-import { isNamed } from '../explained-probes.ts';
+import { lastNaming } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, sqlAdvice } from '../hazard-definition.ts';
 import { ofKind } from './redefined.ts';
@@ -34,10 +34,10 @@ function roleOf(text: string | null): Role | null {
 
 /** The roles that the command made, changed, or dropped. */
 function changedRoles(context: HazardContext): ChangedRole[] {
-  return ofKind(context, 'role').flatMap(({ before, after }): ChangedRole[] => {
+  return ofKind(context, 'role').map(({ before, after }): ChangedRole => {
     const [then, now] = [roleOf(before), roleOf(after)];
     const name = then?.name ?? now?.name ?? '';
-    return statementOnRole(context, name) === undefined ? [] : [{ name, before: then, after: now }];
+    return { name, before: then, after: now };
   });
 }
 
@@ -46,20 +46,8 @@ export function isNewRole(context: HazardContext, role: string): boolean {
   return ofKind(context, 'role').some(({ before, after }) => before === null && roleOf(after)?.name === role);
 }
 
-const OF_ROLES = /^(?:(?:CREATE|ALTER|DROP|GRANT|REVOKE) ROLE|DO|CALL)$/;
-
-/**
- * The statement that may have changed a role; undefined: none of the command did. A clone in the target's server shares its roles with
- * the target, where others may change them in the meantime.
- * @param role without quotes.
- */
-export function statementOnRole({ facts }: HazardContext, role: string): number | undefined {
-  const all = facts.statements.filter(({ tag, error }) => error === null && OF_ROLES.test(tag ?? ''));
-  return (all.findLast(({ sql }) => isNamed(sql, role)) ?? all.at(-1))?.index;
-}
-
 const of = (context: HazardContext, role: string) => ({
-  statement: statementOnRole(context, role) ?? null,
+  statement: lastNaming(context, displayName(role)),
   relation: null,
   severity: 'warning' as const,
 });
@@ -133,7 +121,6 @@ function memberships(context: HazardContext, which: 'new' | 'gone'): Memberships
     if (text === null || other !== null) continue;
     const [member = '', role = '', ...powers] = text.split('\n');
     if (isNewRole(context, member) || isNewRole(context, role) || isDropped(context, member, role)) continue;
-    if (statementOnRole(context, role) === undefined) continue;
     const known = found.get(role) ?? { members: [], powers: new Set(powers) };
     if (powers.length > 0) known.members.push(member);
     found.set(role, known);

@@ -23,11 +23,14 @@ const STATISTICS_ITEMS = `
 /** Tells if ANALYZE leaves out extended statistics `s`. */
 const NOT_GATHERED = `coalesce(pg_catalog.to_jsonb(s) ->> 'stxstattarget' = '0', false)`;
 
-/** Objects that may keep their name while their meaning changes. */
+/** What the name of a role ends with if its setting holds in all databases. */
+const IN_ALL_DATABASES = ' in all databases';
+
 /** Words in the body of a function that ask for the session or the time. */
 const OF_THE_SESSION =
   '\\m(current_setting|current_user|session_user|current_role|now|current_timestamp|current_date|clock_timestamp)\\M';
 
+/** Objects that may keep their name while their meaning changes. */
 const DEFINITIONS = `
 select 'constraint' as kind, n.nspname as schema, c.relname as relation, k.conname as name,
   pg_catalog.regexp_replace(pg_catalog.pg_get_constraintdef(k.oid), ' NOT VALID$', '') as text
@@ -56,7 +59,7 @@ select 'rights', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 where p.oid >= 16384 and ${USER_SCHEMA}
 union all
-select 'setting', '', coalesce(r.rolname, 'all roles') || case d.setdatabase when 0 then ' in all databases' else '' end,
+select 'setting', '', coalesce(r.rolname, 'all roles') || case d.setdatabase when 0 then '${IN_ALL_DATABASES}' else '' end,
   pg_catalog.split_part(s.setting, '=', 1), s.setting
 from pg_catalog.pg_db_role_setting d
 join pg_catalog.pg_database b on d.setdatabase in (0, b.oid) and b.datname = pg_catalog.current_database()
@@ -208,6 +211,16 @@ const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
   'role',
   'membership',
 ];
+
+/** Leaves out what the clone shares with other databases of its server, where others may change it in the meantime. */
+export function ofOwnDatabase(changed: readonly ChangedDefinition[]): ChangedDefinition[] {
+  return changed.filter(
+    ({ kind, relation }) =>
+      kind !== 'role' &&
+      kind !== 'membership' &&
+      !(kind === 'setting' && relation.endsWith(IN_ALL_DATABASES)),
+  );
+}
 
 /** Lists the definitions that changed under their name, and those that are new or missing if that is the change. */
 export function changedDefinitions(
