@@ -14,6 +14,7 @@ export function changedFunctions(context: HazardContext): Finding[] {
   return [
     ...replaced.flatMap((each) => planned(context, each)),
     ...replaced.flatMap((each) => nowStrict(context, each)),
+    ...replaced.flatMap((each) => numbering(context, each)),
     ...unlocking(context),
   ];
 }
@@ -86,6 +87,28 @@ function nowStrict(context: HazardContext, { object, before, after }: Replaced):
         'If running code calls it with NULL:',
         `ALTER FUNCTION ${object} CALLED ON NULL INPUT`,
       ),
+    },
+  ];
+}
+
+const COMMENTS = /--[^\n]*|\/\*.*?\*\//gs;
+const OF_SEQUENCE = /\bnextval\s*\(/i;
+const OF_ROWS = /\b(?:max|count)\s*\(/i;
+
+/** Functions that took numbers from a sequence, and count the rows that they see instead. */
+function numbering(context: HazardContext, { object, before, after }: Replaced): Finding[] {
+  const [then, now] = [before, after].map((text) => text.replace(COMMENTS, ' ')) as [string, string];
+  const counts = OF_ROWS.test(now) && !OF_ROWS.test(then);
+  if (!OF_SEQUENCE.test(then) || OF_SEQUENCE.test(now) || !counts) return [];
+  return [
+    {
+      statement: changing(context, object),
+      relation: null,
+      severity: 'warning',
+      message: `the function ${object} no longer takes numbers from a sequence, and counts rows: two callers get the same number`,
+      evidence: 'nextval(), max() and count() in its body before and after the command',
+      advice:
+        'Keep the sequence: it never returns a number twice, and its callers do not wait for each other.',
     },
   ];
 }
