@@ -10,6 +10,7 @@ import { APPLICATION } from './kinds/application.ts';
 import { BEHAVIOUR } from './kinds/behaviour.ts';
 import { BUILDS } from './kinds/builds.ts';
 import { CASCADES } from './kinds/cascade.ts';
+import { CATALOGUE_WRITES } from './kinds/catalogue-writes.ts';
 import { ENUM_TYPES } from './kinds/enum-types.ts';
 import { FAILURES } from './kinds/failures.ts';
 import { FOREIGN_KEYS } from './kinds/foreign-keys.ts';
@@ -20,6 +21,7 @@ import { LONG_NAMES } from './kinds/long-names.ts';
 import { LOSSES } from './kinds/losses.ts';
 import { MAINTENANCE } from './kinds/maintenance.ts';
 import { OBJECTS } from './kinds/named-objects.ts';
+import { PARTITION_GAPS } from './kinds/partition-gaps.ts';
 import { QUERIES } from './kinds/queries.ts';
 import { REDEFINED } from './kinds/redefined.ts';
 import { REPEATABILITY } from './kinds/repeatability.ts';
@@ -51,6 +53,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...CASCADES,
   ...FAILURES,
   ...INTEGRITY,
+  ...CATALOGUE_WRITES,
   ...LEFTOVERS,
   ...APPLICATION,
   ...OBJECTS,
@@ -67,6 +70,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...REPEATABILITY,
   ...REDEFINED,
   ...SETTINGS,
+  ...PARTITION_GAPS,
   ...TRIED,
 ];
 

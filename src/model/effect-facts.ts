@@ -273,7 +273,14 @@ export interface ChangedDefinition {
      * A membership, also through other roles, named by the OIDs of the member and the role: their names, and if the member logs in and is no
      * superuser, what the role is: `superuser`, `BYPASSRLS`, `predefined`, `owner` and `granted` (of relations of the database).
      */
-    | 'membership';
+    | 'membership'
+    /**
+     * The partitions of a table by ranges of one column, in JSON: `{ rest, ranges: [{ partition, from, to, gap }] }`, in ascending order. `rest`:
+     * there is a DEFAULT partition; `gap`: a distance to the next one that is smaller than both ranges.
+     */
+    | 'ranges'
+    /** CHECK, UNIQUE or FOREIGN KEY constraints of the same columns, in JSON: names and definitions. Named by kind and columns: `c amount`. */
+    | 'alike';
   /** The table, view, type, function or publication; for a setting the role: `app in all databases`. */
   readonly relation: string;
   /** Its own name, without quotes; the types of a function's arguments. */

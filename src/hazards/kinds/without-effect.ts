@@ -22,14 +22,19 @@ export const WITHOUT_EFFECT: readonly HazardRecord[] = [
   },
   {
     code: 'WITHOUT_EFFECT',
-    title: 'a policy, a REVOKE or default privileges have no effect',
+    title: 'a policy, a REVOKE, default privileges or DROP … IF EXISTS have no effect',
     condition:
-      'A policy is created or changed for a table whose row-level security is off after the command; or a role that a REVOKE names has the privilege all the same: through PUBLIC, through another role, or, for a column, through the whole table. Or ALTER DEFAULT PRIVILEGES without FOR ROLE is sent by a role that owns none of the tables, sequences or functions of the schema after the command, while another role owns at least three.',
+      'A policy is created or changed for a table whose row-level security is off after the command; or a role that a REVOKE names has the privilege all the same: through PUBLIC, through another role, or, for a column, through the whole table. Or ALTER DEFAULT PRIVILEGES without FOR ROLE is sent by a role that owns none of the tables, sequences or functions of the schema after the command, while another role owns at least three. Or DROP CONSTRAINT IF EXISTS finds no constraint, one of the name is added, and another CHECK (that differs in its values), UNIQUE or FOREIGN KEY of the same columns stays.',
     effect:
-      'Rows are shown and functions are called by roles that were to be kept out, or roles lack privileges on what is made later, and nothing fails.',
+      'Rows are shown and functions are called by roles that were to be kept out, or roles lack privileges on what is made later, or rows are refused by the old constraint, and nothing fails.',
     safer:
-      'ENABLE ROW LEVEL SECURITY in the same transaction. REVOKE from PUBLIC or from the other role, and GRANT to the roles that need the privilege. ALTER DEFAULT PRIVILEGES FOR ROLE, with the role that makes the objects.',
-    find: (context) => [...idlePolicies(context), ...idleRevokes(context), ...idleDefaults(context)],
+      'ENABLE ROW LEVEL SECURITY in the same transaction. REVOKE from PUBLIC or from the other role, and GRANT to the roles that need the privilege. ALTER DEFAULT PRIVILEGES FOR ROLE, with the role that makes the objects. DROP CONSTRAINT with the name that the constraint has in production.',
+    find: (context) => [
+      ...idlePolicies(context),
+      ...idleRevokes(context),
+      ...idleDefaults(context),
+      ...idleDrops(context),
+    ],
   },
 ];
 
@@ -140,3 +145,53 @@ function idleDefaults(context: HazardContext): Finding[] {
     ];
   });
 }
+
+const IF_EXISTS = /\bDROP\s+CONSTRAINT\s+IF\s+EXISTS\b/i;
+
+/** DROP CONSTRAINT IF EXISTS of a name that was not there, while the constraint that it is to replace has another name. */
+function idleDrops(context: HazardContext): Finding[] {
+  const drops = context.actionsOn('drop constraint').filter(({ statement }) => IF_EXISTS.test(statement.sql));
+  return ofKind(context, 'alike').flatMap(({ relation, name: of, before, after }): Finding[] => {
+    const [then, now] = [before, after].map(
+      (text) => JSON.parse(text ?? '{}') as Readonly<Record<string, string>>,
+    ) as [Readonly<Record<string, string>>, Readonly<Record<string, string>>];
+    return drops.flatMap((drop): Finding[] => {
+      const { constraint } = drop.action;
+      const added = now[constraint];
+      const isOwn = drop.relation === relation && added !== undefined && then[constraint] === undefined;
+      if (!isOwn || context.changed('drop', `${relation}.${displayName(constraint)}`)) return [];
+      const kept = Object.keys(then).filter(
+        (other) =>
+          then[other] === now[other] &&
+          (!of.startsWith('c ') || shapeOf(now[other] ?? '') === shapeOf(added)),
+      );
+      if (kept.length === 0) return [];
+      const others = listed(kept.map((other) => displayName(other)));
+      return [
+        {
+          statement: drop.statement.index,
+          relation,
+          severity: 'warning',
+          message: `${displayName(constraint)} of ${relation} was not there, and is added: ${others}, of the same columns, stays in force`,
+          evidence: `pg_constraint before and after the command: ${listed(kept.map((other) => then[other] ?? ''))}`,
+          advice: sqlAdvice(
+            'If the new one is to take its place, in the same transaction:',
+            ...kept.map((other) => `ALTER TABLE ${relation} DROP CONSTRAINT ${displayName(other)}`),
+          ),
+        },
+      ];
+    });
+  });
+}
+
+const VALUE = /'(?:[^']|'')*'|(?<!\w)-?\d+(?:\.\d+)?/g;
+const CAST =
+  /::(?:character varying|double precision|time(?:stamp)? with(?:out)? time zone|"[^"]+"|[\w.]+)(?:\(\?\))?(?:\[\])?/g;
+
+/** A definition without its values: conditions that differ in these alone are versions of one. */
+const shapeOf = (definition: string) =>
+  definition
+    .replace(VALUE, '?')
+    .replace(CAST, '')
+    .replace(/[()[\]]/g, '')
+    .replace(/\?(?:, \?)+/g, '?');

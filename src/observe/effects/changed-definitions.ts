@@ -6,6 +6,7 @@ import { bare, displayName, lastPart } from '../../postgres/sql/quote.ts';
 import { ACCESS_DEFINITIONS } from './access-definitions.ts';
 import { FUNCTION_DEFINITIONS } from './function-definitions.ts';
 import { ROLE_DEFINITIONS } from './role-definitions.ts';
+import { TABLE_DEFINITIONS } from './table-definitions.ts';
 
 /** Definitions of one moment by kind and name. */
 export type Definitions = ReadonlyMap<
@@ -143,7 +144,9 @@ ${ACCESS_DEFINITIONS}
 union all
 ${FUNCTION_DEFINITIONS}
 union all
-${ROLE_DEFINITIONS}`;
+${ROLE_DEFINITIONS}
+union all
+${TABLE_DEFINITIONS}`;
 
 interface Row {
   readonly kind: ChangedDefinition['kind'];
@@ -194,6 +197,7 @@ const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = [
   'callers',
   'role',
   'membership',
+  'ranges',
 ];
 /** Kinds of which a missing one is a change. */
 const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [

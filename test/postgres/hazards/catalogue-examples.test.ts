@@ -14,7 +14,103 @@ const ROLE =
 const KINDS =
   "CREATE TYPE kind_:schema AS ENUM ('letter', 'box', 'pallet'); CREATE TABLE parcels (id int PRIMARY KEY, kind kind_:schema); ";
 
+const VISITS = `CREATE TABLE visits (at date NOT NULL) PARTITION BY RANGE (at);
+  CREATE TABLE visits_1 PARTITION OF visits FOR VALUES FROM ('2027-01-01') TO ('2027-02-01'); `;
+const PRICES =
+  'CREATE TABLE prices (id int PRIMARY KEY, amount int CONSTRAINT positive CHECK (amount > 0), code text UNIQUE); ';
+const DRAW = 'CREATE SEQUENCE numbers_:schema; CREATE TABLE drawn (id int PRIMARY KEY); ';
+const draw = (query: string) =>
+  `CREATE OR REPLACE FUNCTION draw_:schema() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (${query}); END'; `;
+
 testHazardExamples([
+  {
+    what: 'a function that counts rows instead of taking numbers',
+    setup: `${DRAW}${draw("SELECT nextval('':schema.numbers_:schema'')")}`,
+    sql: draw('SELECT coalesce(max(id), 0) + 1 FROM :schema.drawn'),
+    told: 'FUNCTION_CHANGED',
+  },
+  {
+    what: 'a function that takes numbers from another sequence',
+    setup: `${DRAW}CREATE SEQUENCE more_:schema; ${draw("SELECT nextval('':schema.numbers_:schema'')")}`,
+    sql: draw("SELECT nextval('':schema.more_:schema'') + 0 * (SELECT count(*) FROM :schema.drawn)"),
+  },
+  {
+    what: 'a catalogue that is written',
+    setup: ITEMS,
+    sql: "UPDATE pg_attribute SET attstattarget = 200 WHERE attrelid = 'items'::regclass AND attname = 'code'",
+    told: 'CATALOGUE_WRITTEN',
+  },
+  {
+    what: 'a catalogue that a DO block writes',
+    setup: KINDS,
+    sql: "DO $$ BEGIN DELETE FROM pg_catalog.pg_enum WHERE enumtypid = 'kind_:schema'::regtype AND enumlabel = 'pallet'; END $$",
+    told: 'CATALOGUE_WRITTEN',
+  },
+  {
+    what: 'catalogues that are read, and an own table of such a name',
+    setup: `${ITEMS}CREATE TABLE pg_index_sizes (id int); CREATE TABLE pg_notes (id int PRIMARY KEY, name text)`,
+    sql: `DO $$ BEGIN /* UPDATE pg_class */ PERFORM 1 FROM pg_catalog.pg_class; END $$; INSERT INTO pg_notes SELECT oid::bigint % 1000000, relname FROM pg_class LIMIT 1;
+      INSERT INTO pg_index_sizes VALUES (1)`,
+    never: 'CATALOGUE_WRITTEN',
+  },
+  {
+    what: 'a new partition that lacks the last day of its month',
+    setup: VISITS,
+    sql: `CREATE TABLE visits_2 PARTITION OF visits FOR VALUES FROM ('2027-02-01') TO ('2027-02-28');
+      CREATE TABLE visits_3 PARTITION OF visits FOR VALUES FROM ('2027-03-01') TO ('2027-04-01')`,
+    told: 'PARTITION_GAP',
+  },
+  {
+    what: 'a partition of numbers that is attached one too late',
+    setup:
+      'CREATE TABLE runs (id int) PARTITION BY RANGE (id); CREATE TABLE runs_1 PARTITION OF runs FOR VALUES FROM (MINVALUE) TO (1000); CREATE TABLE runs_2 (id int)',
+    sql: 'ALTER TABLE runs ATTACH PARTITION runs_2 FOR VALUES FROM (1001) TO (2000)',
+    told: 'PARTITION_GAP',
+  },
+  {
+    what: 'partitions that meet, one after a year, and one after a gap that was there',
+    setup: `${VISITS}CREATE TABLE visits_0 PARTITION OF visits FOR VALUES FROM ('2026-12-01') TO ('2026-12-31')`,
+    sql: `CREATE TABLE visits_2 PARTITION OF visits FOR VALUES FROM ('2027-02-01') TO ('2027-03-01');
+      CREATE TABLE visits_9 PARTITION OF visits FOR VALUES FROM ('2028-02-01') TO ('2028-03-01');
+      CREATE TABLE visits_10 PARTITION OF visits FOR VALUES FROM ('2028-03-01') TO (MAXVALUE);
+      CREATE TABLE named (name text) PARTITION BY RANGE (name); CREATE TABLE named_1 PARTITION OF named FOR VALUES FROM ('a') TO ('m');
+      CREATE TABLE named_2 PARTITION OF named FOR VALUES FROM ('n') TO ('z');
+      CREATE TABLE pairs (a int, b int) PARTITION BY RANGE (a, b); CREATE TABLE pairs_1 PARTITION OF pairs FOR VALUES FROM (1, 1) TO (5, 5)`,
+    never: 'PARTITION_GAP',
+  },
+  {
+    what: 'a partition of some time that is dropped',
+    setup: `${VISITS}CREATE TABLE visits_2 PARTITION OF visits FOR VALUES FROM ('2027-02-01') TO ('2027-03-01');
+      CREATE TABLE visits_3 PARTITION OF visits FOR VALUES FROM ('2027-03-01') TO ('2027-04-01')`,
+    sql: 'DROP TABLE visits_2',
+    never: 'PARTITION_GAP',
+  },
+  {
+    what: 'a CHECK that is to replace one of another name',
+    setup: PRICES,
+    sql: 'ALTER TABLE prices DROP CONSTRAINT IF EXISTS prices_amount_check; ALTER TABLE prices ADD CONSTRAINT prices_amount_check CHECK (amount > -100)',
+    told: 'WITHOUT_EFFECT',
+  },
+  {
+    what: 'a list of values that is to replace one of another name',
+    setup: `CREATE TABLE marks (id int PRIMARY KEY, state varchar(9) CONSTRAINT states CHECK (state IN ('new', 'done')))`,
+    sql: "ALTER TABLE marks DROP CONSTRAINT IF EXISTS marks_state, ADD CONSTRAINT marks_state CHECK (state IN ('new', 'done', 'lost'))",
+    told: 'WITHOUT_EFFECT',
+  },
+  {
+    what: 'a UNIQUE that is to replace one of another name',
+    setup: PRICES,
+    sql: 'ALTER TABLE prices DROP CONSTRAINT IF EXISTS prices_code, ADD CONSTRAINT prices_code UNIQUE (code)',
+    told: 'WITHOUT_EFFECT',
+  },
+  {
+    what: 'constraints that are new, another one of a column, and one that is replaced',
+    setup: `${PRICES}ALTER TABLE prices ADD CONSTRAINT odd CHECK (id % 2 < 5)`,
+    sql: `ALTER TABLE prices DROP CONSTRAINT IF EXISTS small, ADD CONSTRAINT small CHECK (amount < 1000);
+      ALTER TABLE prices DROP CONSTRAINT IF EXISTS long, ADD CONSTRAINT long CHECK (length(code) > 2);
+      ALTER TABLE prices DROP CONSTRAINT IF EXISTS odd; ALTER TABLE prices ADD CONSTRAINT odd CHECK (id % 2 < 10)`,
+    never: 'WITHOUT_EFFECT',
+  },
   {
     what: 'a sequence that is taken from a role which inserts',
     setup: `CREATE TABLE slips (id serial PRIMARY KEY, code text); INSERT INTO slips (code) SELECT 'x' FROM generate_series(1, 50);
