@@ -270,8 +270,8 @@ export interface ChangedDefinition {
     /** A role, by its OID: its name, and on further lines LOGIN, SUPERUSER, BYPASSRLS, EXPIRED and `CONNECTION LIMIT 5`, if it has them. */
     | 'role'
     /**
-     * A membership, also through other roles, named by the OIDs of the member and the role: their names, and if the member logs in and is no
-     * superuser, what the role is: `superuser`, `BYPASSRLS`, `predefined`, `owner` and `granted` (of relations of the database).
+     * A membership, also through other roles, named by the OIDs of the member and the role: their names, and if the member logs in and is not a
+     * superuser, properties of the role: `superuser`, `BYPASSRLS`, `predefined`, `owner` and `granted` (of relations of the database).
      */
     | 'membership'
     /**

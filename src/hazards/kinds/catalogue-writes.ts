@@ -10,7 +10,7 @@ export const CATALOGUE_WRITES: readonly HazardRecord[] = [
     condition:
       'An INSERT, UPDATE, DELETE or MERGE changes rows of a system catalogue (pg_class, pg_index, pg_attribute, pg_constraint, pg_enum, pg_proc and the like), or the text of a DO block has one. Comments, statistics, large objects and pg_database are left out.',
     effect:
-      'The server takes what stands there for true, and checks nothing: an index marked valid lacks rows, a constraint marked valid is violated, rows keep an enum value that is gone. Other sessions may use the old definition until they reconnect.',
+      'The server believes the catalogue and checks nothing: an index marked valid lacks rows, a constraint marked valid is violated, rows keep an enum value that was deleted. Other sessions may use the old definition until they reconnect.',
     safer:
       'Use the DDL statement: ALTER TABLE … VALIDATE CONSTRAINT, REINDEX CONCURRENTLY, ALTER TYPE … RENAME VALUE, a new column of the other type.',
     find: (context) =>
@@ -22,7 +22,7 @@ export const CATALOGUE_WRITES: readonly HazardRecord[] = [
 ];
 
 const WRITING = ['insert', 'update', 'delete', 'merge'] as const;
-/** Catalogues that say what exists and what it means. */
+/** Catalogues with the definitions of objects. */
 const CATALOGUES =
   /^pg_(?:aggregate|am|amop|amproc|attrdef|attribute|auth_members|authid|cast|class|collation|constraint|conversion|db_role_setting|default_acl|depend|enum|event_trigger|extension|foreign_\w+|index|inherits|init_privs|language|namespace|opclass|operator|opfamily|partitioned_table|policy|proc|publication\w*|range|rewrite|sequence|shdepend|statistic_ext|subscription\w*|trigger|ts_\w+|type|user_mapping)$/;
 
@@ -48,7 +48,7 @@ function found({ index, tag, rows }: StatementSection, catalogue: string): Findi
     statement: index,
     relation: null,
     severity: 'warning',
-    message: `writes the system catalogue ${catalogue}: the server takes what stands there for true, and checks nothing`,
+    message: `writes the system catalogue ${catalogue}: the server believes it and checks nothing`,
     evidence: rows === null ? `the text of the ${tag} block` : `${tag} of pg_catalog.${catalogue}`,
     advice: 'Use the DDL statement for the change, which checks it and tells other sessions.',
   };

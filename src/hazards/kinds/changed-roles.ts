@@ -70,7 +70,7 @@ export function closedRoles(context: HazardContext): Finding[] {
   return [...logins, ...leftRoles(context)];
 }
 
-/** What a role that logs in can no longer do; null: nothing. */
+/** Returns the loss of a role that logs in; null: there is none. */
 function lossOf(before: Role, after: Role | null): string | null {
   if (after === null) return 'is dropped';
   if (after.name !== before.name)
@@ -114,7 +114,7 @@ interface Memberships {
   readonly powers: ReadonlySet<string>;
 }
 
-function memberships(context: HazardContext, which: 'new' | 'gone'): Memberships[] {
+function memberships(context: HazardContext, which: 'new' | 'lost'): Memberships[] {
   const found = new Map<string, { members: string[]; powers: Set<string> }>();
   for (const { before, after } of ofKind(context, 'membership')) {
     const [text, other] = which === 'new' ? [after, before] : [before, after];
@@ -171,7 +171,7 @@ function joinedRoles(context: HazardContext): Finding[] {
 function leftRoles(context: HazardContext): Finding[] {
   const gained = new Set(memberships(context, 'new').flatMap(({ members }) => members));
   const grants = (context.facts.schema?.changes ?? []).filter(({ verb }) => verb === 'grant');
-  return memberships(context, 'gone').flatMap(({ role, members, powers }): Finding[] => {
+  return memberships(context, 'lost').flatMap(({ role, members, powers }): Finding[] => {
     const own = members.filter(
       (member) => !gained.has(member) && !grants.some(({ sql }) => sql.includes(` TO "${member}"`)),
     );

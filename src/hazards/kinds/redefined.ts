@@ -172,7 +172,7 @@ function losingPartition(context: HazardContext, partition: string): number | nu
   return (dropped ?? detached)?.statement.index ?? null;
 }
 
-/** @param isOther tells if a definition of this kind is no change of the command. */
+/** @param isOther tells if a changed definition does not count. */
 export function redefined(
   kind: ChangedDefinition['kind'],
   texts: HazardTexts,

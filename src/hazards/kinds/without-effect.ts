@@ -26,7 +26,7 @@ export const WITHOUT_EFFECT: readonly HazardRecord[] = [
     condition:
       'A policy is created or changed for a table whose row-level security is off after the command; or a role that a REVOKE names has the privilege all the same: through PUBLIC, through another role, or, for a column, through the whole table. Or ALTER DEFAULT PRIVILEGES without FOR ROLE is sent by a role that owns none of the tables, sequences or functions of the schema after the command, while another role owns at least three. Or DROP CONSTRAINT IF EXISTS finds no constraint, one of the name is added, and another CHECK (that differs in its values), UNIQUE or FOREIGN KEY of the same columns stays.',
     effect:
-      'Rows are shown and functions are called by roles that were to be kept out, or roles lack privileges on what is made later, or rows are refused by the old constraint, and nothing fails.',
+      'Rows are shown and functions are called by roles that should be kept out, roles lack privileges on what is made later, or rows are refused by the old constraint, and nothing fails.',
     safer:
       'ENABLE ROW LEVEL SECURITY in the same transaction. REVOKE from PUBLIC or from the other role, and GRANT to the roles that need the privilege. ALTER DEFAULT PRIVILEGES FOR ROLE, with the role that makes the objects. DROP CONSTRAINT with the name that the constraint has in production.',
     find: (context) => [

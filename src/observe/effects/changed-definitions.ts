@@ -24,7 +24,7 @@ const STATISTICS_ITEMS = `
 /** Tells if ANALYZE leaves out extended statistics `s`. */
 const NOT_GATHERED = `coalesce(pg_catalog.to_jsonb(s) ->> 'stxstattarget' = '0', false)`;
 
-/** What the name of a role ends with if its setting holds in all databases. */
+/** Words behind the name of a role whose setting holds in all databases. */
 const IN_ALL_DATABASES = ' in all databases';
 
 /** Words in the body of a function that ask for the session or the time. */
@@ -216,7 +216,7 @@ const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [
   'membership',
 ];
 
-/** Leaves out what the clone shares with other databases of its server, where others may change it in the meantime. */
+/** Leaves out definitions that the clone shares with other databases of its server, where others may change it in the meantime. */
 export function ofOwnDatabase(changed: readonly ChangedDefinition[]): ChangedDefinition[] {
   return changed.filter(
     ({ kind, relation }) =>

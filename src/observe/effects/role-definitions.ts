@@ -13,7 +13,7 @@ const MEMBERSHIPS = `
 /** Predefined roles that see or change all data, or reach beyond it. */
 const FAR_REACHING = `('pg_read_all_data', 'pg_write_all_data', 'pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files')`;
 
-/** Roles by who may log in and what they may do; a part of a query of kind, schema, relation, name and text. */
+/** Roles with their attributes and memberships; a part of a query of kind, schema, relation, name and text. */
 export const ROLE_DEFINITIONS = `
 select 'role', '', r.oid::pg_catalog.text, '', pg_catalog.concat_ws(E'\\n', r.rolname,
   case when r.rolcanlogin then 'LOGIN' end, case when r.rolsuper then 'SUPERUSER' end, case when r.rolbypassrls then 'BYPASSRLS' end,
