@@ -5,7 +5,9 @@ import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { rehearse } from '../../helpers/rehearse.ts';
 import { useOwnServers } from '../../helpers/servers.ts';
 
-describe.each<ServerVersion>([14, 18])('the statement_timeout on %i', (version) => {
+const version: ServerVersion = 18;
+
+describe('the statement_timeout', () => {
   beforeAll(() => useOwnServers(version));
 
   async function told(settings: (database: string) => string[], env = {}) {

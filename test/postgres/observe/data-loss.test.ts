@@ -559,7 +559,8 @@ const JSON_CASES: [sql: string, settings: string, lost: number | undefined][] = 
   ],
 ];
 
-describe.each(OLDEST_AND_NEWEST)('values that UPDATE replaces, on %i', (version) => {
+// The rows are read by the statements that the block above tries on both versions.
+describe.each(OLDEST_AND_NEWEST.slice(-1))('values that UPDATE replaces, on %i', (version) => {
   const overwrittenBy = async (made: string, sql: string, updated: number) => {
     const { data, caveats } = await lossesOf(version, made, sql, updated);
     return {
