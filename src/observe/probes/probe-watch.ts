@@ -10,7 +10,7 @@ import type { Probe } from './battery.ts';
 import { differences, type ProbedChanges, sequencesBehind } from './probe-differences.ts';
 import { type Doubt, readProbedRelations } from './probed-relations.ts';
 import { readSequences, type SequenceState } from './sequence-probes.ts';
-import { byKind, keepingSequences, probesOf, type TriedProbes, tryProbes } from './try-probes.ts';
+import { byKind, keepingSequences, probesOf, SAME_ROWS, type TriedProbes, tryProbes } from './try-probes.ts';
 
 /** Results of the probes before the command; null: they could not be tried. */
 export interface ProbesBefore {
@@ -103,6 +103,7 @@ function probing<T>(place: ClonePlace, use: (session: Session, mayWrite: boolean
       const [role] = await session.query<{ isSuperuser: boolean; flushes: boolean }>(ROLE);
       if (role?.isSuperuser) await session.query('SET track_counts = off');
       await session.query('RESET search_path');
+      for (const setting of SAME_ROWS) await session.query(`SET ${setting}`);
       const used = await use(session, role?.isSuperuser === true || role?.flushes === true);
       if (role?.flushes) await session.query('select pg_catalog.pg_stat_force_next_flush()');
       return used;

@@ -2,12 +2,13 @@ import type { ProbeDifference } from '../../model/probe-difference.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { resultWords } from './probe-differences.ts';
 import { readSequences } from './sequence-probes.ts';
-import { lastResult } from './try-probes.ts';
+import { lastResult, SAME_ROWS } from './try-probes.ts';
 
 const SETTINGS = [
   "SET LOCAL statement_timeout = '1s'",
   "SET LOCAL lock_timeout = '100ms'",
   'SET LOCAL search_path TO DEFAULT',
+  ...SAME_ROWS.map((setting) => `SET LOCAL ${setting}`),
   'SET CONSTRAINTS ALL IMMEDIATE',
 ];
 const SAVEPOINT = 'safemigrate_probe';

@@ -27,6 +27,9 @@ export interface TriedProbes {
   readonly untried: number;
 }
 
+/** Probes take the first row of a table: the same one before and after, wherever another scan of a large one is at that moment. */
+export const SAME_ROWS = ['synchronize_seqscans = off', 'max_parallel_workers_per_gather = 0'];
+
 const ROLLBACK = 'ROLLBACK';
 const LOCK_TIMEOUT = "SET lock_timeout = '100ms'";
 const DEFAULTS = ['RESET statement_timeout', 'RESET lock_timeout'];

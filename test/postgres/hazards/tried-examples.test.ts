@@ -88,6 +88,12 @@ const EXAMPLES: readonly HazardExample[] = [
     sql: 'INSERT INTO routes VALUES (2001), (2002)',
   },
   {
+    what: 'a scan of a large table that ends in its middle, where the next scan begins',
+    setup: `CREATE TABLE wide (id int PRIMARY KEY, code text, pad text); CREATE UNIQUE INDEX wide_code ON wide (lower(code));
+      INSERT INTO wide SELECT n, CASE WHEN n < 1000 THEN 'C' || n END, repeat('x', 400) FROM generate_series(1, 100000) n`,
+    sql: 'SELECT count(*) FROM (SELECT FROM wide LIMIT 50000) half',
+  },
+  {
     what: 'numbers that become a hundred times as large',
     setup:
       'CREATE TABLE fees (id int PRIMARY KEY, amount numeric(8, 2)); INSERT INTO fees SELECT n, n * 1.25 FROM generate_series(1, 2000) n',
