@@ -192,14 +192,20 @@ function converted(context: HazardContext, column: ConvertedColumn): Finding[] {
   if (compared > 0 && !isReplaced(column)) return [];
   const relation = withoutLastPart(object);
   const isGrave = losesValues(column);
-  const leastSevere = areOtherNumbers(context, column) ? 'warning' : 'notice';
+  const areOthers = areOtherNumbers(context, column);
   const changed = becameNull + cut > 0 ? becameNull + cut : values;
   const lost = exact ? changed : rows === null ? null : Math.ceil((rows * changed) / Math.max(1, compared));
   return [
     {
       statement: statementOfConversion(context, relation, lastPart(object)),
       relation,
-      severity: isGrave ? (mergesFew(column) ? 'warning' : weighLoss(context, relation, lost)) : leastSevere,
+      severity: isGrave
+        ? mergesFew(column)
+          ? 'warning'
+          : weighLoss(context, relation, lost)
+        : areOthers
+          ? 'warning'
+          : 'notice',
       lostRows: lost,
       message:
         compared === 0
@@ -210,7 +216,9 @@ function converted(context: HazardContext, column: ConvertedColumn): Finding[] {
               ? `values of ${object} are cut`
               : isGrave
                 ? `different values of ${object} become the same`
-                : `values of ${object} change`,
+                : areOthers
+                  ? `numbers of ${object} become other numbers, which running code does not expect`
+                  : `values of ${object} change`,
       evidence:
         compared === 0
           ? relationEvidence(context, relation)
