@@ -24,7 +24,7 @@ export const SETTINGS: readonly HazardRecord[] = [
 ];
 
 const DECISIVE =
-  /^(?:search_path|default_transaction_\w+|transaction_\w+|row_security|session_replication_role|role|.*timeout|timezone|datestyle|intervalstyle|bytea_output|standard_conforming_strings|transform_null_equals|check_function_bodies|synchronous_commit)$/i;
+  /^(?:search_path|default_transaction_\w+|transaction_\w+|row_security|session_replication_role|role|statement_timeout|lock_timeout|timezone|datestyle|intervalstyle|bytea_output|standard_conforming_strings|transform_null_equals|check_function_bodies|synchronous_commit)$/i;
 
 /** A role that the command makes has no sessions yet. */
 function isOfNewRole(context: HazardContext, { relation }: ChangedDefinition): boolean {

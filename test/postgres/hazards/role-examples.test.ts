@@ -19,6 +19,11 @@ const EXAMPLES: readonly HazardExample[] = [
     sql: "CREATE ROLE :schemaapp LOGIN; ALTER ROLE :schemaapp SET search_path = ':schema'",
   },
   {
+    what: 'a limit for idle transactions of a role',
+    setup: APP,
+    sql: "ALTER ROLE :schemaapp SET idle_in_transaction_session_timeout = '10min'",
+  },
+  {
     what: 'a role that loses LOGIN',
     setup: APP,
     sql: 'ALTER ROLE :schemaapp NOLOGIN',
