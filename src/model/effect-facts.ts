@@ -377,3 +377,6 @@ export interface BrokenFunction {
   /** Tables with a trigger that runs it. */
   readonly triggersOn: readonly string[];
 }
+
+/** Words behind the name of a role whose setting holds in all databases. */
+export const IN_ALL_DATABASES = ' in all databases';

@@ -1,4 +1,4 @@
-import type { ChangedDefinition } from '../../model/effect-facts.ts';
+import { type ChangedDefinition, IN_ALL_DATABASES } from '../../model/effect-facts.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import type { HazardRecord } from '../hazard-definition.ts';
 import { isNewRole } from './changed-roles.ts';
@@ -30,5 +30,3 @@ const DECISIVE =
 function isOfNewRole(context: HazardContext, { relation }: ChangedDefinition): boolean {
   return isNewRole(context, relation.replace(IN_ALL_DATABASES, ''));
 }
-
-const IN_ALL_DATABASES = / in all databases$/;

@@ -6,6 +6,7 @@ import { rowCount } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { type Severity, weighBreakage, worst } from '../severity.ts';
+import { isOfFunction } from './changed-functions.ts';
 import { droppedObjects, fateOf } from './dropped-objects.ts';
 import { ofKind } from './redefined.ts';
 
@@ -128,9 +129,7 @@ const OF_OWNER = { severity: 'notice', evidence: 'only its owner and superusers 
 
 /** Tells if no role but its owner could call a function. Other objects that use it keep it from being dropped without CASCADE. */
 function isOfOwner(context: HazardContext, object: string): boolean {
-  return ofKind(context, 'owner only').some(
-    ({ relation, name }) => `${relation}(${name})`.replaceAll(' ', '') === object.replaceAll(' ', ''),
-  );
+  return ofKind(context, 'owner only').some((definition) => isOfFunction(definition, object));
 }
 
 /** New functions with the name of a dropped one. `accepts`: they take its arguments, since all others have a default. */

@@ -1,4 +1,4 @@
-import type { ChangedDefinition } from '../../model/effect-facts.ts';
+import { type ChangedDefinition, IN_ALL_DATABASES } from '../../model/effect-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import { USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
@@ -23,9 +23,6 @@ const STATISTICS_ITEMS = `
 
 /** Tells if ANALYZE leaves out extended statistics `s`. */
 const NOT_GATHERED = `coalesce(pg_catalog.to_jsonb(s) ->> 'stxstattarget' = '0', false)`;
-
-/** Words behind the name of a role whose setting holds in all databases. */
-const IN_ALL_DATABASES = ' in all databases';
 
 /** Words in the body of a function that ask for the session or the time. */
 const OF_THE_SESSION =
