@@ -228,7 +228,9 @@ function formerDefinitions(context: HazardContext, relation: string, subject: st
   const statements = (context.facts.schema?.rollbackSql ?? '')
     .split(/;\n/)
     .map((sql) => sql.trim())
-    .filter((sql) => !/^(?:DROP|GRANT|REVOKE|COMMENT)\b/.test(sql));
+    .filter(
+      (sql) => !/^(?:DROP|GRANT|REVOKE|COMMENT|ALTER TABLE \S+ DROP (?:CONSTRAINT|COLUMN))\b/.test(sql),
+    );
   const naming = (parts: readonly string[]) => {
     const names = [displayName(...parts), parts.map(identifier).join('.')];
     return statements.filter((sql) => names.some((name) => isNamed(sql, name)));
