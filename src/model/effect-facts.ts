@@ -185,8 +185,10 @@ export interface ChangedDefinition {
     | 'attribute'
     | 'rights'
     | 'setting'
-    /** Objects that every role of the server may use: privileges of PUBLIC, functions with the rights of their owner. */
+    /** Privileges of PUBLIC, which every role of the server has. */
     | 'open'
+    /** Dangers of a function with the rights of its owner that every role may call; named with the types of its arguments. */
+    | 'open function'
     /** Uses of a view that go past the policies of its table, by roles that the policies are for: `SELECT for web, UPDATE for web`. */
     | 'past policies'
     /**

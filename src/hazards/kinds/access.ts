@@ -9,7 +9,8 @@ import { milder, weighBreakage, worst } from '../severity.ts';
 import { openedToAnonymous } from './anonymous-access.ts';
 import { isOfFunction } from './changed-functions.ts';
 import { closedRoles, widenedRoles } from './changed-roles.ts';
-import { rowsByPolicies } from './policies.ts';
+import { functionsOpened } from './open-functions.ts';
+import { rowsByPolicies, viewsPastPolicies } from './policies.ts';
 import { ofKind } from './redefined.ts';
 import { granted, widened } from './widened-access.ts';
 
@@ -52,12 +53,31 @@ export const ACCESS: readonly HazardRecord[] = [
     code: 'ACCESS_WIDENED',
     title: 'roles may see or do more than before',
     condition:
-      'PUBLIC gets a privilege on a table, view or sequence, or on all that a role makes later. Every role may call a new or replaced function that is SECURITY DEFINER, and that sets no search_path or writes what a role which logs in may not write itself (a text that it executes counts as a write). A function that PUBLIC could not call is dropped, and is open to PUBLIC when it is created again. A role of requests without a login (anon, web_anon, anonymous) gets a privilege on a table without row-level security, on all that a role makes later, or to write through a view that is not security_invoker. Through such a view a role of an application sees or writes rows of a table past its row-level security, because the owner of the view is not subject to the policies. A role that logs in gets SUPERUSER or BYPASSRLS, or an existing one the membership in a role with them, in an owner of tables of the database, or in pg_read_all_data and the like. A view that is replaced shows a role a column that it may not read in the table, of which it may read others; a notice if it may read none. It is a notice if the function runs with the rights of its caller, if requests without a login may call a new one that is SECURITY DEFINER and that no GRANT names, or if a role gets privileges by GRANT … ON ALL TABLES, which names none of them; but for tables that had been left out: it had the privilege on at least half of the schema, and not on them.',
+      'PUBLIC gets a privilege on a table, view or sequence, or on all that a role makes later. A role of requests without a login (anon, web_anon, anonymous) gets one on a table without row-level security, on all tables that a role makes later, or to write through a view that is not security_invoker. A view that is replaced shows a role a column that it may not read in the table, of which it may read others; a notice if it may read none. GRANT … ON ALL TABLES gives a role privileges on tables that it does not name: a notice, or a warning for those that had been left out while the role had the privilege on at least half of the schema. A role that logs in gets SUPERUSER or BYPASSRLS, or an existing one the membership in a role with them, in an owner of tables of the database, or in pg_read_all_data and the like; this is found in a clone of the whole cluster.',
     effect:
-      'Each role of the server reads or writes it from the commit on: those of other applications, of reports, and those that are made later. Nothing fails.',
-    safer:
-      'GRANT to the roles that need it. Give a function SET search_path and REVOKE EXECUTE … FROM PUBLIC; make a view WITH (security_invoker = true), from PostgreSQL 15 on.',
+      'Each of these roles reads or writes it from the commit on; for PUBLIC that is every role of the server, also those of other applications, of reports, and those that are made later. Nothing fails.',
+    safer: 'GRANT to the roles that need it, and name the tables.',
     find: (context) => [...widened(context), ...openedToAnonymous(context), ...widenedRoles(context)],
+  },
+  {
+    code: 'FUNCTION_OPENED',
+    title: 'more roles may call a function, or it does more with the rights of its owner',
+    condition:
+      'Every role may call a new or replaced SECURITY DEFINER function without SET search_path, or one that writes tables which a role that logs in may not write (a text that it executes counts as a write). A function that PUBLIC could not call is dropped, and is open to PUBLIC when it is created again; a notice if it runs with the rights of its caller. A notice if requests without a login (anon, web_anon, anonymous) may call a new one that is SECURITY DEFINER and that no GRANT names.',
+    effect:
+      'CREATE FUNCTION grants EXECUTE to PUBLIC: every role of the server may use it. By its search_path it can put another object in the place of one used by the function.',
+    safer:
+      'Give the function SET search_path, REVOKE EXECUTE … FROM PUBLIC, and GRANT it to the roles that call it.',
+    find: functionsOpened,
+  },
+  {
+    code: 'VIEW_BYPASSES_POLICIES',
+    title: 'a view shows or writes rows past row-level security',
+    condition:
+      'Through a view or materialized view a role of an application sees or writes rows of a table, past the policies of that table: the view is not security_invoker, and its owner is not subject to the policies.',
+    effect: 'The role reads or writes rows of others from the commit on. Nothing fails.',
+    safer: 'Make the view WITH (security_invoker = true), from PostgreSQL 15 on.',
+    find: viewsPastPolicies,
   },
   {
     code: 'PRIVILEGES_REVOKED',

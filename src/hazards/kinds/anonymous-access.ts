@@ -4,21 +4,15 @@ import { relationEvidence } from '../evidence.ts';
 import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, sqlAdvice } from '../hazard-definition.ts';
-import { statementOfFunction } from './changed-functions.ts';
 import { ofKind } from './redefined.ts';
 import { defaultsRevoked, gained, settingDefaults } from './widened-access.ts';
 
 /** Finds what requests without a login may see or do from now on. */
 export function openedToAnonymous(context: HazardContext): Finding[] {
-  return [
-    ...tablesOpened(context),
-    ...viewsOpened(context),
-    ...laterTablesOpened(context),
-    ...functionsOpened(context),
-  ];
+  return [...tablesOpened(context), ...viewsOpened(context), ...laterTablesOpened(context)];
 }
 
-const withoutLogin = (role: string) => `${displayName(role)}, the role of requests without a login,`;
+export const requestsAs = (role: string) => `${displayName(role)}, the role of requests without a login,`;
 
 /** The last GRANT that names a relation. */
 function naming(context: HazardContext, relation: string): StatementSection | undefined {
@@ -45,7 +39,7 @@ function tablesOpened(context: HazardContext): Finding[] {
         statement: statement?.index ?? null,
         relation: known ? relation : null,
         severity: isMeant ? 'notice' : 'warning',
-        message: `${withoutLogin(role)} may ${more.join(', ')} on ${relation}, all rows of it`,
+        message: `${requestsAs(role)} may ${more.join(', ')} on ${relation}, all rows of it`,
         evidence: `row-level security of ${relation} is off${known ? `; ${relationEvidence(context, relation)}` : ''}`,
         advice: sqlAdvice(
           'Enable row-level security, with policies for the rows that it may see, or instead:',
@@ -66,7 +60,7 @@ function viewsOpened(context: HazardContext): Finding[] {
         statement: naming(context, relation)?.index ?? null,
         relation: null,
         severity: 'warning',
-        message: `${withoutLogin(role)} may ${more.join(', ')} through the view ${relation}`,
+        message: `${requestsAs(role)} may ${more.join(', ')} through the view ${relation}`,
         evidence: 'the view writes to its table as its owner, and row-level security of the table is off',
         advice: sqlAdvice(
           'If the view is only to be read:',
@@ -88,7 +82,7 @@ function laterTablesOpened(context: HazardContext): Finding[] {
         statement: settingDefaults(context, maker, schema),
         relation: null,
         severity: 'warning',
-        message: `${withoutLogin(role)} gets ${more.join(', ')} on each table${schema === undefined ? '' : ` in schema ${schema}`} that ${displayName(maker)} makes from now on`,
+        message: `${requestsAs(role)} gets ${more.join(', ')} on each table${schema === undefined ? '' : ` in schema ${schema}`} that ${displayName(maker)} makes from now on`,
         evidence: 'pg_default_acl before and after the command; row-level security of a new table is off',
         advice: sqlAdvice(
           'GRANT it for each table that the role may see, and instead:',
@@ -97,39 +91,4 @@ function laterTablesOpened(context: HazardContext): Finding[] {
       },
     ];
   });
-}
-
-/** Functions that the command makes, with the rights of their owner; one that a GRANT names is meant for such requests. */
-function functionsOpened(context: HazardContext): Finding[] {
-  const told = new Set(
-    [...ofKind(context, 'open'), ...ofKind(context, 'called by all'), ...ofKind(context, 'rights')].map(
-      ({ relation }) => relation,
-    ),
-  );
-  return ofKind(context, 'called without a login')
-    .filter(({ relation, before }) => before === null && !told.has(relation))
-    .filter(({ relation }) => !isGranted(context, bare(lastPart(relation))))
-    .flatMap(({ relation, name: role, after }) =>
-      (after ?? '').split('\n').map((types) => ({ role, callable: `${relation}(${types})` })),
-    )
-    .map((each) => ({ ...each, statement: statementOfFunction(context, each.callable) }))
-    .filter(({ statement }) => statement !== null)
-    .map(({ role, callable, statement }) => ({
-      statement,
-      relation: null,
-      severity: 'notice',
-      message: `${withoutLogin(role)} may call ${callable}, which runs with the rights of its owner`,
-      evidence:
-        'it is SECURITY DEFINER; CREATE FUNCTION grants EXECUTE to PUBLIC, or default privileges grant it',
-      advice: sqlAdvice(
-        'If it is not for such requests, in the same transaction, with a GRANT to the roles that call it:',
-        `REVOKE EXECUTE ON FUNCTION ${callable} FROM PUBLIC, ${displayName(role)}`,
-      ),
-    }));
-}
-
-function isGranted({ facts }: HazardContext, name: string): boolean {
-  return facts.statements.some(
-    ({ tag, error, sql }) => tag === 'GRANT' && error === null && isNamed(sql, name),
-  );
 }

@@ -4,6 +4,7 @@ import type { HazardContext } from '../hazard-context.ts';
 import { changeFinding, type Finding, sqlAdvice } from '../hazard-definition.ts';
 import { weighBreakage, weighBySize, worst } from '../severity.ts';
 import { ofKind } from './redefined.ts';
+import { gained } from './widened-access.ts';
 
 const QUERY_IT = "Query the table with the application's role, before and after.";
 
@@ -146,4 +147,48 @@ function rowSecurity(context: HazardContext): Finding[] {
       ),
     )
     .map((finding) => ({ ...finding, severity: weighBreakage(context, finding.relation ?? '') }));
+}
+
+const USE = /^(SELECT|INSERT|UPDATE|DELETE) for (.*)$/s;
+
+/** Finds views through which roles see or write rows that the policies of the table keep from them. */
+export function viewsPastPolicies(context: HazardContext): Finding[] {
+  const stored = new Set(context.changes('create', 'materialized view').map(({ object }) => object));
+  return ofKind(context, 'past policies').flatMap(({ relation, name, before, after }): Finding[] => {
+    const uses = gained(before, after).flatMap((use) => {
+      const [, privilege = '', role = ''] = USE.exec(use) ?? [];
+      return role === '' ? [] : [{ privilege, role: displayName(role) }];
+    });
+    if (uses.length === 0) return [];
+    const rolesWith = (isAsked: (privilege: string) => boolean) =>
+      [...new Set(uses.filter(({ privilege }) => isAsked(privilege)).map(({ role }) => role))].join(', ');
+    const written = [...new Set(uses.map(({ privilege }) => privilege))].filter((each) => each !== 'SELECT');
+    const readers = rolesWith((privilege) => privilege === 'SELECT');
+    const writers = rolesWith((privilege) => privilege !== 'SELECT');
+    const table = displayName(name);
+    const isStored = stored.has(relation);
+    return [
+      {
+        statement: null,
+        relation: null,
+        severity: 'warning',
+        message:
+          readers === ''
+            ? `the view ${relation} lets ${writers} ${written.join(', ')} rows of ${table} past its row-level security`
+            : `the view ${relation} shows rows of ${table} past its row-level security to ${readers}${writers === '' ? '' : `, and lets ${writers} ${written.join(', ')} them`}`,
+        evidence: isStored
+          ? 'a materialized view has no policies'
+          : `its owner is not subject to the policies of the table, and the view ${writers === '' ? 'reads' : 'reads and writes'} as its owner`,
+        advice: isStored
+          ? sqlAdvice(
+              'Let a view with a condition read it in their place:',
+              `REVOKE SELECT ON ${relation} FROM ${readers}`,
+            )
+          : sqlAdvice(
+              `From PostgreSQL 15 on, so that the policies hold for who ${writers === '' ? 'reads' : 'uses'} it:`,
+              `ALTER VIEW ${relation} SET (security_invoker = true)`,
+            ),
+      },
+    ];
+  });
 }

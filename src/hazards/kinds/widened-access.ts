@@ -5,58 +5,39 @@ import { relationEvidence } from '../evidence.ts';
 import { isNamed, lastNaming } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, sqlAdvice } from '../hazard-definition.ts';
-import { isOfFunction, statementOfFunction } from './changed-functions.ts';
 import { ofKind } from './redefined.ts';
 
-/** Finds roles that may see or do more than before. */
+/** Finds roles with privileges that they did not have before. */
 export function widened(context: HazardContext): Finding[] {
   return [
     ...openedToAll(context),
     ...openedLater(context),
-    ...calledByAll(context),
-    ...pastPolicies(context),
     ...pastColumns(context),
     ...grantedUnnamed(context),
   ];
 }
 
 function openedToAll(context: HazardContext): Finding[] {
-  return ofKind(context, 'open').flatMap(({ relation, name, before, after }): Finding[] => {
-    const isTable = name === '' && !relation.endsWith(')') && !/DEFINER/.test(after ?? '');
-    const callable = `${relation}(${name})`;
-    const isMade = context.facts.schema?.changes.some(({ object }) =>
-      isOfFunction({ relation, name }, object),
-    );
-    // PUBLIC may have lost one. A role may have lost a privilege that the function has.
-    const more = gained(before, after).filter((each) => isMade || !WRITES.test(each));
-    const isUnpathed = more.some((each) => !WRITES.test(each));
+  return ofKind(context, 'open').flatMap(({ relation, before, after }): Finding[] => {
+    const more = gained(before, after);
     if (more.length === 0) return [];
+    const known = context.relation(relation) !== undefined;
     return [
       {
         statement: null,
-        relation: isTable && context.relation(relation) ? relation : null,
+        relation: known ? relation : null,
         severity: 'warning',
-        message: isTable
-          ? `PUBLIC may ${more.join(', ')} on ${relation}: every role of the server`
-          : `every role may call ${callable}, which ${isUnpathed ? 'runs' : 'writes'} with the rights of its owner${isUnpathed ? ' and the search_path of the caller' : ''}`,
-        evidence: isTable && context.relation(relation) ? relationEvidence(context, relation) : `${after}`,
-        advice: isTable
-          ? sqlAdvice(
-              'To the roles that need it instead:',
-              `REVOKE ALL ON ${relation} FROM PUBLIC`,
-              `GRANT ${more.join(', ')} ON ${relation} TO …`,
-            )
-          : sqlAdvice(
-              'In the same transaction:',
-              ...(isUnpathed ? [`ALTER FUNCTION ${callable} SET search_path = pg_catalog, pg_temp`] : []),
-              `REVOKE EXECUTE ON FUNCTION ${callable} FROM PUBLIC`,
-            ),
+        message: `PUBLIC may ${more.join(', ')} on ${relation}: every role of the server`,
+        evidence: known ? relationEvidence(context, relation) : `${after}`,
+        advice: sqlAdvice(
+          'To the roles that need it instead:',
+          `REVOKE ALL ON ${relation} FROM PUBLIC`,
+          `GRANT ${more.join(', ')} ON ${relation} TO …`,
+        ),
       },
     ];
   });
 }
-
-const WRITES = /that writes/;
 
 /** Privileges in a list that were not in it before. */
 export function gained(before: string | null, after: string | null): string[] {
@@ -106,78 +87,6 @@ export function defaultsRevoked(
 ): string {
   const within = schema === undefined ? '' : ` IN SCHEMA ${schema}`;
   return `ALTER DEFAULT PRIVILEGES FOR ROLE ${displayName(role)}${within} REVOKE ${privileges.join(', ')} ON ${kind.toUpperCase()}S FROM ${grantee}`;
-}
-
-/** Functions that PUBLIC may call again: a REVOKE ends with the function, and CREATE FUNCTION grants EXECUTE to PUBLIC. */
-function calledByAll(context: HazardContext): Finding[] {
-  const told = new Set(ofKind(context, 'open').map(({ relation, name }) => `${relation}(${name})`));
-  return ofKind(context, 'called by all')
-    .filter(({ before }) => before === '')
-    .flatMap(({ relation, after }) => (after ?? '').split('\n').map((each) => ({ relation, each })))
-    .flatMap(({ relation, each }): Finding[] => {
-      const isDefiner = each.endsWith(DEFINER);
-      const callable = `${relation}(${isDefiner ? each.slice(0, -DEFINER.length).trimEnd() : each})`;
-      if (told.has(callable)) return [];
-      return [
-        {
-          statement: statementOfFunction(context, callable),
-          relation: null,
-          severity: isDefiner ? 'warning' : 'notice',
-          message: `every role may call ${callable}, which runs with the rights of its ${isDefiner ? 'owner' : 'caller'}: EXECUTE was revoked from PUBLIC before the command`,
-          evidence: 'pg_proc.proacl before and after the command',
-          advice: sqlAdvice(
-            'In the same transaction, with a GRANT to the roles that call it:',
-            `REVOKE EXECUTE ON ROUTINE ${callable} FROM PUBLIC`,
-          ),
-        },
-      ];
-    });
-}
-
-const DEFINER = 'SECURITY DEFINER';
-
-const USE = /^(SELECT|INSERT|UPDATE|DELETE) for (.*)$/s;
-
-/** Views through which roles see or write rows that the policies of the table keep from them. */
-function pastPolicies(context: HazardContext): Finding[] {
-  const stored = new Set(context.changes('create', 'materialized view').map(({ object }) => object));
-  return ofKind(context, 'past policies').flatMap(({ relation, name, before, after }): Finding[] => {
-    const uses = gained(before, after).flatMap((use) => {
-      const [, privilege = '', role = ''] = USE.exec(use) ?? [];
-      return role === '' ? [] : [{ privilege, role: displayName(role) }];
-    });
-    if (uses.length === 0) return [];
-    const rolesWith = (isAsked: (privilege: string) => boolean) =>
-      [...new Set(uses.filter(({ privilege }) => isAsked(privilege)).map(({ role }) => role))].join(', ');
-    const written = [...new Set(uses.map(({ privilege }) => privilege))].filter((each) => each !== 'SELECT');
-    const readers = rolesWith((privilege) => privilege === 'SELECT');
-    const writers = rolesWith((privilege) => privilege !== 'SELECT');
-    const table = displayName(name);
-    const isStored = stored.has(relation);
-    return [
-      {
-        statement: null,
-        relation: null,
-        severity: 'warning',
-        message:
-          readers === ''
-            ? `the view ${relation} lets ${writers} ${written.join(', ')} rows of ${table} past its row-level security`
-            : `the view ${relation} shows rows of ${table} past its row-level security to ${readers}${writers === '' ? '' : `, and lets ${writers} ${written.join(', ')} them`}`,
-        evidence: isStored
-          ? 'a materialized view has no policies'
-          : `its owner is not subject to the policies of the table, and the view ${writers === '' ? 'reads' : 'reads and writes'} as its owner`,
-        advice: isStored
-          ? sqlAdvice(
-              'Let a view with a condition read it in their place:',
-              `REVOKE SELECT ON ${relation} FROM ${readers}`,
-            )
-          : sqlAdvice(
-              `From PostgreSQL 15 on, so that the policies hold for who ${writers === '' ? 'reads' : 'uses'} it:`,
-              `ALTER VIEW ${relation} SET (security_invoker = true)`,
-            ),
-      },
-    ];
-  });
 }
 
 const NOTHING_ELSE = / of nothing$/;

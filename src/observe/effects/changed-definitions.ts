@@ -175,6 +175,7 @@ const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = [
   'filter',
   'null action',
   'open',
+  'open function',
   'past policies',
   'autovacuum off',
   'no statistics',

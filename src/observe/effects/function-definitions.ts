@@ -48,7 +48,7 @@ from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespa
 where ${IS_CALLED}
 group by 2, 3, 4
 union all
-select 'open', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes), w.text
+select 'open function', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes), w.text
 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 cross join lateral (select pg_catalog.concat_ws(', ',
   case when not coalesce(pg_catalog.array_to_string(p.proconfig, ',') like '%search_path=%', false) then 'SECURITY DEFINER without a search_path' end,

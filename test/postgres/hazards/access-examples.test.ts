@@ -81,37 +81,37 @@ testHazardExamples([
     what: 'a closed function that is dropped and created again',
     setup: `${MAKE_SECRET}REVOKE EXECUTE ON FUNCTION secret_:schema FROM PUBLIC`,
     sql: `DROP FUNCTION secret_:schema; ${MAKE_SECRET}`,
-    told: 'ACCESS_WIDENED',
+    told: 'FUNCTION_OPENED',
   },
   {
     what: 'a closed function that is created again with another argument',
     setup: `${MAKE_SECRET}REVOKE EXECUTE ON FUNCTION secret_:schema FROM PUBLIC`,
     sql: `DROP FUNCTION secret_:schema; ${MAKE_SECRET.replace('(int)', '(int, text)')}`,
-    told: 'ACCESS_WIDENED',
+    told: 'FUNCTION_OPENED',
   },
   {
     what: 'a closed function that is created again and closed',
     setup: `${MAKE_SECRET}REVOKE EXECUTE ON FUNCTION secret_:schema FROM PUBLIC`,
     sql: `DROP FUNCTION secret_:schema; ${MAKE_SECRET}REVOKE EXECUTE ON FUNCTION secret_:schema FROM PUBLIC`,
-    never: 'ACCESS_WIDENED',
+    never: 'FUNCTION_OPENED',
   },
   {
     what: 'a closed function that is replaced',
     setup: `${MAKE_SECRET}REVOKE EXECUTE ON FUNCTION secret_:schema FROM PUBLIC`,
     sql: MAKE_SECRET.replace('CREATE', 'CREATE OR REPLACE').replace('SELECT $1', 'SELECT $1 + 1'),
-    never: 'ACCESS_WIDENED',
+    never: 'FUNCTION_OPENED',
   },
   {
     what: 'an open function that is dropped and created again',
     setup: MAKE_SECRET,
     sql: `DROP FUNCTION secret_:schema; ${MAKE_SECRET}`,
-    never: 'ACCESS_WIDENED',
+    never: 'FUNCTION_OPENED',
   },
   {
     what: 'a closed function with the rights of its caller',
     setup: `${MAKE_SECRET.replace('DEFINER', 'INVOKER')}REVOKE EXECUTE ON FUNCTION secret_:schema FROM PUBLIC`,
     sql: `DROP FUNCTION secret_:schema; ${MAKE_SECRET.replace('DEFINER', 'INVOKER')}`,
-    never: 'ACCESS_WIDENED',
+    never: 'FUNCTION_OPENED',
   },
   {
     what: 'all tables read by requests without a login',
@@ -145,7 +145,7 @@ testHazardExamples([
     what: 'a view that shows a role without a login rows past the policies',
     setup: `${OWN}${ANON}`,
     sql: 'CREATE VIEW codes AS SELECT code FROM items; GRANT SELECT ON codes TO web_anon',
-    told: 'ACCESS_WIDENED',
+    told: 'VIEW_BYPASSES_POLICIES',
   },
   {
     what: 'a view that reads with the rights of a role without a login',
@@ -157,19 +157,19 @@ testHazardExamples([
     what: 'a view that lets a role write rows past the policies',
     setup: OWN,
     sql: 'CREATE VIEW codes AS SELECT * FROM items; GRANT INSERT, UPDATE (code) ON codes TO tried_app',
-    told: 'ACCESS_WIDENED',
+    told: 'VIEW_BYPASSES_POLICIES',
   },
   {
     what: 'rows that a view may be written through from now on, past the policies',
     setup: `${OWN}CREATE VIEW codes AS SELECT * FROM items; GRANT SELECT ON codes TO tried_app`,
     sql: 'GRANT DELETE ON codes TO tried_app',
-    told: 'ACCESS_WIDENED',
+    told: 'VIEW_BYPASSES_POLICIES',
   },
   {
     what: 'a view past policies that one of two roles may no longer read',
     setup: `${OWN}${ANON}CREATE VIEW codes AS SELECT * FROM items; GRANT SELECT ON codes TO tried_app, web_anon`,
     sql: 'REVOKE SELECT ON codes FROM web_anon',
-    never: 'ACCESS_WIDENED',
+    never: 'VIEW_BYPASSES_POLICIES',
   },
   {
     what: 'views whose writes the server does not pass on to the table with policies',
@@ -192,7 +192,7 @@ testHazardExamples([
     what: 'a view of a table whose policy lets all rows be read, not written',
     setup: `${ITEMS}ALTER TABLE items ENABLE ROW LEVEL SECURITY; CREATE POLICY everything ON items FOR SELECT USING (true)`,
     sql: 'CREATE VIEW codes AS SELECT code FROM items; GRANT SELECT, UPDATE ON codes TO tried_app',
-    told: 'ACCESS_WIDENED',
+    told: 'VIEW_BYPASSES_POLICIES',
   },
   {
     what: 'a view that requests without a login may write through',
@@ -331,7 +331,7 @@ testHazardExamples([
     what: 'a materialized view that shows a role rows past the policies',
     setup: OWN,
     sql: 'CREATE MATERIALIZED VIEW codes AS SELECT code FROM items; GRANT SELECT ON codes TO tried_app',
-    told: 'ACCESS_WIDENED',
+    told: 'VIEW_BYPASSES_POLICIES',
   },
   {
     what: 'a function that is made again with another argument, and without the grant of its role',
@@ -368,14 +368,14 @@ testHazardExamples([
     setup: `${ITEMS}GRANT USAGE ON SCHEMA :schema TO tried_app; GRANT SELECT ON items TO tried_app`,
     sql: `CREATE FUNCTION note_:schema(int) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = :schema, pg_temp AS
       'UPDATE items SET code = NULL WHERE id = $1'`,
-    told: 'ACCESS_WIDENED',
+    told: 'FUNCTION_OPENED',
   },
   {
     what: 'a function of all roles that is replaced, and executes a text as its owner',
     setup: `GRANT USAGE ON SCHEMA :schema TO tried_app; ${MAKE_SECRET}`,
     sql: `CREATE OR REPLACE FUNCTION secret_:schema(int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS
       'BEGIN EXECUTE format(''DELETE FROM %I'', $1::text); RETURN 1; END'`,
-    told: 'ACCESS_WIDENED',
+    told: 'FUNCTION_OPENED',
   },
   {
     what: 'functions of their owner that read, are closed, are triggers, or write what all roles may write',
@@ -389,7 +389,7 @@ testHazardExamples([
       REVOKE EXECUTE ON FUNCTION shut_:schema FROM PUBLIC;
       CREATE FUNCTION put_:schema() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = :schema AS 'BEGIN DELETE FROM items; RETURN NULL; END';
       CREATE FUNCTION event_:schema() RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = :schema AS 'INSERT INTO events VALUES (1)'`,
-    never: 'ACCESS_WIDENED',
+    never: 'FUNCTION_OPENED',
   },
   {
     what: 'a column that a replaced view shows to a role which may read others of the table',

@@ -392,13 +392,13 @@ const EXAMPLES: readonly HazardExample[] = [
     what: 'a view that shows what policies hide',
     setup: `${ITEMS}ALTER TABLE items ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON items USING (id < 10); ${ROLE}`,
     sql: 'CREATE VIEW all_items AS SELECT * FROM items; GRANT SELECT ON all_items TO tried_app',
-    told: 'ACCESS_WIDENED',
+    told: 'VIEW_BYPASSES_POLICIES',
   },
   {
     what: 'a function with the rights of its owner, for every role',
     setup: ITEMS,
     sql: "CREATE FUNCTION first_item() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT min(id) FROM items'",
-    told: 'ACCESS_WIDENED',
+    told: 'FUNCTION_OPENED',
   },
   {
     what: 'a small table that an application writes',

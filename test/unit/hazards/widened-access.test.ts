@@ -14,7 +14,9 @@ interface Given {
   readonly rollbackSql?: string;
 }
 
-/** Severity, statement and message of each ACCESS_WIDENED. */
+const CODES = ['ACCESS_WIDENED', 'FUNCTION_OPENED', 'VIEW_BYPASSES_POLICIES'];
+
+/** Severity, statement and message of each hazard of wider access. */
 function found(given: Given) {
   return hazards(given).map(({ severity, statement, message }) => `${severity} ${statement}: ${message}`);
 }
@@ -31,7 +33,7 @@ function hazards({ redefined = [], sql = '', tag = 'GRANT', changes = [], rollba
         effects: { ...NO_EFFECTS, redefined },
       },
     }),
-  ).filter(({ code }) => code === 'ACCESS_WIDENED');
+  ).filter(({ code }) => CODES.includes(code));
 }
 
 test('a privilege that PUBLIC loses widens nothing', () => {
@@ -167,7 +169,7 @@ test('a new function with the rights of its owner is a notice, unless a GRANT na
         },
       }),
     )
-      .filter(({ code }) => code === 'ACCESS_WIDENED')
+      .filter(({ code }) => code === 'FUNCTION_OPENED')
       .map(({ severity, message, advice }) => [severity, message, advice.split('\n').at(-1)]);
   expect(told(null, 'integer, text')).toEqual([
     [
@@ -215,7 +217,7 @@ test('a replaced view that shows columns past the privileges of a role is a noti
 
 test('a function that writes as its owner is told if the command made or changed it', () => {
   const writes = 'SECURITY DEFINER that writes what a role which may call it may not write';
-  const open = { kind: 'open', relation: 'public.pay', name: 'integer' } as const;
+  const open = { kind: 'open function', relation: 'public.pay', name: 'integer' } as const;
   const made: SchemaChange = {
     verb: 'alter',
     kind: 'function',
