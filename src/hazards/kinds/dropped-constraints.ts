@@ -78,14 +78,16 @@ function weighConstraint(context: HazardContext, object: string, isLater: boolea
   return isLost && weight !== 'notice' ? worst(['warning', milder(weight)]) : milder(weight);
 }
 
-/** Unique indexes without a constraint. Probes try those of columns alone: they are reported here only if no probe could. */
+/** Unique indexes without a constraint. Probes try those of columns alone: they are reported here if no probe found a duplicate accepted. */
 function droppedUniqueIndexes(context: HazardContext): Finding[] {
   const { lostKeys, probes } = context.facts.catalogue.effects;
   return lostKeys
     .filter(({ isConstraint, relation }) => !isConstraint && context.relation(relation))
     .filter(
       ({ isPlain, relation, builtAs }) =>
-        !isPlain || builtAs !== null || !probes.some((probe) => probe.relation === relation),
+        !isPlain ||
+        builtAs !== null ||
+        !probes.some((probe) => probe.relation === relation && probe.kind === 'accepts more'),
     )
     .filter((key) => isByItself(context, key) && !isOfRetyped(context, key))
     .filter((key) => key.builtAs === null || isBuiltLater(context, key.builtAs, key.index))

@@ -1,7 +1,8 @@
-import type { EffectFacts } from '../../model/effect-facts.ts';
+import { sqlstateOf } from '../../errors.ts';
+import type { EffectFacts, LostKey, LostSearch } from '../../model/effect-facts.ts';
 import { RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { displayName } from '../../postgres/sql/quote.ts';
+import { displayName, identifier } from '../../postgres/sql/quote.ts';
 
 /** An index of a table. */
 interface Index {
@@ -27,6 +28,9 @@ interface Index {
 /** The indexes at one moment. */
 export type Indexes = readonly Index[];
 
+/** Before the operator of an exclusion constraint. */
+const WITH = ' WITH ';
+
 /** Indexes of partitions belong to that of their table. */
 const INDEXES = `
 select x.indexrelid::pg_catalog.text as oid, c.oid::pg_catalog.text as "table", n.nspname as schema, c.relname as relation, i.relname as name,
@@ -42,7 +46,7 @@ cross join lateral (
     pg_catalog.array_agg(case when p.num = 0 then p.part else p.num::pg_catalog.text end || p.operator order by p.place) as places
   from (select u.num, u.place, case when u.num = 0 then pg_catalog.pg_get_indexdef(x.indexrelid, u.place::pg_catalog.int4, true)
         else (select pg_catalog.quote_ident(a.attname) from pg_catalog.pg_attribute a where a.attrelid = c.oid and a.attnum = u.num) end as part,
-      coalesce((select ' WITH ' || o.oprname from pg_catalog.pg_operator o where o.oid = k.conexclop[u.place::pg_catalog.int4] and o.oprname <> '='), '') as operator
+      coalesce((select '${WITH}' || o.oprname from pg_catalog.pg_operator o where o.oid = k.conexclop[u.place::pg_catalog.int4] and o.oprname <> '='), '') as operator
     from pg_catalog.unnest(x.indkey::pg_catalog.int2[]) with ordinality u (num, place) where u.place <= x.indnkeyatts) p) e
 where x.indisvalid and c.relkind in ('r', 'p') and not i.relispartition and ${USER_SCHEMA}`;
 
@@ -61,43 +65,48 @@ export async function lostIndexes(
   const after = await readIndexes(session);
   const kept = new Set(after.map(({ oid }) => oid));
   const known = new Set(before.map(({ oid }) => oid));
-  const dropped = before.filter(({ oid }) => !kept.has(oid));
-  const named = ({ schema, relation, name }: Index) => ({
-    relation: displayName(schema, relation),
-    index: displayName(schema, name),
-  });
-  return {
-    lostKeys: dropped
-      .filter(({ refuses }) => refuses)
-      .flatMap((key) => {
-        const { isConstraint, parts, predicate, isPlain } = key;
-        const others = after.filter((other) => refusesAll(other, key));
-        const [built] = others;
-        if (others.some(({ oid }) => known.has(oid))) return [];
-        const builtAs = built ? named(built).index : null;
-        return [{ ...named(key), isConstraint, parts, predicate, isPlain, builtAs }];
-      }),
-    lostSearches: dropped
-      .filter((index) => !after.some((other) => findsAll(other, index)))
-      .map((index) => ({ ...named(index), isConstraint: index.isConstraint, part: index.parts[0] ?? '' })),
+  const lostKeys: LostKey[] = [];
+  const lostSearches: LostSearch[] = [];
+  for (const former of before) {
+    if (kept.has(former.oid)) continue;
+    const { isConstraint, parts, predicate, isPlain } = former;
+    if (former.refuses) {
+      // A row with a NULL is no duplicate.
+      const compared = former.nullsEqual ? [] : parts.filter((part) => !part.includes(WITH));
+      const others = await forAllRows(session, former, after.filter(refusing(former)), compared);
+      const [built] = others;
+      const builtAs = built ? named(built).index : null;
+      if (!others.some(({ oid }) => known.has(oid)))
+        lostKeys.push({ ...named(former), isConstraint, parts, predicate, isPlain, builtAs });
+    }
+    const [part = ''] = parts;
+    const searched = part === '' || part.includes(WITH) ? [] : [part];
+    if ((await forAllRows(session, former, after.filter(finding(former)), searched)).length === 0)
+      lostSearches.push({ ...named(former), isConstraint, part });
+  }
+  return { lostKeys, lostSearches };
+}
+
+function named({ schema, relation, name }: Index): { relation: string; index: string } {
+  return { relation: displayName(schema, relation), index: displayName(schema, name) };
+}
+
+/** Keys of the same table that refuse each row which a former one refused, if their predicate lets them. Fewer parts are equal more often. */
+function refusing(former: Index): (key: Index) => boolean {
+  return (key) => {
+    const isWithin =
+      (isNamesake(key, former) && key.parts.every((part) => former.parts.includes(part))) ||
+      (key.table === former.table && key.places.every((place) => former.places.includes(place)));
+    return key.refuses && isWithin && (key.nullsEqual || !former.nullsEqual);
   };
 }
 
-/** Tells if a key refuses each row that another one of the same table refused. Fewer parts are equal more often. */
-function refusesAll(key: Index, former: Index): boolean {
-  const isWithin =
-    (isNamesake(key, former) && key.parts.every((part) => former.parts.includes(part))) ||
-    (key.table === former.table && key.places.every((place) => former.places.includes(place)));
-  return key.refuses && isWithin && isForAll(key, former) && (key.nullsEqual || !former.nullsEqual);
-}
-
-/** Tells if an index of the same table has the first part of another one. */
-function findsAll(index: Index, former: Index): boolean {
+/** Indexes of the same table that have the first part of a former one. */
+function finding(former: Index): (index: Index) => boolean {
   const [part = '', place = ''] = [former.parts[0], former.places[0]];
-  const has =
+  return (index) =>
     (isNamesake(index, former) && index.parts.includes(part)) ||
     (index.table === former.table && index.places.includes(place));
-  return has && isForAll(index, former);
 }
 
 /** The same table, or another one under its name. */
@@ -107,6 +116,54 @@ function isNamesake(index: Index, former: Index): boolean {
   );
 }
 
-function isForAll({ predicate }: Index, former: Index): boolean {
-  return predicate === null || predicate === former.predicate;
+/** Keeps the indexes that have all rows which a former one had, as far as none of these parts is NULL. */
+async function forAllRows(
+  session: Session,
+  former: Index,
+  indexes: readonly Index[],
+  notNull: readonly string[],
+): Promise<Index[]> {
+  const found: Index[] = [];
+  for (const index of indexes) {
+    const { predicate } = index;
+    if (
+      predicate === null ||
+      predicate === former.predicate ||
+      (await implies(session, former, notNull, { ...index, predicate }))
+    )
+      found.push(index);
+  }
+  return found;
+}
+
+/**
+ * Asks the planner whether the predicate of a former index implies that of another one: it takes a partial index only if the condition
+ * of the query does. The table that it is asked about has no rows and no other index, and is rolled back.
+ */
+async function implies(
+  session: Session,
+  former: Index,
+  notNull: readonly string[],
+  { schema, relation, predicate }: Index & { predicate: string },
+): Promise<boolean> {
+  const known = former.predicate === null ? [] : [`(${former.predicate})`];
+  const conditions = [...known, ...notNull.map((part) => `(${part}) IS NOT NULL`)];
+  if (conditions.length === 0) return false;
+  try {
+    const rows = await session.queryAll<{ 'QUERY PLAN': string }>([
+      'BEGIN READ WRITE',
+      "SET LOCAL statement_timeout = '1s'",
+      'SET LOCAL enable_seqscan = off',
+      `CREATE TEMPORARY TABLE implied AS SELECT * FROM ${identifier(schema)}.${identifier(relation)} WITH NO DATA`,
+      `CREATE INDEX ON pg_temp.implied ((1)) WHERE ${predicate}`,
+      `EXPLAIN (COSTS OFF) SELECT FROM pg_temp.implied WHERE ${conditions.join(' AND ')}`,
+    ]);
+    return rows.at(-1)?.some((row) => row['QUERY PLAN'].includes('Index')) ?? false;
+  } catch (error) {
+    // A column of the former index may have been dropped or renamed.
+    if (sqlstateOf(error) === undefined) throw error;
+    return false;
+  } finally {
+    await session.query('ROLLBACK');
+  }
 }

@@ -421,6 +421,21 @@ testHazardExamples([
     told: 'CONSTRAINT_DROPPED',
   },
   {
+    what: 'unique indexes of some rows that are made again for more of them',
+    setup: `CREATE TABLE jobs (id int PRIMARY KEY, page int NOT NULL, state text, "Key" text); INSERT INTO jobs SELECT n, n, 'new', 'k' || n FROM generate_series(1, 50) n;
+      CREATE UNIQUE INDEX jobs_active ON jobs (page) WHERE state = 'new'; CREATE UNIQUE INDEX jobs_key ON jobs ("Key"); ${ROLE}`,
+    sql: `BEGIN; DROP INDEX jobs_active; CREATE UNIQUE INDEX jobs_active ON jobs (page) WHERE state IN ('new', 'paused');
+      DROP INDEX jobs_key; CREATE UNIQUE INDEX jobs_key ON jobs ("Key") WHERE "Key" IS NOT NULL; COMMIT`,
+    never: 'CONSTRAINT_DROPPED',
+  },
+  {
+    what: 'a unique index that is made again without some of the rows',
+    setup: `CREATE TABLE jobs (id int PRIMARY KEY, page int NOT NULL, state text); INSERT INTO jobs SELECT n, n, 'new' FROM generate_series(1, 50) n;
+      CREATE UNIQUE INDEX jobs_page ON jobs (page); ${ROLE}`,
+    sql: 'BEGIN; DROP INDEX jobs_page; CREATE UNIQUE INDEX jobs_page ON jobs (page) WHERE state IS NOT NULL; COMMIT',
+    told: 'CONSTRAINT_DROPPED',
+  },
+  {
     what: 'unique indexes beside others that refuse as much',
     setup: `${ITEMS}CREATE UNIQUE INDEX items_lower ON items (lower(code)); CREATE UNIQUE INDEX items_some ON items (code, note) WHERE id > 9;
       CREATE UNIQUE INDEX items_both ON items (lower(note), id)`,

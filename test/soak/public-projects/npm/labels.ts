@@ -44,7 +44,12 @@ export const LABELS: Readonly<Record<string, readonly string[]>> = {
   'medusa_order.Migration20250522181137': ['FOREIGN_KEY_SCANS_TABLE', 'FOREIGN_KEY_WITHOUT_INDEX'],
   // Another action on delete under the same name.
   'medusa_order.Migration20250704120229': [...FOREIGN_KEY_MADE_AGAIN, 'CONSTRAINT_CHANGED'],
-  'medusa_order.Migration20250910130000': [...ADD_COLUMN_AND_INDEX, 'FOREIGN_KEY_WITHOUT_INDEX'],
+  // A unique index is made again as a plain one: overlooked when the labels were written, added when the tool told it.
+  'medusa_order.Migration20250910130000': [
+    ...ADD_COLUMN_AND_INDEX,
+    'FOREIGN_KEY_WITHOUT_INDEX',
+    'CONSTRAINT_DROPPED',
+  ],
   'medusa_order.Migration20251016182939': ['INDEX_NOT_CONCURRENT', ...FILL_AND_SET_NOT_NULL],
   'medusa_order.Migration20251114100559': ADD_COLUMN_AND_INDEX,
   'medusa_order.Migration20251225120947': [...FOREIGN_KEY_MADE_AGAIN, 'CONSTRAINT_CHANGED'],
