@@ -71,7 +71,7 @@ export async function lostIndexes(
     if (kept.has(former.oid)) continue;
     const { isConstraint, parts, predicate, isPlain } = former;
     if (former.refuses) {
-      // A row with a NULL is no duplicate.
+      // NULLs are not equal: such a row duplicates none.
       const compared = former.nullsEqual ? [] : parts.filter((part) => !part.includes(WITH));
       const others = await forAllRows(session, former, after.filter(refusing(former)), compared);
       const [built] = others;
