@@ -31,7 +31,9 @@ function runsAsOwner(context: HazardContext): Finding[] {
         relation: null,
         severity: 'warning',
         message: `every role may call ${callable}, which ${isUnpathed ? 'runs' : 'writes'} with the rights of its owner${isUnpathed ? ' and the search_path of the caller' : ''}`,
-        evidence: `${after}`,
+        evidence: isUnpathed
+          ? 'it is SECURITY DEFINER without SET search_path'
+          : 'it is SECURITY DEFINER, and some role that logs in may not write the same itself',
         advice: sqlAdvice(
           'In the same transaction:',
           ...(isUnpathed ? [`ALTER FUNCTION ${callable} SET search_path = pg_catalog, pg_temp`] : []),
