@@ -27,7 +27,7 @@ function runsAsOwner(context: HazardContext): Finding[] {
     const isUnpathed = more.some((each) => !WRITES.test(each));
     return [
       {
-        statement: null,
+        statement: statementOfFunction(context, callable),
         relation: null,
         severity: 'warning',
         message: `every role may call ${callable}, which ${isUnpathed ? 'runs' : 'writes'} with the rights of its owner${isUnpathed ? ' and the search_path of the caller' : ''}`,
