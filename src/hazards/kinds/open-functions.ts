@@ -31,9 +31,12 @@ function runsAsOwner(context: HazardContext): Finding[] {
         relation: null,
         severity: 'warning',
         message: `every role may call ${callable}, which ${isUnpathed ? 'runs' : 'writes'} with the rights of its owner${isUnpathed ? ' and the search_path of the caller' : ''}`,
-        evidence: isUnpathed
-          ? 'it is SECURITY DEFINER without SET search_path'
-          : 'it is SECURITY DEFINER, and some role that logs in may not write the same itself',
+        evidence: [
+          `it is SECURITY DEFINER${isUnpathed ? ' without SET search_path' : ''}`,
+          ...(more.some((each) => WRITES.test(each))
+            ? ['some role that logs in may not write the same itself']
+            : []),
+        ].join(', and '),
         advice: sqlAdvice(
           'In the same transaction:',
           ...(isUnpathed ? [`ALTER FUNCTION ${callable} SET search_path = pg_catalog, pg_temp`] : []),

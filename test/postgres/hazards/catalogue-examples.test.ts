@@ -429,6 +429,13 @@ testHazardExamples([
     never: 'CONSTRAINT_DROPPED',
   },
   {
+    what: 'a unique index of some rows that is made again for others, with a condition that reads like a plan',
+    setup: `CREATE TABLE jobs (id int PRIMARY KEY, page int NOT NULL, state text); INSERT INTO jobs SELECT n, n, 'new' FROM generate_series(1, 50) n;
+      CREATE UNIQUE INDEX jobs_page ON jobs (page) WHERE state = 'Index'; ${ROLE}`,
+    sql: "BEGIN; DROP INDEX jobs_page; CREATE UNIQUE INDEX jobs_page ON jobs (page) WHERE state = 'new'; COMMIT",
+    told: 'CONSTRAINT_DROPPED',
+  },
+  {
     what: 'a unique index that is made again without some of the rows',
     setup: `CREATE TABLE jobs (id int PRIMARY KEY, page int NOT NULL, state text); INSERT INTO jobs SELECT n, n, 'new' FROM generate_series(1, 50) n;
       CREATE UNIQUE INDEX jobs_page ON jobs (page); ${ROLE}`,
