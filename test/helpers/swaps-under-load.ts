@@ -59,7 +59,6 @@ const MOST_MS = 600_000;
 export async function swapsUnderLoad(
   target: OnlineTarget,
   load: {
-    first?: number;
     swaps: number;
     writers: number;
     pauseMs?: number;
@@ -84,7 +83,7 @@ export async function swapsUnderLoad(
     };
     try {
       await writeOn();
-      const migration = MIGRATIONS[((load.first ?? 0) + at) % MIGRATIONS.length] ?? '';
+      const migration = MIGRATIONS[at % MIGRATIONS.length] ?? '';
       const words = ['--url', url, 'swap', '--online', '--yes', '--format', 'json', '--clone', 'cluster'];
       const limit = ['--limit', 'cut-over=5s'];
       const swapping = safemigrate([
