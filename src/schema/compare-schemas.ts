@@ -165,7 +165,7 @@ function compareByNames({ before, after }: Pair, common: Common, owner: string, 
   return {
     section: {
       ...common,
-      changes: changesOf(forward, owner),
+      changes: inPlace(changesOf(forward, owner), forward, before.identity, after.identity),
       unmodeled: compareUnmodeled(before.unmodeled, after.unmodeled),
       rollbackSql: null,
       rollbackLoses: losses(before, after, []),

@@ -37,6 +37,29 @@ describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
     }
   });
 
+  test('a partition that is detached is not dropped, although it could not be attached again', async () => {
+    const { session, drop } = await scratch(
+      version,
+      `CREATE TABLE events (at int NOT NULL, kind text) PARTITION BY RANGE (at);
+       CREATE TABLE old PARTITION OF events FOR VALUES FROM (1) TO (2); CREATE TABLE new PARTITION OF events FOR VALUES FROM (2) TO (3)`,
+    );
+    try {
+      const before = await takeSnapshot(session);
+      await session.query(
+        "ALTER TABLE events DETACH PARTITION old; ALTER TABLE events ADD CONSTRAINT known CHECK (kind <> '')",
+      );
+      const { section, caveats } = await compareWith(before, session);
+      expect(section.changes).toEqual([
+        expect.objectContaining({ verb: 'alter', kind: 'table', object: 'public.old', dataLoss: false }),
+        expect.objectContaining({ verb: 'create', object: 'public.events.known' }),
+      ]);
+      expect(section.rollbackSql).toBeNull();
+      expect(caveats.map(({ path }) => path)).toEqual(['schema.changes', 'schema.rollbackSql']);
+    } finally {
+      await drop();
+    }
+  });
+
   test('a default of a type that is made again, and is the same then, is not reported', async () => {
     const { session, drop } = await scratch(
       version,
