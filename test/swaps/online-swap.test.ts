@@ -43,6 +43,14 @@ function swapOnline(url: string, ...more: string[]): Promise<CliResult> {
   return safemigrate(['--url', url, 'swap', '--online', '--yes', '--format', 'json', ...more]);
 }
 
+/** Waits until an online swap waits for the order to cut over. */
+function untilItWaits(url: string): Promise<void> {
+  return until('it waits', async () => {
+    const { stdout } = await safemigrate(['list', '--url', url]);
+    return stdout.includes('safemigrate cut-over');
+  });
+}
+
 function swapOf({ stdout, stderr }: CliResult) {
   if (stdout === '') throw new Error(`no report:\n${stderr}`);
   return JSON.parse(stdout).swap;
@@ -246,10 +254,7 @@ describe('swap --online', () => {
     const file = path.join(temporaryFolder(), 'postponed');
     for (const how of ['file', 'order'] as const) {
       const swapping = swapOnline(url, '--postpone-file', file, '--', ...sqlCommand(MIGRATION));
-      await until('it waits', async () => {
-        const { stdout } = await safemigrate(['list', '--url', url]);
-        return stdout.includes('safemigrate cut-over');
-      });
+      await untilItWaits(url);
       expect(existsSync(file)).toBe(true);
       await withClient(url, (client) =>
         client.query(`INSERT INTO orders (client, note, amount) VALUES (-1, '${how}', 1)`),
@@ -284,10 +289,7 @@ describe('swap --online', () => {
   }, async () => {
     const file = path.join(temporaryFolder(), 'postponed');
     const swapping = swapOnline(url, '--postpone-file', file, '--', ...sqlCommand(MIGRATION));
-    await until('it waits', async () => {
-      const { stdout } = await safemigrate(['list', '--url', url]);
-      return stdout.includes('safemigrate cut-over');
-    });
+    await untilItWaits(url);
     await withClient(url, async (holder) => {
       await holder.query("BEGIN; INSERT INTO orders (client, note, amount) VALUES (-1, 'long', 1)");
       const looks = new Set<string>();
@@ -330,10 +332,7 @@ describe('swap --online', () => {
       url,
       ...['--catch-up', script, '--postpone-file', file, '--', ...sqlCommand(BACKFILL)],
     );
-    await until('it waits', async () => {
-      const { stdout } = await safemigrate(['list', '--url', url]);
-      return stdout.includes('safemigrate cut-over');
-    });
+    await untilItWaits(url);
     await withClient(url, (client) =>
       client.query("INSERT INTO orders (client, note, amount) VALUES (-1, 'late', 1)"),
     );
@@ -352,10 +351,7 @@ describe('swap --online', () => {
   }, async () => {
     const file = path.join(temporaryFolder(), 'postponed');
     const swapping = swapOnline(url, '--postpone-file', file, '--', ...sqlCommand(MIGRATION));
-    await until('it waits', async () => {
-      const { stdout } = await safemigrate(['list', '--url', url]);
-      return stdout.includes('safemigrate cut-over');
-    });
+    await untilItWaits(url);
     await withClient(url, (client) => client.query('CREATE TABLE meanwhile ()'));
     const undone = await swapping;
     expect(swapOf(undone)).toMatchObject({
