@@ -6,6 +6,7 @@ import {
 } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName } from '../postgres/sql/quote.ts';
+import { lockWaitsSql } from './read-lock-waits.ts';
 import {
   type Holder,
   LOCKING_SETTINGS,
@@ -81,7 +82,8 @@ SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs",
   json_build_object('capacity', current_setting('max_locks_per_transaction')::int
       * (SELECT sum(setting::int) FROM pg_settings WHERE name IN (${LOCKING_SETTINGS.map((each) => `'${each}'`).join(', ')})),
     'held', (SELECT count(*) FROM pg_locks k
-              WHERE NOT k.fastpath AND k.pid IS DISTINCT FROM pg_backend_pid())) AS "lockTable"`;
+              WHERE NOT k.fastpath AND k.pid IS DISTINCT FROM pg_backend_pid())) AS "lockTable",
+  ${lockWaitsSql(version)} AS "lockWaits"`;
 
 // The view pg_stat_user_tables says the same of tables, and leaves out whose partition one is.
 const counters = (version: number) => `

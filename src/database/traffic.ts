@@ -1,3 +1,5 @@
+import type { LockWaits } from '../model/lock-waits.ts';
+
 /** Daily work of a target, by its own statistics. Pure: read-traffic.ts does the reading. */
 
 /**
@@ -57,6 +59,8 @@ export interface Situation {
   readonly logicalSlots?: readonly string[];
   /** Relations that the lock table of the server has room for, and locks held in it; missing in profiles of earlier versions. */
   readonly lockTable?: { readonly capacity: number; readonly held: number | null };
+  /** null before version 19; missing in profiles of servers before it. */
+  readonly lockWaits?: LockWaits | null;
 }
 
 /** Counters since the statistics began. */

@@ -63,6 +63,7 @@ export function forecast(measured: ForecastInput) {
     sessions: traffic.sessions,
     oldestTransaction: traffic.oldestTransaction,
     preparedTransactions: traffic.preparedTransactions,
+    ...(traffic.lockWaits ? { lockWaits: traffic.lockWaits } : {}),
     locks,
     wal: {
       writtenBytes: walBytes,

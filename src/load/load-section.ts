@@ -1,5 +1,6 @@
 import type { TrafficReading } from '../database/traffic.ts';
 import type { LoadedRunSection } from '../model/load-model.ts';
+import type { LockWaits } from '../model/lock-waits.ts';
 import type { StatementSection, TransactionSection } from '../model/report.ts';
 import type { Statement } from '../proxy/observed.ts';
 import type { TrafficLog } from './traffic-log.ts';
@@ -21,6 +22,8 @@ export interface LoadedRun {
   readonly names: ReadonlyMap<number, string>;
   readonly statements: StatementSection[];
   readonly transactions: TransactionSection[];
+  /** null before version 19. */
+  readonly lockWaits: LockWaits | null;
   /** Sessions of the target; null if they could not be counted. */
   readonly sessions: TrafficReading['sessions'] | null;
 }
@@ -43,6 +46,7 @@ export function describeLoad(run: LoadedRun): LoadedRunSection {
     recoveryMs: recoveredMs === null ? null : Math.max(recoveredMs - endedMs, 0),
     seconds: log.seconds((fromMs, toMs) => monitor.waitingBetween(fromMs, toMs)),
     ...blockedOf(monitor, names),
+    ...(run.lockWaits ? { lockWaits: run.lockWaits } : {}),
     failures: log.failures,
     deadlocks: deadlocksOf(run),
     connections: monitor.connections,

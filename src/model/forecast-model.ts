@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { lockWaits } from './lock-waits.ts';
 import { bytes, milliseconds, time } from './measures.ts';
 import { productionTime } from './statement-model.ts';
 
@@ -45,6 +46,8 @@ export const forecastSection = z.object({
     /** Age of the oldest one; null: there are none. */
     oldestMs: milliseconds.nullable(),
   }),
+  /** Waits for locks on the target's server until the rehearsal ended; with a profile, until the profile was taken. Absent before PostgreSQL 19. */
+  lockWaits: lockWaits.optional(),
   /** Locks that block reads or writes: of those that one transaction has on a table and its indexes, the one with the longest queue. */
   locks: z.array(
     z.object({

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { duringSection } from './apply-model.ts';
+import { lockWaits } from './lock-waits.ts';
 import { milliseconds, time } from './measures.ts';
 import { statementSection, transactionSection } from './statement-model.ts';
 
@@ -94,6 +95,8 @@ const loadedRun = z.object({
       longestMs: milliseconds,
     }),
   ),
+  /** Waits for locks on the clone's server while the load ran, also those of the load's sessions for each other. Absent before PostgreSQL 19. */
+  lockWaits: lockWaits.optional(),
   /** Errors of the load's transactions that ended while the command ran or after it. */
   failures: z.array(
     z.object({

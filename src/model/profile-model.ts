@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { lockWaits } from './lock-waits.ts';
 import { bytes, milliseconds, time } from './measures.ts';
 
 /** Scans, and rows written, per second: the larger one of the sample and of the average over `averagedMs`. */
@@ -223,6 +224,8 @@ export const profileShape = z.object({
         .nullable(),
       /** Names of replication slots without a consumer. */
       inactiveSlots: z.array(z.string()),
+      /** Waits for locks on the server. Absent before PostgreSQL 19. */
+      lockWaits: lockWaits.optional(),
     })
     .nullable(),
   /** Statements of pg_stat_statements, whose literals the server has replaced by `$1`, `$2`; null: they could not be read. */

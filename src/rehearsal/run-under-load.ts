@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { inClone } from '../clone/own-sessions.ts';
+import { lockWaitsBetween, readLockWaits } from '../database/read-lock-waits.ts';
 import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { describeLoad, type LoadedRun } from '../load/load-section.ts';
@@ -140,6 +141,7 @@ export async function measureUnderLoad<Way extends OpenWire>(
   );
   const commandDeadlocks: LoadedRun['commandDeadlocks'] = [];
   const opened = await open(loaded, observerFor(monitor, commandDeadlocks));
+  const waitsBefore = await inClone(loaded, readLockWaits);
   const traffic = await scope.own(
     'load',
     () => startTraffic(loaded, prepared.command, { load, source, log }),
@@ -176,6 +178,7 @@ export async function measureUnderLoad<Way extends OpenWire>(
     commandDeadlocks,
     schemaEqual: run.result.exitCode === 0 ? await hasSameSchema(loaded, quiet) : null,
     names: namesOf(tree),
+    lockWaits: lockWaitsBetween(waitsBefore, await inClone(loaded, readLockWaits)),
     statements,
     transactions: ofCommand,
     sessions: sessionsOf(prepared),

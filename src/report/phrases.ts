@@ -9,6 +9,7 @@ import {
 } from '../format.ts';
 import { conversionCounts } from '../hazards/evidence.ts';
 import { isReplaced } from '../model/converted-column.ts';
+import type { LockWaits } from '../model/lock-waits.ts';
 import type {
   ConvertedColumn,
   DataSection,
@@ -199,6 +200,22 @@ export function resourceWords({
       ? []
       : [`the oldest transaction: ${transactionWords(oldestTransaction)}`]),
   ];
+}
+
+/** `the clone's server counted 6 waits for locks of more than 1.0 s in 8.2 s (relation: 5, tuple: 1), 5.8 s in all`; nothing if there was none. */
+export function lockWaitWords(counted: LockWaits | undefined, server: string): string[] {
+  const { longerThanMs = 0, overMs = 0, kinds = [] } = counted ?? {};
+  const [waits, waitedMs] = [sumOf(kinds, 'waits'), sumOf(kinds, 'waitedMs')];
+  if (waits === 0) return [];
+  const each = kinds.map(({ kind, waits: of }) => `${kind}: ${formatCount(of)}`).join(', ');
+  return [
+    `${server} counted ${plural(waits, 'wait')} for locks of more than ${formatDuration(longerThanMs)} ` +
+      `in ${formatDuration(overMs)} (${each}), ${formatDuration(waitedMs)} in all`,
+  ];
+}
+
+function sumOf(kinds: LockWaits['kinds'], what: 'waits' | 'waitedMs'): number {
+  return kinds.reduce((sum, each) => sum + each[what], 0);
 }
 
 const LONG_MS = 60_000;

@@ -139,6 +139,7 @@ function trafficOf(
     sessions: traffic.sessions,
     standbys: traffic.standbys,
     inactiveSlots: traffic.inactiveSlots,
+    lockWaits: traffic.lockWaits ?? null,
     hiddenSessions: 0,
     oldestTransaction: null,
     preparedTransactions: { count: 0, oldestMs: null },

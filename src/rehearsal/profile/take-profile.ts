@@ -147,6 +147,7 @@ function withRates(
         sessions: traffic.sessions,
         standbys: traffic.standbys?.map((each) => ({ ...each })) ?? null,
         inactiveSlots: [...traffic.inactiveSlots],
+        ...(traffic.lockWaits ? { lockWaits: traffic.lockWaits } : {}),
       },
   };
 }

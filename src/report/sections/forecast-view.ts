@@ -1,7 +1,7 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../../format.ts';
 import { timeWords } from '../../hazards/evidence.ts';
 import type { ForecastSection, Report } from '../../model/report.ts';
-import { basisWords, lockEffects, resourceWords, transactionWords } from '../phrases.ts';
+import { basisWords, lockEffects, lockWaitWords, resourceWords, transactionWords } from '../phrases.ts';
 import { tone } from '../text-layout.ts';
 import {
   AS_TEXT,
@@ -32,6 +32,10 @@ export function forecastView({ forecast: expected, load }: Report): Section[] {
     ...(forecast.locks.length > 0
       ? []
       : [{ kind: 'paragraph', text: noLocks, shownIn: ON_PAGES } satisfies Block]),
+    {
+      kind: 'items',
+      items: lockWaitWords(forecast.lockWaits, "the target's server").map((text) => ({ text })),
+    },
     { kind: 'items', items: resourceWords(forecast).map((text) => ({ text })), listed: LISTED },
   ];
   return [

@@ -1,6 +1,7 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { LoadedRunSection, LoadSection, Report } from '../../model/report.ts';
 import { loadFigure } from '../html/timeline-html.ts';
+import { lockWaitWords } from '../phrases.ts';
 import { type Block, type Cell, drawing, type Item, named, type Section, sql } from '../view/section.ts';
 
 const LISTED = 5;
@@ -152,6 +153,7 @@ export function loadDetails(load: LoadSection): string[] {
   return [
     ...rateWords(load),
     ...(failed.length > 0 ? [failed.join(', ')] : []),
+    ...lockWaitWords(load.lockWaits, "the clone's server"),
     `${recovered}; ${connectionWords(load)}`,
     ...(pool && isFull(pool)
       ? [

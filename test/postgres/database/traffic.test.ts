@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { readTraffic } from '../../../src/database/read-traffic.ts';
 import { type TrafficReading, trafficBetween } from '../../../src/database/traffic.ts';
 import type { Server } from '../../../src/local-server/embedded.ts';
@@ -104,6 +104,33 @@ describe.each(VERSIONS)('on %d', (version) => {
     expect(holders).toEqual([]);
     expect(oldestTransaction).toBeNull();
   });
+
+  test('servers before version 19 count no waits for locks', async () => {
+    const { lockWaits } = await readingOf(target.url);
+    if (version < 19) expect(lockWaits).toBeNull();
+    else expect(lockWaits?.longerThanMs).toBe(1000);
+  });
+});
+
+/** A session that waits for a lock has done so for longer than the server's deadlock_timeout. */
+const WAITS_LONG = `SELECT FROM pg_locks WHERE NOT granted AND clock_timestamp() - waitstart > interval '100 ms'`;
+
+test('a server of version 19 counts waits for locks by kind, if they are longer than deadlock_timeout', async () => {
+  const server = await ownServer(19, { settings: { deadlock_timeout: '20ms' } });
+  onTestFinished(() => server.stop());
+  expect((await readingOf(server.url)).lockWaits).toMatchObject({ longerThanMs: 20, kinds: [] });
+  await withClient(server.url, async (holder) => {
+    await holder.query('CREATE TABLE orders (id int)');
+    await holder.query('BEGIN; LOCK TABLE orders');
+    const waiting = withClient(server.url, (waiter) => waiter.query('SELECT FROM orders'));
+    await expect.poll(async () => (await holder.query(WAITS_LONG)).rowCount).toBe(1);
+    await holder.query('COMMIT');
+    await waiting;
+  });
+  const { lockWaits } = await readingWhere(server.url, (reading) => reading.lockWaits?.kinds.length !== 0);
+  expect(lockWaits?.kinds).toEqual([{ kind: 'relation', waits: 1, waitedMs: expect.any(Number) }]);
+  expect(lockWaits?.kinds[0]?.waitedMs).toBeGreaterThan(100);
+  expect(lockWaits?.overMs).toBeGreaterThan(lockWaits?.kinds[0]?.waitedMs ?? 0);
 });
 
 describe('on a server of its own', () => {

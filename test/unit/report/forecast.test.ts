@@ -84,6 +84,22 @@ describe('the forecast', () => {
       '  - the oldest transaction: a transaction (active), open for 10 min 0 s now',
     ]);
   });
+
+  test('the forecast says how often sessions waited for locks, if the server has counted such waits', () => {
+    const lockWaits = {
+      longerThanMs: 1000,
+      overMs: 24 * 86_400_000,
+      kinds: [
+        { kind: 'relation', waits: 400, waitedMs: 2_100_000 },
+        { kind: 'transactionid', waits: 12, waitedMs: 180_000 },
+      ],
+    };
+    expect(shown(forecast({ locks: [], lockWaits })).at(1)).toBe(
+      "  - the target's server counted 412 waits for locks of more than 1.0 s in 24 d 0 h (relation: 400, transactionid: 12), 38 min 0 s in all",
+    );
+    const none = { ...lockWaits, kinds: [] };
+    expect(shown(forecast({ locks: [], lockWaits: none }))).toEqual(shown(forecast({ locks: [] })));
+  });
 });
 
 describe('lost data', () => {
