@@ -84,6 +84,8 @@ describe.each<ServerVersion>([14, 18])('a profile of a database on %d', (version
     );
     expect(plain.stderr).toMatch(/not read: statements: /);
     expect(plain.stderr).toMatch(/not read: freeBytes: /);
+    expect(plain.profile.traffic).toBeNull();
+    expect(plain.stderr).toMatch(/not read: traffic: .* too short for rates, .*: use --window\n/);
   });
 });
 

@@ -4,7 +4,7 @@ import type { Located } from '../../database/locate.ts';
 import { readAccess, readPlannerStatistics, readRelationSizes } from '../../database/read-for-profile.ts';
 import { readTraffic } from '../../database/read-traffic.ts';
 import { LOCKING_SETTINGS, type TargetTraffic, trafficBetween } from '../../database/traffic.ts';
-import { plural } from '../../format.ts';
+import { formatDuration, plural } from '../../format.ts';
 import { profileRates } from '../../hazards/rates.ts';
 import { recordShapes, shapesForProfile } from '../../load/record-shapes.ts';
 import { isUnmeasured, measuredOrReason } from '../../measured.ts';
@@ -102,6 +102,11 @@ export async function takeProfile(
     note(
       'freeBytes',
       "it is visible only on the server's own machine, to a member of pg_read_all_settings and pg_read_server_files",
+    );
+  if (traffic && profileRates(traffic) === null)
+    note(
+      'traffic',
+      `${formatDuration(traffic.sampledMs)} are too short for rates, and the server has not counted for a day: use --window`,
     );
   if (traffic && traffic.standbys === null)
     note('traffic.standbys', 'the role cannot see them: GRANT pg_read_all_stats to it');
