@@ -1,7 +1,7 @@
 import type { EffectFacts } from '../model/effect-facts.ts';
 import type { ProbeDifference } from '../model/probe-difference.ts';
-import type { Hazard } from '../model/report.ts';
-import { bare, lastPart } from '../postgres/sql/quote.ts';
+import type { Hazard, StatementSection } from '../model/report.ts';
+import { bare, nameParts } from '../postgres/sql/quote.ts';
 import type { HazardContext } from './hazard-context.ts';
 import type { Finding } from './hazard-definition.ts';
 
@@ -95,10 +95,29 @@ function isAboutNamed({ facts }: HazardContext, { message }: Finding, { after }:
   );
 }
 
-/** The last statement that names an object, in any schema. */
-export function lastNaming({ facts }: HazardContext, object: string): number | null {
-  const name = bare(lastPart(object));
-  return facts.statements.findLast(({ error, sql }) => error === null && isNamed(sql, name))?.index ?? null;
+/** The last statement that names an object and locks it; else the last one that names it, by its schema or the search path. */
+export function lastNaming(context: HazardContext, object: string): number | null {
+  const name = bare(object);
+  const naming = context.facts.statements.filter(({ error, sql }) => error === null && isNamed(sql, name));
+  const lockedBy = ({ locks }: StatementSection) =>
+    (locks ?? []).map(({ relation }) => relation).filter((relation) => bare(relation) === name);
+  const found =
+    naming.findLast((each) => lockedBy(each).includes(object)) ??
+    naming.findLast((each) => lockedBy(each).length === 0 && canMean(each, object, context));
+  return found?.index ?? null;
+}
+
+const QUALIFIER = /(?:"([^"]+)"|(\w+))\s*\.\s*"?$/;
+
+/** Tells if a statement that has the name of an object means the one in its schema. */
+function canMean(statement: StatementSection, object: string, context: HazardContext): boolean {
+  const [schema, name, ...more] = nameParts(object);
+  if (schema === undefined || name === undefined || more.length > 0) return true;
+  const mentions = statement.sql.split(name).slice(0, -1);
+  return mentions.some((before) => {
+    const [, quoted, plain] = QUALIFIER.exec(before) ?? [];
+    return context.reaches({ schema: quoted ?? plain?.toLowerCase() ?? null, name }, schema, statement);
+  });
 }
 
 /** Tells if a text has a name, and not as a part of a longer one. */

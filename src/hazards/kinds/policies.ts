@@ -1,5 +1,6 @@
 import { listed } from '../../format.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { lastNaming } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { changeFinding, type Finding, sqlAdvice } from '../hazard-definition.ts';
 import { weighBreakage, weighBySize, worst } from '../severity.ts';
@@ -169,7 +170,7 @@ export function viewsPastPolicies(context: HazardContext): Finding[] {
     const isStored = stored.has(relation);
     return [
       {
-        statement: null,
+        statement: lastNaming(context, relation) ?? lastNaming(context, table),
         relation: null,
         severity: 'warning',
         message:
