@@ -1,7 +1,7 @@
 import type { EffectFacts } from '../model/effect-facts.ts';
 import type { ProbeDifference } from '../model/probe-difference.ts';
 import type { Hazard, StatementSection } from '../model/report.ts';
-import { bare, nameParts } from '../postgres/sql/quote.ts';
+import { bare, nameParts, withoutLastPart } from '../postgres/sql/quote.ts';
 import type { HazardContext } from './hazard-context.ts';
 import type { Finding } from './hazard-definition.ts';
 
@@ -95,15 +95,19 @@ function isAboutNamed({ facts }: HazardContext, { message }: Finding, { after }:
   );
 }
 
-/** The last statement that names an object and locks it; else the last one that names it, by its schema or the search path. */
+/**
+ * The last statement that names an object and locks it, or the table that it belongs to; else the last one that names it, by its
+ * schema or the search path.
+ */
 export function lastNaming(context: HazardContext, object: string): number | null {
   const name = bare(object);
   const naming = context.facts.statements.filter(({ error, sql }) => error === null && isNamed(sql, name));
-  const lockedBy = ({ locks }: StatementSection) =>
-    (locks ?? []).map(({ relation }) => relation).filter((relation) => bare(relation) === name);
+  const table = withoutLastPart(object);
+  const lockedBy = ({ locks }: StatementSection) => (locks ?? []).map(({ relation }) => relation);
+  const isOfAnother = (each: StatementSection) => lockedBy(each).some((relation) => bare(relation) === name);
   const found =
-    naming.findLast((each) => lockedBy(each).includes(object)) ??
-    naming.findLast((each) => lockedBy(each).length === 0 && canMean(each, object, context));
+    naming.findLast((each) => lockedBy(each).some((relation) => relation === object || relation === table)) ??
+    naming.findLast((each) => !isOfAnother(each) && canMean(each, object, context));
   return found?.index ?? null;
 }
 

@@ -181,6 +181,8 @@ export interface ChangedDefinition {
   readonly kind:
     | 'constraint'
     | 'trigger'
+    /** The triggers of one event, `BEFORE UPDATE`, in the order in which they fire: that of their names. */
+    | 'trigger order'
     | 'rule'
     | 'attribute'
     | 'rights'

@@ -1,6 +1,7 @@
 import type { ChangedDefinition } from '../../model/effect-facts.ts';
-import { displayName } from '../../postgres/sql/quote.ts';
+import { bare, displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
+import { lastNaming } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
 import { type Severity, weighBreakage } from '../severity.ts';
@@ -22,18 +23,22 @@ export const REDEFINED: readonly HazardRecord[] = [
     (context, { relation }) => weighBreakage(context, relation),
     'Make sure that running code expects the new definition.',
   ),
-  redefined(
-    'trigger',
-    {
-      code: 'TRIGGER_CHANGED',
-      title: 'a trigger fires for other events, or runs another function',
-      condition: 'A trigger of a table has the same name as before and another definition.',
-      effect:
-        'Writes succeed without the work of the trigger, or do something else. Nothing fails, so it goes unnoticed.',
-      safer: 'Create a trigger with a new name, and drop the old one when its work is superfluous.',
-    },
-    (context, { relation }) => weighBreakage(context, relation),
-    'Make sure that the events which the trigger no longer names need none.',
+  withAlso(
+    redefined(
+      'trigger',
+      {
+        code: 'TRIGGER_CHANGED',
+        title: 'a trigger fires for other events or in another order, or runs another function',
+        condition:
+          'A trigger of a table has the same name as before and another definition. Or triggers of one event fire in another order, because one of them is renamed.',
+        effect:
+          'Writes succeed without the work of the trigger, or do something else. Nothing fails, so it goes unnoticed.',
+        safer: 'Create a trigger with a new name, and drop the old one when its work is superfluous.',
+      },
+      (context, { relation }) => weighBreakage(context, relation),
+      'Make sure that the events which the trigger no longer names need none.',
+    ),
+    otherOrder,
   ),
   redefined(
     'rule',
@@ -190,7 +195,7 @@ export function redefined(
         const message = `${subjectOf(definition)}: ${after}${before === null ? '' : `; before: ${before}`}${consequenceOf(definition)}`;
         return [
           {
-            statement: null,
+            statement: lastNaming(context, namedIn(definition)),
             relation: isKnown ? relation : null,
             severity: severityOf(context, definition),
             message,
@@ -202,6 +207,41 @@ export function redefined(
         ];
       }),
   };
+}
+
+/** The name by which a statement changes a definition. */
+function namedIn({ kind, relation, name }: ChangedDefinition): string {
+  if (kind === 'setting') return displayName(name);
+  return kind === 'rights' || kind === 'attribute' ? relation : `${relation}.${displayName(name)}`;
+}
+
+function withAlso(hazard: HazardRecord, also: HazardRecord['find']): HazardRecord {
+  return { ...hazard, find: (context) => [...hazard.find(context), ...also(context)] };
+}
+
+/** Finds triggers of one event that fire in another order under their new names; once for each table. */
+function otherOrder(context: HazardContext): Finding[] {
+  const renames = context.facts.schema?.renames.filter(({ kind }) => kind === 'trigger') ?? [];
+  const found = ofKind(context, 'trigger order').flatMap(({ relation, name, before, after }): Finding[] => {
+    const nowOf = (trigger: string) =>
+      bare(renames.find(({ from }) => from === `${relation}.${displayName(trigger)}`)?.to ?? trigger);
+    const [was, is] = [before, after].map((list) => list?.split(', ') ?? []) as [string[], string[]];
+    const then = was.map(nowOf);
+    const isSame = then.every((trigger, at) => trigger === is[at]);
+    if (then.length !== is.length || isSame || !then.every((trigger) => is.includes(trigger))) return [];
+    const moved = is.find((trigger) => !was.includes(trigger)) ?? '';
+    return [
+      {
+        statement: lastNaming(context, `${relation}.${displayName(moved)}`),
+        relation,
+        severity: weighBreakage(context, relation),
+        message: `triggers of ${relation} fire in another order ${name}: ${after}; before: ${before}`,
+        evidence: relationEvidence(context, relation),
+        advice: 'Triggers of one event fire in the order of their names: choose one that keeps its place.',
+      },
+    ];
+  });
+  return found.filter((each, at) => found.findIndex(({ relation }) => relation === each.relation) === at);
 }
 
 function consequenceOf(definition: ChangedDefinition): string {

@@ -40,9 +40,18 @@ select 'constraint', n.nspname, c.relname, k.conname,
 from pg_catalog.pg_constraint k join pg_catalog.pg_class c on c.oid = k.conrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where k.contype = 'c' and k.conislocal and ${USER_SCHEMA}
 union all
-select 'trigger', n.nspname, c.relname, t.tgname, pg_catalog.pg_get_triggerdef(t.oid)
+select 'trigger', n.nspname, c.relname, t.tgname,
+  pg_catalog.substring(pg_catalog.pg_get_triggerdef(t.oid), '(?:BEFORE|AFTER|INSTEAD OF) (?:INSERT|DELETE|UPDATE|TRUNCATE).*')
 from pg_catalog.pg_trigger t join pg_catalog.pg_class c on c.oid = t.tgrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where not t.tgisinternal and ${USER_SCHEMA}
+union all
+select 'trigger order', n.nspname, c.relname, w.time || e.word || w.level, pg_catalog.string_agg(t.tgname, ', ' order by t.tgname)
+from pg_catalog.pg_trigger t join pg_catalog.pg_class c on c.oid = t.tgrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+join (values (4, 'INSERT'), (8, 'DELETE'), (16, 'UPDATE')) e (bit, word) on t.tgtype & e.bit <> 0
+cross join lateral (select case when t.tgtype & 2 <> 0 then 'BEFORE ' when t.tgtype & 64 <> 0 then 'INSTEAD OF ' else 'AFTER ' end,
+  case when t.tgtype & 1 = 0 then ' FOR EACH STATEMENT' else '' end) w (time, level)
+where not t.tgisinternal and t.tgenabled <> 'D' and ${USER_SCHEMA}
+group by n.nspname, c.relname, w.time, e.word, w.level having count(*) > 1
 union all
 select 'rule', n.nspname, c.relname, r.rulename, pg_catalog.pg_get_ruledef(r.oid)
 from pg_catalog.pg_rewrite r join pg_catalog.pg_class c on c.oid = r.ev_class join pg_catalog.pg_namespace n on n.oid = c.relnamespace

@@ -8,6 +8,9 @@ const SEARCH = "SET enable_seqscan = off; SELECT id FROM many WHERE lower(code) 
 const PARTED = `CREATE TABLE parted (id int) PARTITION BY LIST (id); CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1);
   CREATE FUNCTION keep_:schema() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
   CREATE TRIGGER kept BEFORE INSERT ON parted FOR EACH ROW EXECUTE FUNCTION keep_:schema(); `;
+const TWO_TRIGGERS = `${ITEMS}CREATE FUNCTION keep_:schema() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+  CREATE TRIGGER cut BEFORE INSERT ON items FOR EACH ROW EXECUTE FUNCTION keep_:schema();
+  CREATE TRIGGER keep BEFORE INSERT ON items FOR EACH ROW EXECUTE FUNCTION keep_:schema(); `;
 const ROLE =
   'GRANT ALL ON ALL TABLES IN SCHEMA :schema TO tried_app; GRANT USAGE ON SCHEMA :schema TO tried_app; ';
 
@@ -145,6 +148,17 @@ testHazardExamples([
     sql: `BEGIN; CREATE UNIQUE INDEX codes_new ON items (lower(code)); COMMIT; BEGIN; DROP INDEX codes; ALTER INDEX codes_new RENAME TO codes; COMMIT;
       BEGIN; DROP INDEX notes; CREATE UNIQUE INDEX notes ON items (id, lower(note)); COMMIT; REINDEX INDEX pairs`,
     never: 'CONSTRAINT_DROPPED',
+  },
+  {
+    what: 'a trigger that fires after another one under its new name',
+    setup: TWO_TRIGGERS,
+    sql: 'ALTER TRIGGER cut ON items RENAME TO trim',
+    told: 'TRIGGER_CHANGED',
+  },
+  {
+    what: 'triggers that keep their order under new names',
+    setup: `${TWO_TRIGGERS}CREATE TRIGGER apart AFTER DELETE ON items FOR EACH ROW EXECUTE FUNCTION keep_:schema();`,
+    sql: 'ALTER TRIGGER cut ON items RENAME TO brief; ALTER TRIGGER keep ON items RENAME TO keeps; ALTER TRIGGER apart ON items RENAME TO zz',
   },
   {
     what: 'a trigger that is disabled in one partition',

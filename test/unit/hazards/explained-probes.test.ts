@@ -33,4 +33,6 @@ test('a statement that means an object of the same name in another schema does n
 
 test('a statement that locks the object is surer than one that only has its name', () => {
   expect(naming('app.codes', ['CREATE VIEW codes', 'app.codes'], 'GRANT SELECT ON codes')).toBe(1);
+  const alter = 'ALTER TABLE t DROP CONSTRAINT c';
+  expect(naming('app.t.c', [alter, 'app.t'], [alter, 'public.t'])).toBe(1);
 });
