@@ -195,7 +195,7 @@ export function redefined(
         const message = `${subjectOf(definition)}: ${after}${before === null ? '' : `; before: ${before}`}${consequenceOf(definition)}`;
         return [
           {
-            statement: lastNaming(context, namedIn(definition)),
+            statement: statementOf(context, definition),
             relation: isKnown ? relation : null,
             severity: severityOf(context, definition),
             message,
@@ -209,10 +209,11 @@ export function redefined(
   };
 }
 
-/** The name by which a statement changes a definition. */
-function namedIn({ kind, relation, name }: ChangedDefinition): string {
-  if (kind === 'setting') return displayName(name);
-  return kind === 'rights' || kind === 'attribute' ? relation : `${relation}.${displayName(name)}`;
+function statementOf(context: HazardContext, { kind, relation, name }: ChangedDefinition): number | null {
+  // Sessions set it for themselves, too.
+  if (kind === 'setting') return null;
+  const isWhole = kind === 'rights' || kind === 'attribute';
+  return lastNaming(context, isWhole ? relation : `${relation}.${displayName(name)}`);
 }
 
 function withAlso(hazard: HazardRecord, also: HazardRecord['find']): HazardRecord {
