@@ -6,6 +6,7 @@ export interface EffectFacts {
   readonly brokenFunctions: readonly BrokenFunction[];
   readonly missingGrants: readonly MissingGrant[];
   readonly newRelations: readonly NewRelation[];
+  readonly lostGrants: readonly LostGrant[];
   readonly published: readonly PublishedChange[];
   readonly redefined: readonly ChangedDefinition[];
   readonly violated: readonly ViolatedConstraint[];
@@ -307,6 +308,7 @@ export const NO_EFFECTS: EffectFacts = {
   brokenFunctions: [],
   missingGrants: [],
   newRelations: [],
+  lostGrants: [],
   published: [],
   redefined: [],
   violated: [],
@@ -344,13 +346,31 @@ export interface MissingGrant {
   readonly byProfile?: true;
 }
 
-/** A table or view that the command made. */
+/** A table or view that the command made, under a name that nobody had privileges for before. */
 export interface NewRelation {
   readonly relation: string;
   /** Without quotes. */
   readonly schema: string;
-  /** Privileges of others than its owner; `PUBLIC` is a role here. */
-  readonly grants: readonly { readonly role: string; readonly privileges: readonly string[] }[];
+  readonly isView: boolean;
+  /** The privileges with a use: SELECT alone, if it cannot be written. */
+  readonly usable: readonly string[];
+  readonly grants: Grants;
+}
+
+/** Privileges of others than the owner; `PUBLIC` is a role here. */
+export type Grants = readonly { readonly role: string; readonly privileges: readonly string[] }[];
+
+/** A role that may do less with a relation than with the one that had its name before the command. */
+export interface LostGrant {
+  readonly relation: string;
+  readonly role: string;
+  readonly privileges: readonly string[];
+}
+
+/** Returns those of the missing privileges that a role needs: a view that it may read is often not for its writes. */
+export function neededOn({ isView, usable }: NewRelation, missing: readonly string[]): string[] {
+  const needed = missing.filter((privilege) => usable.includes(privilege));
+  return isView && !needed.includes('SELECT') ? [] : needed;
 }
 
 /** A change of a published table that a subscriber has to make too. */

@@ -1,7 +1,7 @@
 import { listed } from '../../format.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
-import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
-import { isNamed } from '../explained-probes.ts';
+import { bare, displayName, lastPart, nameParts, withoutLastPart } from '../../postgres/sql/quote.ts';
+import { isNamed, lastNaming } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, sqlAdvice } from '../hazard-definition.ts';
 import { statementOfFunction } from './changed-functions.ts';
@@ -9,7 +9,7 @@ import { ofKind } from './redefined.ts';
 
 /** Finds new objects that roles are expected to use, and may not. */
 export function withoutGrants(context: HazardContext): Finding[] {
-  return [...relationsWithout(context), ...functionsWithout(context)];
+  return [...relationsWithout(context), ...relationsClosed(context), ...functionsWithout(context)];
 }
 
 function relationsWithout(context: HazardContext): Finding[] {
@@ -29,7 +29,7 @@ function relationsWithout(context: HazardContext): Finding[] {
         : `; default privileges for it exist only for what ${listed(first.defaultsOf)} creates, and ${first.owner} ${first.byProfile ? 'owns the others' : 'created this'}`;
     return [
       {
-        statement: creating(context, relations),
+        statement: creating(context, relations) ?? lastNaming(context, first.relation),
         relation: first.relation,
         severity: 'warning',
         message: `${role} may not use ${listed(relations)}, unlike the other ${first.siblings} relations of the schema`,
@@ -45,15 +45,42 @@ function relationsWithout(context: HazardContext): Finding[] {
   });
 }
 
+/** Relations made under the name of others, which roles could use: a grant ends with its relation. */
+function relationsClosed(context: HazardContext): Finding[] {
+  const lost = context.facts.catalogue.effects.lostGrants.filter(
+    ({ relation, role }) => !isRevoked(context, relation, role),
+  );
+  return [...new Set(lost.map(({ relation }) => relation))].map((relation): Finding => {
+    const own = lost
+      .filter((each) => each.relation === relation)
+      .map(({ role, privileges }) => ({
+        role: role === 'PUBLIC' ? role : displayName(role),
+        privileges: privileges.join(', '),
+      }));
+    return {
+      statement: creating(context, [relation]) ?? lastNaming(context, relation),
+      relation,
+      severity: 'warning',
+      message: `${relation} is created again, without privileges that ${listed(own.map(({ role }) => role))} had`,
+      evidence: own.map(({ role, privileges }) => `${role} lacks ${privileges}`).join('; '),
+      advice: sqlAdvice(
+        'In the same migration:',
+        ...own.map(({ role, privileges }) => `GRANT ${privileges} ON ${relation} TO ${role}`),
+      ),
+    };
+  });
+}
+
 /** Tells if the command itself takes privileges on the relation from the role. */
 function isRevoked(context: HazardContext, relation: string, role: string): boolean {
+  const [schema = '', own = ''] = nameParts(relation);
   return context
     .actionsOf('revoke')
     .some(
       ({ action, statement }) =>
         action.from === 'relation' &&
         action.roles.includes(role) &&
-        action.objects.some(({ name }) => context.resolve(name, statement) === relation),
+        action.objects.some(({ name }) => name.name === own && context.reaches(name, schema, statement)),
     );
 }
 

@@ -5,6 +5,7 @@ import {
   EXPECTED_GRANTS,
   type MissingGrant,
   type NewRelation,
+  neededOn,
 } from '../../model/effect-facts.ts';
 import type { HazardFacts } from '../../model/hazard-facts.ts';
 import type { Profile, ProfiledAccess } from '../../model/profile-model.ts';
@@ -218,7 +219,8 @@ export function productionGrants(
   ];
 }
 
-function missingOn({ relation, schema, grants }: NewRelation, access: ProfiledAccess): MissingGrant[] {
+function missingOn(made: NewRelation, access: ProfiledAccess): MissingGrant[] {
+  const { relation, schema, grants } = made;
   const siblings = access.schemas.find((each) => each.schema === schema);
   if (!siblings || siblings.relations < EXPECTED_GRANTS.relations) return [];
   const { creator, granted } = siblings;
@@ -230,10 +232,13 @@ function missingOn({ relation, schema, grants }: NewRelation, access: ProfiledAc
       own.has(creator) ||
       own.has(privilege === 'SELECT' ? READS_ALL : WRITES_ALL) ||
       given.some((each) => own.has(each.role) && each.privileges.includes(privilege));
-    const privileges = granted
+    const expected = granted
       .filter((each) => each.role === role && each.relations >= siblings.relations * EXPECTED_GRANTS.share)
-      .map(({ privilege }) => privilege)
-      .filter((privilege) => !isCovered(privilege));
+      .map(({ privilege }) => privilege);
+    const privileges = neededOn(
+      made,
+      expected.filter((privilege) => !isCovered(privilege)),
+    );
     if (privileges.length === 0) return [];
     const defaultsOf = inSchema.filter((each) => each.role === role).map((each) => each.creator);
     const missing = { relation, role, privileges, siblings: siblings.relations, owner: creator };

@@ -48,11 +48,8 @@ export const APPLICATION_ROLES = `select g.oid, g.rolname from (${GRANTED_ROLES}
 /** Roles of requests without a login, by the names that PostgREST, Supabase, PostGraphile and Hasura give them. */
 const ANONYMOUS_ROLES = `select o.oid, o.rolname from pg_catalog.pg_roles o where o.rolname ~ '^(web_?)?anon(ymous)?$' and not o.rolsuper`;
 
-/**
- * Uses of a view `v` that policies of a table may refuse: the privilege, the command of a policy, and the event as
- * pg_relation_is_updatable() counts it, 0 for reads.
- */
-const USES = `(values ('SELECT', 'r', 0), ('INSERT', 'a', 8), ('UPDATE', 'w', 4), ('DELETE', 'd', 16)) u (privilege, command, event)`;
+/** Uses of a relation: the privilege, the command of a policy, and the event as pg_relation_is_updatable() counts it, 0 for reads. */
+export const USES = `(values ('SELECT', 'r', 0), ('INSERT', 'a', 8), ('UPDATE', 'w', 4), ('DELETE', 'd', 16)) u (privilege, command, event)`;
 
 /** Tells if a view `v` reads and writes as its owner. */
 const AS_OWNER = `not coalesce(v.reloptions::pg_catalog.text[] && '{security_invoker=true,security_invoker=on,security_invoker=1,security_invoker=yes}', false)`;

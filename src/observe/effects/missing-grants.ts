@@ -1,4 +1,12 @@
-import { EXPECTED_GRANTS, type MissingGrant, type NewRelation } from '../../model/effect-facts.ts';
+import {
+  type EffectFacts,
+  EXPECTED_GRANTS,
+  type Grants,
+  type LostGrant,
+  type MissingGrant,
+  type NewRelation,
+  neededOn,
+} from '../../model/effect-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import {
   IS_QUERIED,
@@ -8,11 +16,12 @@ import {
 } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, nameParts } from '../../postgres/sql/quote.ts';
+import { USES } from './access-definitions.ts';
 
 const KINDS = ['table', 'view', 'materialized view', 'foreign table'];
 
-/** New relations, by name: `public.orders`. */
-export function newRelations({ changes }: SchemaSection): string[] {
+/** Relations that the command made or replaced, by name: `public.orders`. */
+export function madeRelations({ changes }: SchemaSection): string[] {
   return changes
     .filter(({ verb, kind }) => verb === 'create' && KINDS.includes(kind))
     .map(({ object }) => object);
@@ -60,30 +69,120 @@ where r.is_new and t.count >= ${EXPECTED_GRANTS.relations} and g.count >= t.coun
 group by r.nspname, r.relname, o.rolname, t.count, r.relnamespace, g.grantee, r.relowner
 order by 3, 1, 2`;
 
-const GRANTS = `
-select n.nspname::pg_catalog.text as schema, c.relname::pg_catalog.text as name,
+/** What others may do with relation `c`. */
+const GRANTS_OF = `
   (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('role', g.role, 'privileges', g.privileges)), '[]')
     from (select case a.grantee when 0 then 'PUBLIC' else pg_catalog.pg_get_userbyid(a.grantee)::pg_catalog.text end as role,
         pg_catalog.array_agg(a.privilege_type) as privileges
-      from pg_catalog.aclexplode(c.relacl) a where a.grantee <> c.relowner group by 1) g) as grants
+      from pg_catalog.aclexplode(c.relacl) a where a.grantee <> c.relowner group by 1) g)`;
+
+/** Tells if a privilege of `u` has a use on relation `c`. */
+const IS_USABLE = `case when u.event = 0 or c.relkind in ('r', 'p', 'f') then true
+  when c.relkind = 'v' then pg_catalog.pg_relation_is_updatable(c.oid, true) & u.event <> 0 else false end`;
+
+const MADE = `
+select c.oid::pg_catalog.text, n.nspname::pg_catalog.text as schema, c.relname::pg_catalog.text as name, c.relkind in ('v', 'm') as "isView",
+  array(select u.privilege from ${USES} where ${IS_USABLE}) as usable, ${GRANTS_OF} as grants
 from ${RELATIONS_AND_SCHEMAS}
 where n.nspname || '.' || c.relname = any ($1) and ${IS_NO_CHILD} and not ${ofExtension('pg_class', 'c.oid')}`;
 
-/** Returns what others may do with the new relations; partitions and children are left out. */
-export async function grantsOf(session: Session, relations: readonly string[]): Promise<NewRelation[]> {
-  const rows = await session.query<Omit<NewRelation, 'relation'> & { readonly name: string }>(GRANTS, [
-    relations.map((each) => nameParts(each).join('.')),
-  ]);
-  return rows.map(({ schema, name, grants }) => ({ relation: displayName(schema, name), schema, grants }));
+const GRANTS_BEFORE = `
+select c.oid::pg_catalog.text, n.nspname::pg_catalog.text as schema, c.relname::pg_catalog.text as name,
+  pg_catalog.pg_get_userbyid(c.relowner)::pg_catalog.text as owner, ${GRANTS_OF} as grants
+from ${RELATIONS_AND_SCHEMAS} where ${IS_QUERIED} and ${IS_NO_CHILD} and ${USER_SCHEMA}`;
+
+/** Privileges on former relations that roles do not have on those which have the names now. */
+const LOST = `
+select n.nspname::pg_catalog.text as schema, c.relname::pg_catalog.text as name, f.role,
+  pg_catalog.array_agg(distinct f.privilege order by f.privilege) as privileges
+from pg_catalog.json_to_recordset($1) as f (relation pg_catalog.text, role pg_catalog.text, privilege pg_catalog.text)
+join ${RELATIONS_AND_SCHEMAS} on n.nspname || '.' || c.relname = f.relation
+join ${USES} on u.privilege = f.privilege and ${IS_USABLE}
+left join pg_catalog.pg_roles o on o.rolname = f.role
+where case when f.role = 'PUBLIC' then not pg_catalog.has_table_privilege('public', c.oid, f.privilege)
+  when o.oid is null or o.rolsuper then false
+  when o.rolcanlogin or exists (select from pg_catalog.pg_auth_members m where m.roleid = o.oid)
+  then not pg_catalog.has_table_privilege(o.oid, c.oid, f.privilege) else false end
+group by 1, 2, 3
+order by 1, 2, 3`;
+
+interface Former {
+  readonly oid: string;
+  readonly owner: string;
+  readonly grants: Grants;
 }
 
-/** Finds roles that may use all or nearly all relations of a schema, and not the new ones. */
-export async function missingGrants(session: Session, relations: readonly string[]): Promise<MissingGrant[]> {
-  const parts = relations.map(nameParts);
+/** The relations before the command, and what roles could do with them, by name: `public.orders`. */
+export type FormerGrants = ReadonlyMap<string, Former>;
+
+export async function readGrantsBefore(session: Session): Promise<FormerGrants> {
+  const rows = await session.query<Former & { schema: string; name: string }>(GRANTS_BEFORE);
+  return new Map(rows.map(({ schema, name, ...former }) => [displayName(schema, name), former]));
+}
+
+type GrantFacts = Pick<EffectFacts, 'missingGrants' | 'newRelations' | 'lostGrants'>;
+
+/**
+ * Finds roles that may use all or nearly all relations of a schema and not a new one, and those that a relation made again is closed to.
+ * @param names of relations that the command made or replaced.
+ */
+export async function grantsOnMade(
+  session: Session,
+  names: readonly string[],
+  before: FormerGrants,
+): Promise<GrantFacts> {
+  if (names.length === 0) return { missingGrants: [], newRelations: [], lostGrants: [] };
+  const rows = await session.query<Omit<NewRelation, 'relation'> & { oid: string; name: string }>(MADE, [
+    names.map((each) => nameParts(each).join('.')),
+  ]);
+  // CREATE OR REPLACE keeps the relation, and who may use it.
+  const kept = new Set([...before.values()].map(({ oid }) => oid));
+  const made = rows
+    .filter(({ oid }) => !kept.has(oid))
+    .map(({ oid: _, name, ...rest }) => ({ ...rest, relation: displayName(rest.schema, name) }));
+  const formerOf = (relation: string) => before.get(relation);
+  const again = made.filter(({ relation }) => formerOf(relation));
+  const unknown = made.filter(({ relation }) => !formerOf(relation));
+  return {
+    missingGrants: await missingGrants(session, unknown),
+    // Production may have grants where a database for tests has none.
+    newRelations: [...unknown, ...again.filter(({ relation }) => formerOf(relation)?.grants.length === 0)],
+    lostGrants: await lostGrants(session, again, before),
+  };
+}
+
+async function missingGrants(session: Session, made: readonly NewRelation[]): Promise<MissingGrant[]> {
+  if (made.length === 0) return [];
+  const parts = made.map(({ relation }) => nameParts(relation));
   const names = [parts.map((part) => part.join('.')), parts.map((part) => part.at(-1) ?? '')];
   const rows = await session.query<Omit<MissingGrant, 'relation'> & { schema: string; name: string }>(
     LACKING,
     names,
   );
-  return rows.map(({ schema, name, ...grant }) => ({ ...grant, relation: displayName(schema, name) }));
+  return rows.flatMap(({ schema, name, privileges, ...grant }): MissingGrant[] => {
+    const relation = made.find((each) => each.relation === displayName(schema, name));
+    const needed = relation ? neededOn(relation, privileges) : [];
+    return relation && needed.length > 0
+      ? [{ ...grant, privileges: needed, relation: relation.relation }]
+      : [];
+  });
+}
+
+async function lostGrants(
+  session: Session,
+  again: readonly NewRelation[],
+  before: FormerGrants,
+): Promise<LostGrant[]> {
+  const had = again.flatMap(({ relation, usable }) => {
+    const former = before.get(relation);
+    const grants = former ? [...former.grants, { role: former.owner, privileges: usable }] : [];
+    return grants.flatMap(({ role, privileges }) =>
+      privileges.map((privilege) => ({ relation: nameParts(relation).join('.'), role, privilege })),
+    );
+  });
+  if (had.length === 0) return [];
+  const rows = await session.query<Omit<LostGrant, 'relation'> & { schema: string; name: string }>(LOST, [
+    JSON.stringify(had),
+  ]);
+  return rows.map(({ schema, name, ...lost }) => ({ ...lost, relation: displayName(schema, name) }));
 }

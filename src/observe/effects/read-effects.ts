@@ -8,7 +8,7 @@ import { type BodiesBefore, newlyBroken, readBodiesBefore } from './body-failure
 import { brokenFunctions, goneNames, hasGone } from './broken-functions.ts';
 import { changedDefinitions, type Definitions, readDefinitions } from './changed-definitions.ts';
 import { type Indexes, lostIndexes, readIndexes } from './lost-indexes.ts';
-import { grantsOf, missingGrants, newRelations } from './missing-grants.ts';
+import { type FormerGrants, grantsOnMade, madeRelations, readGrantsBefore } from './missing-grants.ts';
 import { mayLackStatistics, unanalyzed } from './missing-statistics.ts';
 import { refusedTypes } from './refused-types.ts';
 import { type NextValues, readNextValues, sequencesSetBack } from './sequences-set-back.ts';
@@ -23,6 +23,7 @@ export interface EffectsBefore {
   readonly overloads: Overloads;
   readonly nextValues: NextValues;
   readonly indexes: Indexes;
+  readonly grants: FormerGrants;
 }
 
 /** Reads from the clone, before the command. */
@@ -33,6 +34,7 @@ export async function readEffectsBefore(session: Session): Promise<EffectsBefore
     overloads: await readOverloads(session),
     nextValues: await readNextValues(session),
     indexes: await readIndexes(session),
+    grants: await readGrantsBefore(session),
   };
 }
 
@@ -43,16 +45,13 @@ export async function readEffectsBefore(session: Session): Promise<EffectsBefore
 export async function readEffects(
   session: Session,
   { section: schema, retyped }: { readonly section: SchemaSection; readonly retyped: readonly Retyped[] },
-  { definitions, bodies, overloads, nextValues, indexes }: EffectsBefore,
+  { definitions, bodies, overloads, nextValues, indexes, grants }: EffectsBefore,
 ): Promise<Omit<EffectFacts, 'probes' | 'alreadyThere' | 'unapplied' | 'idleRevokes' | keyof WriteTrials>> {
   const statistics = mayLackStatistics(schema);
-  const made = newRelations(schema);
   const sent = subscriberChanges(schema);
   return {
     unanalyzed: statistics === null ? [] : await unanalyzed(session, statistics),
     brokenFunctions: await allBroken(session, schema, bodies),
-    missingGrants: made.length > 0 ? await missingGrants(session, made) : [],
-    newRelations: made.length > 0 ? await grantsOf(session, made) : [],
     redefined: changedDefinitions(definitions, await readDefinitions(session), schema),
     violated: await violatedConstraints(session, schema),
     published: sent.length > 0 ? await publishedChanges(session, sent) : [],
@@ -61,6 +60,7 @@ export async function readEffects(
     setBack: await sequencesSetBack(session, nextValues),
     unlisted: await unlistedLabels(session, schema),
     ...(await lostIndexes(session, indexes)),
+    ...(await grantsOnMade(session, madeRelations(schema), grants)),
   };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { readTraffic } from '../../../src/database/read-traffic.ts';
 import { readCatalogueBefore, readUnindexedForeignKeys } from '../../../src/observe/catalogue-facts.ts';
-import { missingGrants } from '../../../src/observe/effects/missing-grants.ts';
+import { grantsOnMade } from '../../../src/observe/effects/missing-grants.ts';
 import { readRelationsBefore } from '../../../src/observe/tables-before.ts';
 import {
   FIRST_USER_OID,
@@ -62,7 +62,11 @@ describe.each(VERSIONS)('on %d', (version) => {
         CREATE TABLE a (id int); CREATE TABLE b (id int); CREATE TABLE c (id int); GRANT SELECT ON a, b, c TO ${role};
         CREATE TABLE shipped (id int); CREATE TABLE delivered (id int); CREATE TABLE added (id int);
         ALTER EXTENSION plpgsql ADD TABLE shipped; ALTER EXTENSION plpgsql ADD TABLE delivered`);
-      const missing = await missingGrants(session, ['public.added', 'public.delivered']);
+      const { missingGrants: missing } = await grantsOnMade(
+        session,
+        ['public.added', 'public.delivered'],
+        new Map(),
+      );
       expect(missing.map(({ relation, role: who }) => [relation, who])).toEqual([['public.added', role]]);
     } finally {
       await session.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);

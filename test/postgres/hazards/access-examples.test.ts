@@ -416,6 +416,47 @@ testHazardExamples([
     never: 'ACCESS_WIDENED',
   },
   {
+    what: 'a new view that a role may not read, unlike the tables',
+    setup: `${THREE}GRANT SELECT, INSERT ON a, b, c TO tried_app`,
+    sql: 'CREATE VIEW counted AS SELECT count(*) FROM a',
+    told: 'NEW_OBJECT_NOT_GRANTED',
+  },
+  {
+    what: 'new views that cannot be written, or are read, without the privileges to write them',
+    setup: `${THREE}GRANT SELECT, INSERT, UPDATE, DELETE ON a, b, c TO tried_app`,
+    sql: `CREATE VIEW counted AS SELECT count(*) FROM a; CREATE VIEW ids AS SELECT id FROM a; CREATE MATERIALIZED VIEW stored AS SELECT id FROM a;
+      GRANT SELECT ON counted, ids, stored TO tried_app`,
+  },
+  {
+    what: 'a view that is dropped and made again without the privileges of a role',
+    setup: `${THREE}CREATE VIEW ids AS SELECT id FROM a; GRANT SELECT ON ids TO tried_app`,
+    sql: 'DROP VIEW ids; CREATE VIEW ids AS SELECT id, 1 AS version FROM a',
+    told: 'NEW_OBJECT_NOT_GRANTED',
+  },
+  {
+    what: 'a table that is made again, with fewer privileges of a role on most of the schema',
+    setup: `${THREE}CREATE TABLE d (id int PRIMARY KEY); GRANT SELECT, INSERT ON a, b, c, d TO tried_app`,
+    sql: 'CREATE TABLE e (id bigint PRIMARY KEY); DROP TABLE d; ALTER TABLE e RENAME TO d; GRANT SELECT ON d TO tried_app',
+    told: 'NEW_OBJECT_NOT_GRANTED',
+  },
+  {
+    what: 'views of another role that are replaced or made again, while a role may use the rest of the schema',
+    setup: `${THREE}CREATE VIEW ids AS SELECT id FROM a; CREATE VIEW more AS SELECT id FROM b; CREATE MATERIALIZED VIEW stored AS SELECT id FROM c;
+      CREATE VIEW closed AS SELECT id FROM c; CREATE TABLE d (id int); CREATE TABLE e (id int); CREATE TABLE f (id int); CREATE TABLE g (id int);
+      GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO tried_app; GRANT SELECT ON ids, more, stored TO pg_monitor; REVOKE SELECT ON ids, more, stored, closed FROM tried_app`,
+    sql: `CREATE OR REPLACE VIEW ids AS SELECT id, 1 AS version FROM a; DROP VIEW more; CREATE VIEW more AS SELECT id, 1 AS version FROM b;
+      DROP MATERIALIZED VIEW stored; CREATE MATERIALIZED VIEW stored AS SELECT id, 1 AS version FROM c; GRANT SELECT ON more, stored TO pg_monitor;
+      DROP VIEW closed; CREATE VIEW closed AS SELECT id, 1 AS version FROM c`,
+    never: 'NEW_OBJECT_NOT_GRANTED',
+  },
+  {
+    what: 'a view that is made again, and read by all, or closed to its role',
+    setup: `${THREE}CREATE VIEW ids AS SELECT id FROM a; CREATE VIEW more AS SELECT id FROM b; GRANT SELECT ON ids, more TO tried_app`,
+    sql: `DROP VIEW ids; CREATE VIEW ids AS SELECT id, 1 AS version FROM a; GRANT SELECT ON ids TO PUBLIC;
+      DROP VIEW more; CREATE VIEW more AS SELECT id, 1 AS version FROM b; REVOKE ALL ON more FROM tried_app`,
+    never: 'NEW_OBJECT_NOT_GRANTED',
+  },
+  {
     what: 'all tables read by another role',
     setup: ITEMS,
     sql: 'GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO tried_app',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { productionGrants } from '../../../src/hazards/production/at-production-size.ts';
-import { NO_EFFECTS } from '../../../src/model/effect-facts.ts';
+import { type NewRelation, NO_EFFECTS } from '../../../src/model/effect-facts.ts';
 import type { ProfiledAccess } from '../../../src/model/profile-model.ts';
 
 const ACCESS: ProfiledAccess = {
@@ -25,11 +25,21 @@ const ACCESS: ProfiledAccess = {
   ],
   defaults: [],
 };
-const INVOICES = { relation: 'public.invoices', schema: 'public', grants: [] };
+const INVOICES = {
+  relation: 'public.invoices',
+  schema: 'public',
+  isView: false,
+  usable: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
+  grants: [],
+};
 
-const missing = (access: Partial<ProfiledAccess>, grants: (typeof INVOICES)['grants'] | object[] = []) =>
+const missing = (
+  access: Partial<ProfiledAccess>,
+  grants: NewRelation['grants'] = [],
+  made: Partial<NewRelation> = {},
+) =>
   productionGrants(
-    { ...NO_EFFECTS, newRelations: [{ ...INVOICES, grants: grants as [] }] },
+    { ...NO_EFFECTS, newRelations: [{ ...INVOICES, ...made, grants }] },
     { ...ACCESS, ...access },
   ).map(({ role, privileges }) => `${role}: ${privileges}`);
 
@@ -61,6 +71,14 @@ describe('on a new table, by the profile', () => {
     expect(missing(access)).toEqual(left);
   });
 
+  test.each([
+    ['that cannot be written', { usable: ['SELECT'] }, [], ['reports: SELECT', 'web: SELECT']],
+    ['that can be written', {}, [], ['reports: SELECT', 'web: SELECT,UPDATE']],
+    ['that the role may read', {}, [{ role: 'web', privileges: ['SELECT'] }], ['reports: SELECT']],
+  ])('of a view %s', (_, view, grants, left) => {
+    expect(missing({}, grants, { isView: true, ...view })).toEqual(left);
+  });
+
   test('default privileges of others are named', () => {
     const effects = { ...NO_EFFECTS, newRelations: [INVOICES] };
     expect(productionGrants(effects, { ...ACCESS, ...defaults('other', null) })[0]).toMatchObject({
@@ -83,7 +101,7 @@ describe('on a new table, by the profile', () => {
         ],
         newRelations: [
           { ...INVOICES, grants: [{ role: 'PUBLIC', privileges: ['SELECT', 'UPDATE'] }] },
-          { relation: 'next.things', schema: 'next', grants: [] },
+          { ...INVOICES, relation: 'next.things', schema: 'next' },
         ],
       },
       ACCESS,
