@@ -228,7 +228,7 @@ export interface ChangedDefinition {
     | 'statistics object'
     /** Extended statistics that ANALYZE leaves out, because their target is 0: the qualified name. */
     | 'statistics off'
-    /** A role that may insert into tables, and not use the sequence of a default: named by sequence and role. */
+    /** Columns whose default takes values of a sequence that a role may not use, although it may insert: named by sequence and role. */
     | 'insert without sequence'
     /** A policy of a table whose row security is off. */
     | 'idle policy'

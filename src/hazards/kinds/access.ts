@@ -126,7 +126,7 @@ function insertsFailing(context: HazardContext, sequence: string): ChangedDefini
 
 /** The tables into which it may insert. */
 function tablesFilled(context: HazardContext, sequence: string): string[] {
-  return (insertsFailing(context, sequence)?.after ?? '').split(', ');
+  return (insertsFailing(context, sequence)?.after ?? '').split(', ').map(withoutLastPart);
 }
 
 /** Roles that may no longer call a function, named with the types of its arguments. */
@@ -145,7 +145,7 @@ function ofInserts(context: HazardContext, object: string): string | undefined {
   const failing = insertsFailing(context, object);
   return (
     failing &&
-    `${displayName(failing.name)} may still INSERT into ${failing.after}, whose default takes a value of it: that fails with SQLSTATE 42501`
+    `${displayName(failing.name)} may still INSERT into ${listed(tablesFilled(context, object))}, whose default takes a value of it: that fails with SQLSTATE 42501`
   );
 }
 

@@ -64,9 +64,9 @@ export const AFTERMATH: readonly HazardRecord[] = [
   },
   {
     code: 'NEW_OBJECT_NOT_GRANTED',
-    title: 'a role may not use a new table, view or function that it needs',
+    title: 'a role may not use a new table, view, sequence or function that it needs',
     condition:
-      'A new table or view lacks a privilege (SELECT, INSERT, UPDATE, DELETE) that a role which can log in, or has members, was granted on nine of ten or more of the other relations of the schema, of three at least. With a profile, by the grants and default privileges of production, as if the owner of most of the schema made it there. A privilege to write counts on a view only if the view can be written, and the role may not read it. Or a table or view is made again under its name, and a role lacks a privilege that it had on the former one. Or a function is dropped and made again with other arguments or another result, and a role that could call the old one may not call the new one: a role of an application, or one that EXECUTE was granted to. Not if the command revokes privileges on it from the role, or closes a function to PUBLIC and lets other roles call it.',
+      'A new table or view lacks a privilege (SELECT, INSERT, UPDATE, DELETE) that a role which can log in, or has members, was granted on nine of ten or more of the other relations of the schema, of three at least. With a profile, by the grants and default privileges of production, as if the owner of most of the schema made it there. A privilege to write counts on a view only if the view can be written, and the role may not read it. Or a table or view is made again under its name, and a role lacks a privilege that it had on the former one. Or a role may INSERT into a table, and not use the sequence from which a default takes its values, as that of serial; the column or the INSERT is new. Or a function is dropped and made again with other arguments or another result, and a role that could call the old one may not call the new one: a role of an application, or one that EXECUTE was granted to. Not if the command revokes privileges on it from the role, or closes a function to PUBLIC and lets other roles call it.',
     effect:
       'Code that runs as this role fails with SQLSTATE 42501 when it uses the new object: the migration succeeds because the role that runs it owns the object.',
     safer:

@@ -6,10 +6,16 @@ import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, sqlAdvice } from '../hazard-definition.ts';
 import { statementOfFunction } from './changed-functions.ts';
 import { ofKind } from './redefined.ts';
+import { gained } from './widened-access.ts';
 
 /** Finds new objects that roles are expected to use, and may not. */
 export function withoutGrants(context: HazardContext): Finding[] {
-  return [...relationsWithout(context), ...relationsClosed(context), ...functionsWithout(context)];
+  return [
+    ...relationsWithout(context),
+    ...relationsClosed(context),
+    ...sequencesWithout(context),
+    ...functionsWithout(context),
+  ];
 }
 
 function relationsWithout(context: HazardContext): Finding[] {
@@ -69,6 +75,46 @@ function relationsClosed(context: HazardContext): Finding[] {
       ),
     };
   });
+}
+
+/** Sequences that fill columns of tables which a role may insert into, and that it may not use: INSERT says nothing about them. */
+function sequencesWithout(context: HazardContext): Finding[] {
+  const failing = ofKind(context, 'insert without sequence').flatMap(
+    ({ relation: sequence, name, before, after }) =>
+      isTakenFrom(context, sequence, name)
+        ? []
+        : gained(before, after).map((column) => ({ sequence, column, role: displayName(name) })),
+  );
+  const roleOf = new Map<string, string[]>();
+  for (const { column, role } of failing) roleOf.set(column, [...(roleOf.get(column) ?? []), role]);
+  const groups = new Set([...roleOf.values()].map((roles) => listed(roles)));
+  return [...groups].map((roles): Finding => {
+    const own = failing.filter(({ column }) => listed(roleOf.get(column) ?? []) === roles);
+    const columns = [...new Set(own.map(({ column }) => column))];
+    const tables = [...new Set(columns.map(withoutLastPart))];
+    const sequences = [...new Set(own.map(({ sequence }) => sequence))];
+    const [table = ''] = tables;
+    return {
+      statement: creating(context, tables) ?? lastNaming(context, table),
+      relation: table,
+      severity: 'warning',
+      message: `${roles} may INSERT into ${listed(tables)}, but not use ${listed(sequences)}, from which ${columns.length === 1 ? `its column ${lastPart(columns[0] ?? '')} takes its values` : 'their columns take values'}`,
+      evidence:
+        'lacks USAGE and UPDATE on the sequence: INSERT on the table is not enough for a default that takes its next value',
+      advice: sqlAdvice(
+        'In the same migration, or make the column an identity, whose sequence needs no privilege:',
+        `GRANT USAGE ON SEQUENCE ${sequences.join(', ')} TO ${[...new Set(own.map(({ role }) => role))].join(', ')}`,
+      ),
+    };
+  });
+}
+
+/** Tells if the command takes privileges on a sequence that was there from the role, which is told as such. */
+function isTakenFrom(context: HazardContext, sequence: string, role: string): boolean {
+  return (context.facts.schema?.changes ?? []).some(
+    ({ verb, object, sql }) =>
+      verb === 'revoke' && object === sequence && isNamed(sql, role) && !context.changed('create', sequence),
+  );
 }
 
 /** Tells if the command itself takes privileges on the relation from the role. */

@@ -42,6 +42,10 @@ const GRANTED_ROLES = `
     and o.oid in (select x.grantee from pg_catalog.pg_class g cross join lateral pg_catalog.aclexplode(g.relacl) x
       where g.relacl is not null and x.grantee <> g.relowner)`;
 
+/** Those that log in, or that others belong to. */
+const USING_ROLES = `select g.oid, g.rolname from (${GRANTED_ROLES}) g
+  where g.rolcanlogin or exists (select from pg_catalog.pg_auth_members m where m.roleid = g.oid)`;
+
 /** Roles that log in, are no superusers, and may use a table of another role. */
 export const APPLICATION_ROLES = `select g.oid, g.rolname from (${GRANTED_ROLES}) g where g.rolcanlogin`;
 
@@ -164,13 +168,14 @@ from shown v join (${GRANTED_ROLES}) r on r.oid <> v.relowner and pg_catalog.has
 group by 2, 3, 4)
 union all
 select 'insert without sequence', n.nspname, s.relname, r.rolname,
-  pg_catalog.string_agg(distinct pg_catalog.format('%I.%I', m.nspname, t.relname), ', ')
+  pg_catalog.string_agg(distinct pg_catalog.format('%I.%I.%I', m.nspname, t.relname, a.attname), ', ')
 from pg_catalog.pg_class s join pg_catalog.pg_namespace n on n.oid = s.relnamespace
 join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass
   and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.refobjid = s.oid
 join pg_catalog.pg_attrdef f on f.oid = d.objid
-join pg_catalog.pg_class t on t.oid = f.adrelid join pg_catalog.pg_namespace m on m.oid = t.relnamespace
-join (${APPLICATION_ROLES}) r on pg_catalog.has_table_privilege(r.oid, t.oid, 'INSERT')
+join pg_catalog.pg_attribute a on a.attrelid = f.adrelid and a.attnum = f.adnum
+join pg_catalog.pg_class t on t.oid = f.adrelid and not t.relispartition join pg_catalog.pg_namespace m on m.oid = t.relnamespace
+join (${USING_ROLES}) r on pg_catalog.has_table_privilege(r.oid, t.oid, 'INSERT')
 where s.relkind = 'S' and ${USER_SCHEMA}
   and case when s.relkind = 'S' then not pg_catalog.has_sequence_privilege(r.oid, s.oid, 'USAGE, UPDATE') end
 group by 2, 3, 4
