@@ -7,6 +7,7 @@ export interface EffectFacts {
   readonly missingGrants: readonly MissingGrant[];
   readonly newRelations: readonly NewRelation[];
   readonly lostGrants: readonly LostGrant[];
+  readonly unfiltered: readonly UnfilteredTable[];
   readonly published: readonly PublishedChange[];
   readonly redefined: readonly ChangedDefinition[];
   readonly violated: readonly ViolatedConstraint[];
@@ -309,6 +310,7 @@ export const NO_EFFECTS: EffectFacts = {
   missingGrants: [],
   newRelations: [],
   lostGrants: [],
+  unfiltered: [],
   published: [],
   redefined: [],
   violated: [],
@@ -346,7 +348,7 @@ export interface MissingGrant {
   readonly byProfile?: true;
 }
 
-/** A table or view that the command made, under a name that nobody had privileges for before. */
+/** A table or view that the command made, unless others had privileges on a former one of its name. */
 export interface NewRelation {
   readonly relation: string;
   /** Without quotes. */
@@ -365,6 +367,16 @@ export interface LostGrant {
   readonly relation: string;
   readonly role: string;
   readonly privileges: readonly string[];
+}
+
+/** A new table without row security that a role may read. */
+export interface UnfilteredTable {
+  readonly relation: string;
+  readonly role: string;
+  /** A column, without quotes: policies keep rows of other tables from the role by their column of this name. */
+  readonly column: string;
+  /** The other tables. */
+  readonly tables: readonly string[];
 }
 
 /** Returns those of the missing privileges that a role needs: a view that it may read is often not for its writes. */

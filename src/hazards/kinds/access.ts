@@ -10,7 +10,7 @@ import { openedToAnonymous } from './anonymous-access.ts';
 import { isOfFunction } from './changed-functions.ts';
 import { closedRoles, widenedRoles } from './changed-roles.ts';
 import { functionsOpened } from './open-functions.ts';
-import { rowsByPolicies, viewsPastPolicies } from './policies.ts';
+import { rowsByPolicies, tablesWithoutPolicies, viewsPastPolicies } from './policies.ts';
 import { ofKind } from './redefined.ts';
 import { granted, widened } from './widened-access.ts';
 
@@ -78,6 +78,15 @@ export const ACCESS: readonly HazardRecord[] = [
     effect: 'The role reads or writes rows of others from the commit on. Nothing fails.',
     safer: 'Make the view WITH (security_invoker = true), from PostgreSQL 15 on.',
     find: viewsPastPolicies,
+  },
+  {
+    code: 'NEW_TABLE_WITHOUT_POLICIES',
+    title: 'a new table has no row-level security, unlike the others with the same column',
+    condition:
+      'A role of an application may read a new table without row-level security. The table has a column by which policies keep rows of two or more existing tables of the schema from this role, as tenant_id, and all of them with such a column that the role may read have row-level security. Not for roles with BYPASSRLS or the privileges of the owner, nor if the column is just the primary key of the new table.',
+    effect: 'The role reads the rows of all tenants or users from the commit on. Nothing fails.',
+    safer: 'ENABLE ROW LEVEL SECURITY and CREATE POLICY in the transaction that creates the table.',
+    find: tablesWithoutPolicies,
   },
   {
     code: 'PRIVILEGES_REVOKED',

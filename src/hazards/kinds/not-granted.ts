@@ -51,7 +51,7 @@ function relationsWithout(context: HazardContext): Finding[] {
   });
 }
 
-/** Relations made under the name of others, which roles could use: a grant ends with its relation. */
+/** Finds relations made under the name of others, without privileges that roles had on those: a grant ends with its relation. */
 function relationsClosed(context: HazardContext): Finding[] {
   const lost = context.facts.catalogue.effects.lostGrants.filter(
     ({ relation, role }) => !isRevoked(context, relation, role),
@@ -77,7 +77,7 @@ function relationsClosed(context: HazardContext): Finding[] {
   });
 }
 
-/** Sequences that fill columns of tables which a role may insert into, and that it may not use: INSERT says nothing about them. */
+/** Finds roles that may insert into a table, and may not use a sequence that fills a column: a GRANT of INSERT does not include it. */
 function sequencesWithout(context: HazardContext): Finding[] {
   const failing = ofKind(context, 'insert without sequence').flatMap(
     ({ relation: sequence, name, before, after }) =>
@@ -109,7 +109,7 @@ function sequencesWithout(context: HazardContext): Finding[] {
   });
 }
 
-/** Tells if the command takes privileges on a sequence that was there from the role, which is told as such. */
+/** Tells if the command takes privileges on an existing sequence from the role: another hazard reports it. */
 function isTakenFrom(context: HazardContext, sequence: string, role: string): boolean {
   return (context.facts.schema?.changes ?? []).some(
     ({ verb, object, sql }) =>
@@ -130,7 +130,8 @@ function isRevoked(context: HazardContext, relation: string, role: string): bool
     );
 }
 
-function creating(context: HazardContext, relations: readonly string[]): number | null {
+/** The statement that creates one of the tables. */
+export function creating(context: HazardContext, relations: readonly string[]): number | null {
   const found = context
     .actionsOf('create table')
     .find(({ action, statement }) => relations.includes(context.resolve(action.table, statement)));

@@ -1,9 +1,11 @@
 import { listed } from '../../format.ts';
+import { isBookkeeping } from '../../model/migration-tables.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { lastNaming } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { changeFinding, type Finding, sqlAdvice } from '../hazard-definition.ts';
 import { weighBreakage, weighBySize, worst } from '../severity.ts';
+import { creating } from './not-granted.ts';
 import { ofKind } from './redefined.ts';
 import { gained } from './widened-access.ts';
 
@@ -148,6 +150,32 @@ function rowSecurity(context: HazardContext): Finding[] {
       ),
     )
     .map((finding) => ({ ...finding, severity: weighBreakage(context, finding.relation ?? '') }));
+}
+
+/** Finds new tables that show all rows to roles from which policies keep rows of the other tables with the same column. */
+export function tablesWithoutPolicies(context: HazardContext): Finding[] {
+  const found = context.facts.catalogue.effects.unfiltered.filter(({ relation }) => !isBookkeeping(relation));
+  return [...new Set(found.map(({ relation }) => relation))].flatMap((relation): Finding[] => {
+    const [first] = found.filter((each) => each.relation === relation);
+    if (!first) return [];
+    const column = displayName(first.column);
+    const same = found.filter((each) => each.relation === relation && each.column === first.column);
+    const roles = listed(same.map(({ role }) => displayName(role)));
+    return [
+      {
+        statement: creating(context, [relation]) ?? lastNaming(context, relation),
+        relation,
+        severity: 'warning',
+        message: `${relation} shows all its rows to ${roles}: it has no row-level security, unlike ${listed(first.tables)}, whose policies use ${column}`,
+        evidence: `policies by ${column} hold for ${roles} on ${first.tables.length} tables, and each other table with such a column that can be read has row-level security`,
+        advice: sqlAdvice(
+          'In the transaction that creates it:',
+          `ALTER TABLE ${relation} ENABLE ROW LEVEL SECURITY`,
+          `CREATE POLICY … ON ${relation} USING (${column} = …)`,
+        ),
+      },
+    ];
+  });
 }
 
 const USE = /^(SELECT|INSERT|UPDATE|DELETE) for (.*)$/s;

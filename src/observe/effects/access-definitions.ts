@@ -42,8 +42,8 @@ const GRANTED_ROLES = `
     and o.oid in (select x.grantee from pg_catalog.pg_class g cross join lateral pg_catalog.aclexplode(g.relacl) x
       where g.relacl is not null and x.grantee <> g.relowner)`;
 
-/** Those that log in, or that others belong to. */
-const USING_ROLES = `select g.oid, g.rolname from (${GRANTED_ROLES}) g
+/** Roles that log in, or that others belong to, are no superusers, and may use a table of another role. */
+export const USING_ROLES = `select g.oid, g.rolname from (${GRANTED_ROLES}) g
   where g.rolcanlogin or exists (select from pg_catalog.pg_auth_members m where m.roleid = g.oid)`;
 
 /** Roles that log in, are no superusers, and may use a table of another role. */
@@ -81,7 +81,7 @@ const SHOWN_BY_VIEW = `
   where w.ev_class = v.oid and w.ev_type = '1' and pg_catalog.split_part(e.entry, ' ', 5) like 'false%'`;
 
 /** Tells if the policies of table `t` let role `r` do with all rows what `u` says. They are found by an index: few tables are asked for. */
-const LET_THROUGH = `
+export const LET_THROUGH = `
   exists (select from pg_catalog.pg_policy o where o.polrelid = t.oid and o.polpermissive and o.polcmd::pg_catalog.text in ('*', u.command)
     and pg_catalog.pg_get_expr(coalesce(o.polqual, o.polwithcheck), o.polrelid) = 'true'
     and (u.privilege in ('SELECT', 'DELETE') or pg_catalog.pg_get_expr(coalesce(o.polwithcheck, o.polqual), o.polrelid) = 'true')

@@ -69,7 +69,7 @@ where r.is_new and t.count >= ${EXPECTED_GRANTS.relations} and g.count >= t.coun
 group by r.nspname, r.relname, o.rolname, t.count, r.relnamespace, g.grantee, r.relowner
 order by 3, 1, 2`;
 
-/** What others may do with relation `c`. */
+/** Privileges of others than the owner on relation `c`. */
 const GRANTS_OF = `
   (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('role', g.role, 'privileges', g.privileges)), '[]')
     from (select case a.grantee when 0 then 'PUBLIC' else pg_catalog.pg_get_userbyid(a.grantee)::pg_catalog.text end as role,
@@ -123,7 +123,7 @@ export async function readGrantsBefore(session: Session): Promise<FormerGrants> 
 type GrantFacts = Pick<EffectFacts, 'missingGrants' | 'newRelations' | 'lostGrants'>;
 
 /**
- * Finds roles that may use all or nearly all relations of a schema and not a new one, and those that a relation made again is closed to.
+ * Finds roles that may use all or nearly all relations of a schema and not a new one, and those that have lost privileges on one made again.
  * @param names of relations that the command made or replaced.
  */
 export async function grantsOnMade(

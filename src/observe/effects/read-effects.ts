@@ -9,6 +9,7 @@ import { brokenFunctions, goneNames, hasGone } from './broken-functions.ts';
 import { changedDefinitions, type Definitions, readDefinitions } from './changed-definitions.ts';
 import { type Indexes, lostIndexes, readIndexes } from './lost-indexes.ts';
 import { type FormerGrants, grantsOnMade, madeRelations, readGrantsBefore } from './missing-grants.ts';
+import { unfilteredTables } from './missing-policies.ts';
 import { mayLackStatistics, unanalyzed } from './missing-statistics.ts';
 import { refusedTypes } from './refused-types.ts';
 import { type NextValues, readNextValues, sequencesSetBack } from './sequences-set-back.ts';
@@ -49,6 +50,10 @@ export async function readEffects(
 ): Promise<Omit<EffectFacts, 'probes' | 'alreadyThere' | 'unapplied' | 'idleRevokes' | keyof WriteTrials>> {
   const statistics = mayLackStatistics(schema);
   const sent = subscriberChanges(schema);
+  const made = await grantsOnMade(session, madeRelations(schema), grants);
+  const tables = made.newRelations
+    .filter(({ relation, isView }) => !isView && !grants.has(relation))
+    .map(({ relation }) => relation);
   return {
     unanalyzed: statistics === null ? [] : await unanalyzed(session, statistics),
     brokenFunctions: await allBroken(session, schema, bodies),
@@ -60,7 +65,8 @@ export async function readEffects(
     setBack: await sequencesSetBack(session, nextValues),
     unlisted: await unlistedLabels(session, schema),
     ...(await lostIndexes(session, indexes)),
-    ...(await grantsOnMade(session, madeRelations(schema), grants)),
+    ...made,
+    unfiltered: await unfilteredTables(session, tables),
   };
 }
 

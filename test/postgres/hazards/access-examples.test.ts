@@ -8,6 +8,14 @@ const ANON = `DO $$ BEGIN CREATE ROLE web_anon; EXCEPTION WHEN duplicate_object 
   GRANT USAGE ON SCHEMA :schema TO web_anon; `;
 const GROUP = `DO $$ BEGIN CREATE ROLE tried_group; CREATE ROLE tried_grouped LOGIN IN ROLE tried_group; EXCEPTION WHEN duplicate_object THEN END $$;
   GRANT USAGE ON SCHEMA :schema TO tried_group; `;
+/** Row security, and tables that a role may read. */
+const ON_ALL = (...tables: string[]) =>
+  tables
+    .map((table) => `ALTER TABLE ${table} ENABLE ROW LEVEL SECURITY; GRANT SELECT ON ${table} TO tried_app; `)
+    .join('');
+const TENANTS = `CREATE TABLE files (id int PRIMARY KEY, tenant int); CREATE TABLE pages (id int PRIMARY KEY, tenant int); ${ON_ALL('files', 'pages')}
+  CREATE POLICY own ON files USING (tenant = current_setting('tried.tenant', true)::int);
+  CREATE POLICY own ON pages USING (tenant = current_setting('tried.tenant', true)::int); `;
 const THREE =
   'CREATE TABLE a (id int PRIMARY KEY); CREATE TABLE b (id int PRIMARY KEY); CREATE TABLE c (id int PRIMARY KEY); ';
 const CALLED = `GRANT USAGE ON SCHEMA :schema TO tried_app; CREATE FUNCTION due_:schema(int) RETURNS int LANGUAGE sql AS 'SELECT $1';
@@ -493,6 +501,63 @@ testHazardExamples([
       CREATE TABLE b (id serial PRIMARY KEY); GRANT SELECT, UPDATE, DELETE ON b TO tried_app; CREATE TABLE c (id int PRIMARY KEY); GRANT INSERT ON c TO tried_app;
       CREATE TABLE e_1 PARTITION OF e FOR VALUES IN (1); GRANT INSERT ON e_1 TO tried_app; REVOKE INSERT ON old FROM tried_app; ALTER TABLE old ADD COLUMN place serial`,
     never: 'NEW_OBJECT_NOT_GRANTED',
+  },
+  {
+    what: 'a new table that shows a role all rows, by whose column policies keep rows of others from it',
+    setup: TENANTS,
+    sql: 'CREATE TABLE notes (id int PRIMARY KEY, tenant int); GRANT SELECT ON notes TO tried_app',
+    told: 'NEW_TABLE_WITHOUT_POLICIES',
+  },
+  {
+    what: 'a new table with a row for each tenant, that a role reads in part, beside a table without row security which it may not read',
+    setup: `${TENANTS}CREATE TABLE tenants (id int PRIMARY KEY); CREATE TABLE log (tenant int); CREATE VIEW seen AS SELECT 1 AS tenant; GRANT SELECT ON seen TO tried_app`,
+    sql: `CREATE TABLE settings (tenant int PRIMARY KEY REFERENCES tenants, theme text, secret text);
+      ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT SELECT ON TABLES TO tried_app; GRANT SELECT (tenant, theme) ON settings TO tried_app`,
+    told: 'NEW_TABLE_WITHOUT_POLICIES',
+  },
+  {
+    what: 'new tables with row security, without the column, with it as their key, or that nobody else reads',
+    setup: TENANTS,
+    sql: `CREATE TABLE notes (id int PRIMARY KEY, tenant int); GRANT SELECT ON notes TO tried_app; ALTER TABLE notes ENABLE ROW LEVEL SECURITY;
+      CREATE POLICY own ON notes USING (tenant = current_setting('tried.tenant', true)::int);
+      CREATE TABLE countries (id int PRIMARY KEY); CREATE TABLE names (tenant int PRIMARY KEY); GRANT SELECT ON countries, names TO tried_app;
+      CREATE TABLE closed (id int PRIMARY KEY, tenant int); GRANT INSERT ON closed TO tried_app; CREATE VIEW seen AS SELECT 1 AS tenant; GRANT SELECT ON seen TO tried_app`,
+    never: 'NEW_TABLE_WITHOUT_POLICIES',
+  },
+  {
+    what: 'a new table beside one table with policies, and others whose policies do not use the column',
+    setup: `CREATE TABLE files (id int, tenant int); CREATE TABLE pages (id int, tenant int); CREATE TABLE more (id int, tenant int); ${ON_ALL('files', 'pages', 'more')}
+      CREATE POLICY own ON files USING (tenant = current_setting('tried.tenant', true)::int);
+      CREATE POLICY own ON pages USING (id = current_setting('tried.id', true)::int); CREATE POLICY own ON more USING (EXISTS (SELECT FROM files f WHERE f.tenant = more.id))`,
+    sql: 'CREATE TABLE notes (tenant int); GRANT SELECT ON notes TO tried_app',
+    never: 'NEW_TABLE_WITHOUT_POLICIES',
+  },
+  {
+    what: 'a new table like one that the role may read without row security',
+    setup: `${TENANTS}CREATE TABLE invoices (id int PRIMARY KEY, tenant int); GRANT SELECT ON invoices TO tried_app`,
+    sql: 'CREATE TABLE notes (id int PRIMARY KEY, tenant int); GRANT SELECT ON notes TO tried_app',
+    never: 'NEW_TABLE_WITHOUT_POLICIES',
+  },
+  {
+    what: 'a new table for roles that see all rows of the others, that own it, or that the policies are not for',
+    setup: `${TENANTS}DO $$ BEGIN CREATE ROLE tried_all LOGIN BYPASSRLS; CREATE ROLE tried_reports LOGIN; CREATE ROLE tried_new LOGIN; EXCEPTION WHEN duplicate_object THEN END $$;
+      CREATE POLICY reports ON files FOR SELECT TO tried_reports USING (true); CREATE POLICY reports ON pages FOR SELECT TO tried_reports USING (true);
+      GRANT SELECT ON files, pages TO tried_all, tried_reports`,
+    sql: `CREATE TABLE notes (id int PRIMARY KEY, tenant int); GRANT SELECT ON notes TO tried_all, tried_reports, tried_new;
+      CREATE TABLE own (id int PRIMARY KEY, tenant int); ALTER TABLE own OWNER TO tried_app`,
+    never: 'NEW_TABLE_WITHOUT_POLICIES',
+  },
+  {
+    what: 'a new partition of a table with policies',
+    setup: `${TENANTS}CREATE TABLE e (id int, tenant int) PARTITION BY LIST (id); ${ON_ALL('e')}CREATE POLICY own ON e USING (tenant = current_setting('tried.tenant', true)::int)`,
+    sql: 'CREATE TABLE e_1 PARTITION OF e FOR VALUES IN (1); GRANT SELECT ON e_1 TO tried_app',
+    never: 'NEW_TABLE_WITHOUT_POLICIES',
+  },
+  {
+    what: 'a table that is made again without row security, as it was before',
+    setup: `${TENANTS}CREATE TABLE log (tenant int); GRANT SELECT ON log TO tried_app`,
+    sql: 'DROP TABLE log; CREATE TABLE log (tenant int, at date); GRANT SELECT ON log TO tried_app',
+    never: 'NEW_TABLE_WITHOUT_POLICIES',
   },
   {
     what: 'all tables read by another role',
