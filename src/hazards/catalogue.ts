@@ -30,6 +30,7 @@ import { BEYOND_DATABASE, REPLICATION } from './kinds/replication.ts';
 import { REWRITES } from './kinds/rewrites.ts';
 import { ROW_LOSSES } from './kinds/row-losses.ts';
 import { SCANS } from './kinds/scans.ts';
+import { SHORT_SEQUENCES } from './kinds/short-sequences.ts';
 import { STATEMENT_TIMEOUTS } from './kinds/statement-timeouts.ts';
 import { TRANSACTIONS } from './kinds/transactions.ts';
 import { TRIED, withProbes } from './kinds/tried.ts';
@@ -71,6 +72,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...REDEFINED,
   ...SETTINGS,
   ...PARTITION_GAPS,
+  ...SHORT_SEQUENCES,
   ...TRIED,
 ];
 

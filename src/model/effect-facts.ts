@@ -285,6 +285,11 @@ export interface ChangedDefinition {
      * there is a DEFAULT partition; `gap`: a distance to the next one that is smaller than both ranges.
      */
     | 'ranges'
+    /**
+     * A column with room for more numbers than the sequence of its default gives, which ends with an integer type, in JSON:
+     * `{ schema, sequence, column, type, end, last }`. `column` and `type`: the types of both.
+     */
+    | 'short sequence'
     /** CHECK, UNIQUE or FOREIGN KEY constraints of the same columns, in JSON: names and definitions. Named by kind and columns: `c amount`. */
     | 'alike';
   /** The table, view, type, function or publication; for a setting the role: `app in all databases`. */

@@ -274,7 +274,11 @@ function columnChanges(context: HazardContext, sql: RegExp): SchemaChange[] {
 }
 
 /** Finds the statement that changed a column, by its name or else by what it locked. */
-function statementOfColumn(context: HazardContext, does: 'alter type' | 'drop not null', object: string) {
+export function statementOfColumn(
+  context: HazardContext,
+  does: 'alter type' | 'drop not null',
+  object: string,
+): number | null {
   const named = context.actionsOn(does).find(({ part }) => part === object);
   return named?.statement.index ?? indexOfCode(context, withoutLastPart(object), bare(lastPart(object)));
 }

@@ -205,6 +205,7 @@ const COUNTS_IF_NEW: readonly ChangedDefinition['kind'][] = [
   'role',
   'membership',
   'ranges',
+  'short sequence',
 ];
 /** Kinds of which a missing one is a change. */
 const COUNTS_IF_GONE: readonly ChangedDefinition['kind'][] = [

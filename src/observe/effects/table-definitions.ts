@@ -19,7 +19,22 @@ const RANGES = `
       where i.inhparent = c.oid and k.bounds is not null) b
     window w as (order by b.low nulls first)) r`;
 
-/** Tables by their partitions and by constraints that belong together; a part of a query of kind, schema, relation, name and text. */
+/** Columns with room for more numbers than the sequence of their default gives, which ends with an integer type. Children have the default of their parent. */
+const SHORT_SEQUENCES = `
+select 'short sequence', n.nspname, c.relname, a.attname, pg_catalog.jsonb_build_object('schema', m.nspname, 'sequence', s.relname,
+  'column', pg_catalog.format_type(a.atttypid, null), 'type', pg_catalog.format_type(q.seqtypid, null), 'end', q.seqmax,
+  'last', case when pg_catalog.has_sequence_privilege(s.oid, 'SELECT') then pg_catalog.pg_sequence_last_value(s.oid) end)::pg_catalog.text
+from pg_catalog.pg_sequence q join pg_catalog.pg_class s on s.oid = q.seqrelid join pg_catalog.pg_namespace m on m.oid = s.relnamespace
+join pg_catalog.pg_depend d on d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.refobjid = s.oid
+  and d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass
+join pg_catalog.pg_attrdef f on f.oid = d.objid
+join pg_catalog.pg_attribute a on a.attrelid = f.adrelid and a.attnum = f.adnum
+join pg_catalog.pg_class c on c.oid = f.adrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where q.seqincrement > 0 and not q.seqcycle and a.attinhcount = 0 and a.attgenerated = '' and ${USER_SCHEMA}
+  and (q.seqmax in (32767, 2147483647) and a.atttypid in ('pg_catalog.int8'::pg_catalog.regtype, 'pg_catalog.numeric'::pg_catalog.regtype)
+    or q.seqmax = 32767 and a.atttypid = 'pg_catalog.int4'::pg_catalog.regtype)`;
+
+/** Tables by their partitions, sequences, and constraints that belong together; a part of a query of kind, schema, relation, name and text. */
 export const TABLE_DEFINITIONS = `
 select 'ranges', n.nspname, c.relname, '', pg_catalog.jsonb_build_object('rest', t.partdefid <> 0, 'ranges', (
   select pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('partition', r.partition, 'from', r.lower, 'to', r.upper, 'gap', r.gap)
@@ -37,4 +52,6 @@ from (select k.oid, k.conrelid, k.contype, k.conname,
   from pg_catalog.pg_constraint k where k.contype in ('c', 'u', 'f') and k.conparentid = 0) k
 join pg_catalog.pg_class c on c.oid = k.conrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where k.columns is not null and not c.relispartition and ${USER_SCHEMA}
-group by 2, 3, 4`;
+group by 2, 3, 4
+union all
+${SHORT_SEQUENCES}`;

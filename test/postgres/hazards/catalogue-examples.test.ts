@@ -19,6 +19,7 @@ const KINDS =
 
 const VISITS = `CREATE TABLE visits (at date NOT NULL) PARTITION BY RANGE (at);
   CREATE TABLE visits_1 PARTITION OF visits FOR VALUES FROM ('2027-01-01') TO ('2027-02-01'); `;
+const CLICKS = 'CREATE TABLE clicks (id serial PRIMARY KEY, page text); ';
 const PRICES =
   'CREATE TABLE prices (id int PRIMARY KEY, amount int CONSTRAINT positive CHECK (amount > 0), code text UNIQUE); ';
 const DRAW = 'CREATE SEQUENCE numbers_:schema; CREATE TABLE drawn (id int PRIMARY KEY); ';
@@ -87,6 +88,39 @@ testHazardExamples([
       CREATE TABLE visits_3 PARTITION OF visits FOR VALUES FROM ('2027-03-01') TO ('2027-04-01')`,
     sql: 'DROP TABLE visits_2',
     never: 'PARTITION_GAP',
+  },
+  {
+    what: 'a serial column that becomes a bigint without its sequence',
+    setup: CLICKS,
+    sql: 'ALTER TABLE clicks ALTER COLUMN id TYPE bigint',
+    told: 'SEQUENCE_ENDS_EARLY',
+  },
+  {
+    what: 'a smallserial column that becomes an integer without its sequence',
+    setup: 'CREATE TABLE clicks (id smallserial PRIMARY KEY)',
+    sql: 'ALTER TABLE clicks ALTER COLUMN id TYPE integer',
+    told: 'SEQUENCE_ENDS_EARLY',
+  },
+  {
+    what: 'a column of bigint that takes the place of a serial one, with its sequence',
+    setup: CLICKS,
+    sql: `ALTER TABLE clicks ADD COLUMN id_new bigint; UPDATE clicks SET id_new = id; ALTER TABLE clicks ALTER COLUMN id_new SET NOT NULL;
+      BEGIN; ALTER TABLE clicks RENAME COLUMN id TO id_old; ALTER TABLE clicks RENAME COLUMN id_new TO id;
+      ALTER TABLE clicks ALTER COLUMN id SET DEFAULT nextval('clicks_id_seq'), ALTER COLUMN id_old DROP DEFAULT; COMMIT`,
+    told: 'SEQUENCE_ENDS_EARLY',
+  },
+  {
+    what: 'a bigserial column, an identity, a sequence that is altered, one that cycles, and chosen ends',
+    setup: `${CLICKS}CREATE TABLE hits (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
+      CREATE SEQUENCE tens_:schema MAXVALUE 10000; CREATE TABLE draws (id int DEFAULT nextval('tens_:schema'));
+      CREATE SEQUENCE turns_:schema AS integer CYCLE; CREATE TABLE rounds (id int DEFAULT nextval('turns_:schema'));
+      CREATE SEQUENCE wide_:schema; CREATE TABLE waves (id int DEFAULT nextval('wide_:schema'));
+      CREATE SEQUENCE small_:schema AS integer; CREATE TABLE kept (id bigint DEFAULT nextval('small_:schema'))`,
+    sql: `ALTER SEQUENCE clicks_id_seq AS bigint; ALTER TABLE clicks ALTER COLUMN id TYPE bigint; ALTER TABLE hits ALTER COLUMN id TYPE bigint;
+      ALTER TABLE draws ALTER COLUMN id TYPE bigint; ALTER TABLE rounds ALTER COLUMN id TYPE bigint; ALTER TABLE waves ALTER COLUMN id TYPE bigint;
+      INSERT INTO kept DEFAULT VALUES; CREATE SEQUENCE own_:schema AS integer; ALTER TABLE kept ALTER COLUMN id SET DEFAULT nextval('own_:schema');
+      CREATE SEQUENCE first_:schema AS integer; CREATE TABLE made (id bigint DEFAULT nextval('first_:schema'))`,
+    never: 'SEQUENCE_ENDS_EARLY',
   },
   {
     what: 'a CHECK that is to replace one of another name',
