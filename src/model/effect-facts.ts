@@ -290,6 +290,11 @@ export interface ChangedDefinition {
      * `{ schema, sequence, column, type, end, last }`. `column` and `type`: the types of both.
      */
     | 'short sequence'
+    /**
+     * An extension, in JSON: its schema, and the search paths that do not have it, by role; that of the database is named ''.
+     * `{ schema, unreached: { app: 'app, public' } }`
+     */
+    | 'extension'
     /** CHECK, UNIQUE or FOREIGN KEY constraints of the same columns, in JSON: names and definitions. Named by kind and columns: `c amount`. */
     | 'alike';
   /** The table, view, type, function or publication; for a setting the role: `app in all databases`. */

@@ -8,6 +8,7 @@ import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition
 import { type Severity, weighBreakage, worst } from '../severity.ts';
 import { isOfFunction } from './changed-functions.ts';
 import { droppedObjects, fateOf } from './dropped-objects.ts';
+import { movedExtensions } from './moved-extensions.ts';
 import { ofKind } from './redefined.ts';
 
 const ROUTINES = ['function', 'procedure', 'aggregate'];
@@ -31,15 +32,15 @@ export const OBJECTS: readonly HazardRecord[] = [
   },
   {
     code: 'OBJECT_RENAMED',
-    title: 'a schema, type or function that callers use is renamed',
+    title: 'a schema, type, function or extension that callers use is renamed or moved',
     condition:
-      'A schema, type, domain, function, procedure or aggregate that existed before has a different name or schema.',
+      'A schema, type, domain, function, procedure or aggregate that existed before has a different name or schema. Or an extension has moved to a schema that is not in the search path of the database, or of a role with its own, and the former schema was.',
     effect:
-      'Code that uses the old name fails from the commit until all of it is replaced; a schema takes its tables along, and search_path finds nothing under the old name.',
+      'Code that uses the old name fails from the commit until all of it is replaced; a schema takes its tables along, and search_path finds nothing under the old name. Without the operators of an extension a comparison may also mean something else: citext is compared as text.',
     safer:
-      'Keep the old name until no code uses it: a function that calls the new one, a schema with views (https://www.postgresql.org/docs/current/sql-alterschema.html).',
-    find: (context) =>
-      (context.facts.schema?.renames ?? [])
+      'Keep the old name until no code uses it: a function that calls the new one, a schema with views. First add the new schema of an extension to search_path (https://www.postgresql.org/docs/current/sql-alterschema.html).',
+    find: (context) => [
+      ...(context.facts.schema?.renames ?? [])
         .filter(({ kind }) => RENAMED.includes(kind))
         .filter(({ kind, to }) => !isTriggerFunction(context, kind, to))
         .map(({ kind, from, to }): Finding => {
@@ -61,6 +62,8 @@ export const OBJECTS: readonly HazardRecord[] = [
                 : 'Keep an object with the old name beside it until no code uses it.',
           };
         }),
+      ...movedExtensions(context),
+    ],
   },
 ];
 

@@ -1,8 +1,9 @@
 import type { BrokenFunction } from '../../model/effect-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { nameParts } from '../../postgres/sql/quote.ts';
+import { displayName, nameParts } from '../../postgres/sql/quote.ts';
 import { signatureOf } from './broken-functions.ts';
+import { EXTENSION_MEMBERS } from './extension-definitions.ts';
 import {
   analyzing,
   type BodyFailure,
@@ -42,14 +43,18 @@ export async function readBodiesBefore(session: Session): Promise<BodiesBefore> 
   );
 }
 
-/** Finds functions whose body the server took before the command, and takes no longer: its text was changed, or something that it uses. */
+/**
+ * Finds functions whose body the server took before the command, and takes no longer: its text was changed, or something that it uses.
+ * @param moved extensions that are in another schema now.
+ */
 export async function newlyBroken(
   session: Session,
   before: BodiesBefore,
   schema: SchemaSection,
+  moved: readonly string[],
 ): Promise<BrokenFunction[]> {
-  if (before.size === 0 || schema.changes.length + schema.renames.length === 0) return [];
-  const changed = changedObjects(schema);
+  if (before.size === 0 || schema.changes.length + schema.renames.length + moved.length === 0) return [];
+  const changed = [...changedObjects(schema), ...(moved.length > 0 ? await membersOf(session, moved) : [])];
   const bodies = (await readFunctionBodies(session, null)).filter((body) => {
     const was = before.get(signatureOf(body));
     return (
@@ -99,6 +104,18 @@ function changedObjects({ changes, renames }: SchemaSection): ChangedObject[] {
       .map((name) => name.replace(/[^\w\u0080-\uffff]/g, '\\$&'))
       .map((name) => new RegExp(`(?<![\\w$])${name}(?![\\w$])`, 'i')),
   }));
+}
+
+/** The extensions, by the names of their functions, types, tables and operators. */
+async function membersOf(session: Session, extensions: readonly string[]): Promise<ChangedObject[]> {
+  const rows = await session.query<{ extension: string; names: string[] }>(EXTENSION_MEMBERS, [extensions]);
+  return rows.map(({ extension, names }) => {
+    const patterns = names.map((name) => {
+      const literally = name.replace(/[^\w\u0080-\uffff]/g, '\\$&');
+      return /^\w/.test(name) ? `(?<![\\w$])${literally}(?![\\w$])` : literally;
+    });
+    return { object: displayName(extension), words: [new RegExp(patterns.join('|'), 'i')] };
+  });
 }
 
 function mentions({ definition }: FunctionBody, { words }: ChangedObject): boolean {

@@ -4,6 +4,7 @@ import { USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { bare, displayName, lastPart } from '../../postgres/sql/quote.ts';
 import { ACCESS_DEFINITIONS } from './access-definitions.ts';
+import { EXTENSION_DEFINITIONS } from './extension-definitions.ts';
 import { FUNCTION_DEFINITIONS } from './function-definitions.ts';
 import { ROLE_DEFINITIONS } from './role-definitions.ts';
 import { TABLE_DEFINITIONS } from './table-definitions.ts';
@@ -149,6 +150,8 @@ union all
 ${ACCESS_DEFINITIONS}
 union all
 ${FUNCTION_DEFINITIONS}
+union all
+${EXTENSION_DEFINITIONS}
 union all
 ${ROLE_DEFINITIONS}
 union all

@@ -50,14 +50,15 @@ export async function readEffects(
 ): Promise<Omit<EffectFacts, 'probes' | 'alreadyThere' | 'unapplied' | 'idleRevokes' | keyof WriteTrials>> {
   const statistics = mayLackStatistics(schema);
   const sent = subscriberChanges(schema);
+  const redefined = changedDefinitions(definitions, await readDefinitions(session), schema);
   const made = await grantsOnMade(session, madeRelations(schema), grants);
   const tables = made.newRelations
     .filter(({ relation, isView }) => !isView && !grants.has(relation))
     .map(({ relation }) => relation);
   return {
     unanalyzed: statistics === null ? [] : await unanalyzed(session, statistics),
-    brokenFunctions: await allBroken(session, schema, bodies),
-    redefined: changedDefinitions(definitions, await readDefinitions(session), schema),
+    brokenFunctions: await allBroken(session, { schema, redefined }, bodies),
+    redefined,
     violated: await violatedConstraints(session, schema),
     published: sent.length > 0 ? await publishedChanges(session, sent) : [],
     refusedTypes: await refusedTypes(session, retyped),
@@ -73,12 +74,13 @@ export async function readEffects(
 /** Functions that name something dropped or renamed, and others that the server took before the command and takes no longer. */
 async function allBroken(
   session: Session,
-  schema: SchemaSection,
+  { schema, redefined }: { readonly schema: SchemaSection } & Pick<EffectFacts, 'redefined'>,
   before: BodiesBefore,
 ): Promise<BrokenFunction[]> {
   const gone = goneNames(schema);
   const naming = hasGone(gone) ? await brokenFunctions(session, gone) : [];
-  const others = await newlyBroken(session, before, schema);
+  const moved = redefined.filter(({ kind }) => kind === 'extension').map(({ relation }) => relation);
+  const others = await newlyBroken(session, before, schema, moved);
   const known = new Set(naming.map((each) => each.function));
   return [...naming, ...others.filter((each) => !known.has(each.function))];
 }

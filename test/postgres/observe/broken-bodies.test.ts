@@ -16,7 +16,7 @@ describe.each(OLDEST_AND_NEWEST)('functions that break, on %i', (version) => {
       const [snapshot, bodies] = [await takeSnapshot(at.session), await readBodiesBefore(at.session)];
       await at.session.query(sql);
       const { section } = await compareWith(snapshot, at.session);
-      return (await newlyBroken(at.session, bodies, section)).map(({ error, mentions }) => [
+      return (await newlyBroken(at.session, bodies, section, [])).map(({ error, mentions }) => [
         error,
         ...mentions,
       ]);
