@@ -281,8 +281,8 @@ export interface ChangedDefinition {
      */
     | 'membership'
     /**
-     * The partitions of a table by ranges of one column, in JSON: `{ rest, ranges: [{ partition, from, to, gap }] }`, in ascending order. `rest`:
-     * there is a DEFAULT partition; `gap`: a distance to the next one that is smaller than both ranges.
+     * The partitions of a table by ranges of one column, in JSON: `{ rest, ranges: [{ partition, from, to, apart, gap }] }`, in ascending order.
+     * `rest`: there is a DEFAULT partition; `apart`: the next one begins later; `gap`: by less than the width of both ranges.
      */
     | 'ranges'
     /**

@@ -10,7 +10,7 @@ const asNumber = (text: string) => `case
 
 /** Partitions of ranges of partitioned table `c` by column `a`, with the distance to the next one. */
 const RANGES = `
-  select r.*, coalesce(r.next > r.high and r.next - r.high < least(r.high - r.low, r.next_high - r.next), false) as gap from (
+  select r.*, coalesce(r.next > r.high, false) as apart, coalesce(r.next > r.high and r.next - r.high < least(r.high - r.low, r.next_high - r.next), false) as gap from (
     select b.*, pg_catalog.lead(b.low) over w as next, pg_catalog.lead(b.high) over w as next_high from (
       select pg_catalog.format('%I.%I', m.nspname, p.relname) as partition, k.bounds[1] as lower, k.bounds[2] as upper,
         ${asNumber('k.bounds[1]')} as low, ${asNumber('k.bounds[2]')} as high
@@ -37,7 +37,7 @@ where q.seqincrement > 0 and not q.seqcycle and a.attinhcount = 0 and a.attgener
 /** Tables by their partitions, sequences, and constraints that belong together; a part of a query of kind, schema, relation, name and text. */
 export const TABLE_DEFINITIONS = `
 select 'ranges', n.nspname, c.relname, '', pg_catalog.jsonb_build_object('rest', t.partdefid <> 0, 'ranges', (
-  select pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('partition', r.partition, 'from', r.lower, 'to', r.upper, 'gap', r.gap)
+  select pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('partition', r.partition, 'from', r.lower, 'to', r.upper, 'apart', r.apart, 'gap', r.gap)
     order by r.low nulls first) from (${RANGES}) r))::pg_catalog.text
 from pg_catalog.pg_partitioned_table t join pg_catalog.pg_class c on c.oid = t.partrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = t.partattrs[0]

@@ -83,6 +83,44 @@ testHazardExamples([
     never: 'PARTITION_GAP',
   },
   {
+    what: 'a last partition that lacks the last day of its month',
+    setup: VISITS,
+    sql: "CREATE TABLE visits_2 PARTITION OF visits FOR VALUES FROM ('2027-02-01') TO ('2027-02-28')",
+    told: 'PARTITION_GAP',
+  },
+  {
+    what: 'a last partition that lacks the last second of its month',
+    setup: `CREATE TABLE visits (at timestamptz NOT NULL) PARTITION BY RANGE (at);
+      CREATE TABLE visits_1 PARTITION OF visits FOR VALUES FROM ('2027-03-01') TO ('2027-04-01')`,
+    sql: "CREATE TABLE visits_2 PARTITION OF visits FOR VALUES FROM ('2027-04-01') TO ('2027-04-30 23:59:59')",
+    told: 'PARTITION_GAP',
+  },
+  {
+    what: 'a month that is passed over',
+    setup: `${VISITS}CREATE TABLE visits_2 PARTITION OF visits FOR VALUES FROM ('2027-02-01') TO ('2027-03-01')`,
+    sql: "CREATE TABLE visits_4 PARTITION OF visits FOR VALUES FROM ('2027-04-01') TO ('2027-05-01')",
+    told: 'PARTITION_GAP',
+  },
+  {
+    what: 'months that are passed over in the order of the statements, last weeks, a DEFAULT partition, and a first partition that is dropped',
+    setup: `${VISITS}CREATE TABLE visits_2 PARTITION OF visits FOR VALUES FROM ('2027-02-01') TO ('2027-03-01');
+      CREATE TABLE weeks (at date) PARTITION BY RANGE (at); CREATE TABLE weeks_1 PARTITION OF weeks FOR VALUES FROM ('2027-01-04') TO ('2027-02-01');
+      CREATE TABLE kept (at date) PARTITION BY RANGE (at); CREATE TABLE kept_1 PARTITION OF kept FOR VALUES FROM ('2027-01-01') TO ('2027-02-01');
+      CREATE TABLE kept_2 PARTITION OF kept FOR VALUES FROM ('2027-02-01') TO ('2027-03-01'); CREATE TABLE kept_rest PARTITION OF kept DEFAULT;
+      CREATE TABLE listed (name text) PARTITION BY LIST (name); CREATE TABLE listed_1 PARTITION OF listed FOR VALUES IN ('a');
+      CREATE TABLE hashed (id int) PARTITION BY HASH (id); CREATE TABLE hashed_1 PARTITION OF hashed FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+      CREATE TABLE named (name text) PARTITION BY RANGE (name); CREATE TABLE named_1 PARTITION OF named FOR VALUES FROM ('a') TO ('m');
+      CREATE TABLE named_2 PARTITION OF named FOR VALUES FROM ('m') TO ('p')`,
+    sql: `CREATE TABLE visits_4 PARTITION OF visits FOR VALUES FROM ('2027-04-01') TO ('2027-05-01');
+      CREATE TABLE visits_3 PARTITION OF visits FOR VALUES FROM ('2027-03-01') TO ('2027-04-01'); DROP TABLE visits_1;
+      CREATE TABLE visits_5 PARTITION OF visits FOR VALUES FROM ('2027-05-01') TO ('2027-05-16');
+      CREATE TABLE weeks_2 PARTITION OF weeks FOR VALUES FROM ('2027-02-01') TO ('2027-02-28');
+      CREATE TABLE kept_4 PARTITION OF kept FOR VALUES FROM ('2027-04-01') TO ('2027-04-30');
+      CREATE TABLE listed_2 PARTITION OF listed FOR VALUES IN ('c'); CREATE TABLE hashed_2 PARTITION OF hashed FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+      CREATE TABLE named_3 PARTITION OF named FOR VALUES FROM ('q') TO ('z')`,
+    never: 'PARTITION_GAP',
+  },
+  {
     what: 'a partition of some time that is dropped',
     setup: `${VISITS}CREATE TABLE visits_2 PARTITION OF visits FOR VALUES FROM ('2027-02-01') TO ('2027-03-01');
       CREATE TABLE visits_3 PARTITION OF visits FOR VALUES FROM ('2027-03-01') TO ('2027-04-01')`,
