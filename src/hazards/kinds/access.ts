@@ -1,5 +1,5 @@
 import { formatCount, listed } from '../../format.ts';
-import type { ChangedDefinition } from '../../model/effect-facts.ts';
+import type { ChangedDefinition } from '../../model/definition-kinds.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import { isNamed } from '../explained-probes.ts';
@@ -83,7 +83,7 @@ export const ACCESS: readonly HazardRecord[] = [
     code: 'NEW_TABLE_WITHOUT_POLICIES',
     title: 'a new table has no row-level security, unlike the others with the same column',
     condition:
-      'A role of an application may read a new table without row-level security. The table has a column by which policies keep rows of two or more existing tables of the schema from this role, as tenant_id, and all of them with such a column that the role may read have row-level security. Not for roles with BYPASSRLS or the privileges of the owner, nor if the column is just the primary key of the new table.',
+      'A new table has no row-level security, and a role of an application may read it. It has a column, such as tenant_id, that the policies of at least two other tables of the schema use to hide rows from this role, and every other table with this column that the role may read has row-level security. Not reported for roles with BYPASSRLS or the rights of the owner, or if the column is only the primary key of the new table.',
     effect: 'The role reads the rows of all tenants or users from the commit on. Nothing fails.',
     safer: 'ENABLE ROW LEVEL SECURITY and CREATE POLICY in the transaction that creates the table.',
     find: tablesWithoutPolicies,

@@ -1,4 +1,4 @@
-import type { ChangedDefinition } from '../../model/effect-facts.ts';
+import type { ChangedDefinition } from '../../model/definition-kinds.ts';
 import { bare, displayName, lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import { lastNaming } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';

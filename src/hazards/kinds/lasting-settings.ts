@@ -1,4 +1,4 @@
-import { type ChangedDefinition, IN_ALL_DATABASES } from '../../model/effect-facts.ts';
+import { type ChangedDefinition, IN_ALL_DATABASES } from '../../model/definition-kinds.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import type { HazardRecord } from '../hazard-definition.ts';
 import { isNewRole } from './changed-roles.ts';

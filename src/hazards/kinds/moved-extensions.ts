@@ -1,5 +1,5 @@
 import { listed } from '../../format.ts';
-import type { ChangedDefinition } from '../../model/effect-facts.ts';
+import type { ChangedDefinition } from '../../model/definition-kinds.ts';
 import { bare, displayName } from '../../postgres/sql/quote.ts';
 import { isNamed } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';

@@ -152,7 +152,7 @@ function rowSecurity(context: HazardContext): Finding[] {
     .map((finding) => ({ ...finding, severity: weighBreakage(context, finding.relation ?? '') }));
 }
 
-/** Finds new tables that show all rows to roles from which policies keep rows of the other tables with the same column. */
+/** Finds new tables without row security, whose column the policies of other tables use to hide rows. */
 export function tablesWithoutPolicies(context: HazardContext): Finding[] {
   const found = context.facts.catalogue.effects.unfiltered.filter(({ relation }) => !isBookkeeping(relation));
   return [...new Set(found.map(({ relation }) => relation))].flatMap((relation): Finding[] => {

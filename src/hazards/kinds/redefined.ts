@@ -1,4 +1,4 @@
-import type { ChangedDefinition } from '../../model/effect-facts.ts';
+import type { ChangedDefinition } from '../../model/definition-kinds.ts';
 import { bare, displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import { lastNaming } from '../explained-probes.ts';
@@ -230,10 +230,11 @@ function otherOrder(context: HazardContext): Finding[] {
     const then = was.map(nowOf);
     const isSame = then.every((trigger, at) => trigger === is[at]);
     if (then.length !== is.length || isSame || !then.every((trigger) => is.includes(trigger))) return [];
-    const moved = is.find((trigger) => !was.includes(trigger)) ?? '';
+    const moved = is.find((trigger) => !was.includes(trigger));
     return [
       {
-        statement: lastNaming(context, `${relation}.${displayName(moved)}`),
+        // Triggers that swap their names leave no new name to look for.
+        statement: moved === undefined ? null : lastNaming(context, `${relation}.${displayName(moved)}`),
         relation,
         severity: weighBreakage(context, relation),
         message: `triggers of ${relation} fire in another order ${name}: ${after}; before: ${before}`,

@@ -1,5 +1,5 @@
 import { formatCount } from '../../format.ts';
-import type { ChangedDefinition } from '../../model/effect-facts.ts';
+import type { ChangedDefinition } from '../../model/definition-kinds.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { lastNaming } from '../explained-probes.ts';
 import type { HazardContext } from '../hazard-context.ts';

@@ -1,4 +1,4 @@
-import { type ChangedDefinition, IN_ALL_DATABASES } from '../../model/effect-facts.ts';
+import { type ChangedDefinition, IN_ALL_DATABASES } from '../../model/definition-kinds.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import { USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
@@ -40,19 +40,6 @@ select 'constraint', n.nspname, c.relname, k.conname,
   case when not k.convalidated and pg_catalog.to_jsonb(k) ->> 'conenforced' = 'false' then 'CHECK NOT ENFORCED' else 'CHECK ENFORCED' end
 from pg_catalog.pg_constraint k join pg_catalog.pg_class c on c.oid = k.conrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where k.contype = 'c' and k.conislocal and ${USER_SCHEMA}
-union all
-select 'trigger', n.nspname, c.relname, t.tgname,
-  pg_catalog.substring(pg_catalog.pg_get_triggerdef(t.oid), '(?:BEFORE|AFTER|INSTEAD OF) (?:INSERT|DELETE|UPDATE|TRUNCATE).*')
-from pg_catalog.pg_trigger t join pg_catalog.pg_class c on c.oid = t.tgrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where not t.tgisinternal and ${USER_SCHEMA}
-union all
-select 'trigger order', n.nspname, c.relname, w.time || e.word || w.level, pg_catalog.string_agg(t.tgname, ', ' order by t.tgname)
-from pg_catalog.pg_trigger t join pg_catalog.pg_class c on c.oid = t.tgrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-join (values (4, 'INSERT'), (8, 'DELETE'), (16, 'UPDATE')) e (bit, word) on t.tgtype & e.bit <> 0
-cross join lateral (select case when t.tgtype & 2 <> 0 then 'BEFORE ' when t.tgtype & 64 <> 0 then 'INSTEAD OF ' else 'AFTER ' end,
-  case when t.tgtype & 1 = 0 then ' FOR EACH STATEMENT' else '' end) w (time, level)
-where not t.tgisinternal and t.tgenabled <> 'D' and ${USER_SCHEMA}
-group by n.nspname, c.relname, w.time, e.word, w.level having count(*) > 1
 union all
 select 'rule', n.nspname, c.relname, r.rulename, pg_catalog.pg_get_ruledef(r.oid)
 from pg_catalog.pg_rewrite r join pg_catalog.pg_class c on c.oid = r.ev_class join pg_catalog.pg_namespace n on n.oid = c.relnamespace

@@ -14,7 +14,7 @@ const USED = `
     and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.refobjid = p.polrelid
   join pg_catalog.pg_attribute a on a.attrelid = p.polrelid and a.attnum = d.refobjsubid and a.attnum > 0`;
 
-/** Tells if column `a` is the key of table `t` itself, which says nothing of whom a row belongs to. */
+/** Tells if column `a` is the primary key of table `t` and no foreign key: then it does not say who owns a row. */
 const IS_OWN_KEY = `
   exists (select from pg_catalog.pg_constraint k where k.conrelid = t.oid and k.contype = 'p' and k.conkey = array[a.attnum])
   and not exists (select from pg_catalog.pg_constraint k where k.conrelid = t.oid and k.contype = 'f' and a.attnum = any (k.conkey))`;
@@ -62,8 +62,8 @@ interface Row {
 }
 
 /**
- * Finds new tables that show a role all rows, although they have a column by which policies keep rows of the other tables with such a column
- * from it.
+ * Finds new tables without row security that a role may read, and that have a column which policies of other tables use to hide rows from
+ * that role.
  * @param made names of new tables: `public.orders`.
  */
 export async function unfilteredTables(

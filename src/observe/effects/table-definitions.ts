@@ -34,7 +34,22 @@ where q.seqincrement > 0 and not q.seqcycle and a.attinhcount = 0 and a.attgener
   and (q.seqmax in (32767, 2147483647) and a.atttypid in ('pg_catalog.int8'::pg_catalog.regtype, 'pg_catalog.numeric'::pg_catalog.regtype)
     or q.seqmax = 32767 and a.atttypid = 'pg_catalog.int4'::pg_catalog.regtype)`;
 
-/** Tables by their partitions, sequences, and constraints that belong together; a part of a query of kind, schema, relation, name and text. */
+/** Triggers, and those of one event in the order in which they fire. */
+const TRIGGERS = `
+select 'trigger', n.nspname, c.relname, t.tgname,
+  pg_catalog.substring(pg_catalog.pg_get_triggerdef(t.oid), '(?:BEFORE|AFTER|INSTEAD OF) (?:INSERT|DELETE|UPDATE|TRUNCATE).*')
+from pg_catalog.pg_trigger t join pg_catalog.pg_class c on c.oid = t.tgrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where not t.tgisinternal and ${USER_SCHEMA}
+union all
+select 'trigger order', n.nspname, c.relname, w.time || e.word || w.level, pg_catalog.string_agg(t.tgname, ', ' order by t.tgname)
+from pg_catalog.pg_trigger t join pg_catalog.pg_class c on c.oid = t.tgrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+join (values (4, 'INSERT'), (8, 'DELETE'), (16, 'UPDATE')) e (bit, word) on t.tgtype & e.bit <> 0
+cross join lateral (select case when t.tgtype & 2 <> 0 then 'BEFORE ' when t.tgtype & 64 <> 0 then 'INSTEAD OF ' else 'AFTER ' end,
+  case when t.tgtype & 1 = 0 then ' FOR EACH STATEMENT' else '' end) w (time, level)
+where not t.tgisinternal and t.tgenabled <> 'D' and ${USER_SCHEMA}
+group by n.nspname, c.relname, w.time, e.word, w.level having count(*) > 1`;
+
+/** Tables by their triggers, partitions, sequences, and constraints that belong together; a part of a query of kind, schema, relation, name and text. */
 export const TABLE_DEFINITIONS = `
 select 'ranges', n.nspname, c.relname, '', pg_catalog.jsonb_build_object('rest', t.partdefid <> 0, 'ranges', (
   select pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('partition', r.partition, 'from', r.lower, 'to', r.upper, 'apart', r.apart, 'gap', r.gap)
@@ -54,4 +69,6 @@ join pg_catalog.pg_class c on c.oid = k.conrelid join pg_catalog.pg_namespace n 
 where k.columns is not null and not c.relispartition and ${USER_SCHEMA}
 group by 2, 3, 4
 union all
-${SHORT_SEQUENCES}`;
+${SHORT_SEQUENCES}
+union all
+${TRIGGERS}`;

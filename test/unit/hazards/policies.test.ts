@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { findHazards } from '../../../src/hazards/catalogue.ts';
-import { type ChangedDefinition, NO_EFFECTS } from '../../../src/model/effect-facts.ts';
+import type { ChangedDefinition } from '../../../src/model/definition-kinds.ts';
+import { NO_EFFECTS } from '../../../src/model/effect-facts.ts';
 import type { SchemaChange } from '../../../src/model/report.ts';
 import { facts, relation } from '../../helpers/facts.ts';
 
