@@ -8,7 +8,9 @@ import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { causeWords, onlyOf, statementsChanging } from '../probe-causes.ts';
 import { statementOfFunction } from './changed-functions.ts';
-import { withoutGrants } from './not-granted.ts';
+import { madeAgainWithoutGrants, newWithoutGrants, sequencesWithoutGrants } from './not-granted.ts';
+
+const GRANT_AT_ONCE = 'GRANT in the same migration';
 
 /** Effects that the catalogues of the clone show after the command: the changes succeeded, and others suffer from them. */
 export const AFTERMATH: readonly HazardRecord[] = [
@@ -64,14 +66,32 @@ export const AFTERMATH: readonly HazardRecord[] = [
   },
   {
     code: 'NEW_OBJECT_NOT_GRANTED',
-    title: 'a role may not use a new table, view, sequence or function that it needs',
+    title: 'a role may not use a new table or view, unlike the others of the schema',
     condition:
-      'A new table or view lacks a privilege (SELECT, INSERT, UPDATE, DELETE) that a role which can log in, or has members, was granted on nine of ten or more of the other relations of the schema, of three at least. With a profile, by the grants and default privileges of production, as if the owner of most of the schema made it there. A privilege to write counts on a view only if the view can be written, and the role may not read it. Or a table or view is made again under its name, and a role lacks a privilege that it had on the former one. Or a role may INSERT into a table, and not use the sequence from which a default takes its values, as that of serial; the column or the INSERT is new. Or a function is dropped and made again with other arguments or another result, and a role that could call the old one may not call the new one: a role of an application, or one that EXECUTE was granted to. Not if the command revokes privileges on it from the role, or closes a function to PUBLIC and lets other roles call it.',
+      'A new table or view lacks a privilege (SELECT, INSERT, UPDATE, DELETE) that a role which can log in, or has members, was granted on nine of ten or more of the other relations of the schema, of three at least. With a profile, by the grants and default privileges of production, as if the owner of most of the schema made it there. A privilege to write counts on a view only if the view can be written, and the role may not read it. Not if the command revokes privileges on it from the role.',
     effect:
       'Code that runs as this role fails with SQLSTATE 42501 when it uses the new object: the migration succeeds because the role that runs it owns the object.',
-    safer:
-      'GRANT in the same migration, or ALTER DEFAULT PRIVILEGES for the role that runs the migrations (https://www.postgresql.org/docs/current/sql-alterdefaultprivileges.html).',
-    find: withoutGrants,
+    safer: `${GRANT_AT_ONCE}, or ALTER DEFAULT PRIVILEGES for the role that runs the migrations (https://www.postgresql.org/docs/current/sql-alterdefaultprivileges.html).`,
+    find: newWithoutGrants,
+  },
+  {
+    code: 'GRANTS_NOT_RESTORED',
+    title: 'a table, view or function is made again without the privileges that roles had',
+    condition:
+      'A table or view is made again under its name, and a role lacks a privilege that it had on the former one. Or a function is dropped and made again with other arguments or another result, and a role that could call the old one may not call the new one: a role of an application, or one that EXECUTE was granted to. Not if the command revokes privileges on it from the role, or closes a function to PUBLIC and lets other roles call it.',
+    effect: 'Code that runs as this role fails with SQLSTATE 42501: privileges end with their object.',
+    safer: `${GRANT_AT_ONCE}, or change the object in place: CREATE OR REPLACE keeps its privileges (https://www.postgresql.org/docs/current/sql-createview.html).`,
+    find: madeAgainWithoutGrants,
+  },
+  {
+    code: 'SEQUENCE_NOT_GRANTED',
+    title: 'a role may insert into a table, and not use the sequence of its column',
+    condition:
+      'A role may INSERT into a table, and has neither USAGE nor UPDATE on the sequence from which a default takes its values, as that of serial. The column or the INSERT is new. Not if the command revokes the privileges on the sequence.',
+    effect:
+      'Each INSERT that leaves the value to the default fails with SQLSTATE 42501: a GRANT on the table does not include the sequence.',
+    safer: `${GRANT_AT_ONCE} on the sequence too, or make the column an identity (https://www.postgresql.org/docs/current/ddl-identity-columns.html).`,
+    find: sequencesWithoutGrants,
   },
   {
     code: 'NOTHING_APPLIED',

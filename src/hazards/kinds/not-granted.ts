@@ -8,17 +8,8 @@ import { statementOfFunction } from './changed-functions.ts';
 import { ofKind } from './redefined.ts';
 import { gained } from './widened-access.ts';
 
-/** Finds new objects that roles are expected to use, and may not. */
-export function withoutGrants(context: HazardContext): Finding[] {
-  return [
-    ...relationsWithout(context),
-    ...relationsClosed(context),
-    ...sequencesWithout(context),
-    ...functionsWithout(context),
-  ];
-}
-
-function relationsWithout(context: HazardContext): Finding[] {
+/** Finds new tables and views that a role may not use, although it may use nearly all others of the schema. */
+export function newWithoutGrants(context: HazardContext): Finding[] {
   const grants = context.facts.catalogue.effects.missingGrants.filter(
     ({ relation, role }) => !isBookkeeping(relation) && !isRevoked(context, relation, role),
   );
@@ -51,6 +42,11 @@ function relationsWithout(context: HazardContext): Finding[] {
   });
 }
 
+/** Finds tables, views and functions that are made again, without the privileges that roles had on the former ones. */
+export function madeAgainWithoutGrants(context: HazardContext): Finding[] {
+  return [...relationsClosed(context), ...functionsWithout(context)];
+}
+
 /** Finds relations made under the name of others, without privileges that roles had on those: a grant ends with its relation. */
 function relationsClosed(context: HazardContext): Finding[] {
   const lost = context.facts.catalogue.effects.lostGrants.filter(
@@ -78,7 +74,7 @@ function relationsClosed(context: HazardContext): Finding[] {
 }
 
 /** Finds roles that may insert into a table, and may not use a sequence that fills a column: a GRANT of INSERT does not include it. */
-function sequencesWithout(context: HazardContext): Finding[] {
+export function sequencesWithoutGrants(context: HazardContext): Finding[] {
   const failing = ofKind(context, 'insert without sequence').flatMap(
     ({ relation: sequence, name, before, after }) =>
       isTakenFrom(context, sequence, name)

@@ -347,7 +347,7 @@ testHazardExamples([
     what: 'a function that is made again with another argument, and without the grant of its role',
     setup: CALLED,
     sql: `DROP FUNCTION due_:schema(int); ${MAKE_DUE}REVOKE EXECUTE ON FUNCTION due_:schema FROM PUBLIC`,
-    told: 'NEW_OBJECT_NOT_GRANTED',
+    told: 'GRANTS_NOT_RESTORED',
   },
   {
     what: 'a function that is made again with another result, by a role whose functions are closed',
@@ -355,14 +355,14 @@ testHazardExamples([
       ALTER DEFAULT PRIVILEGES FOR ROLE tried_closed REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC; GRANT USAGE, CREATE ON SCHEMA :schema TO tried_closed`,
     sql: `DROP FUNCTION due_:schema(int); SET ROLE tried_closed;
       CREATE FUNCTION :schema.due_:schema(int) RETURNS bigint LANGUAGE sql AS 'SELECT $1::bigint'; RESET ROLE`,
-    told: 'NEW_OBJECT_NOT_GRANTED',
+    told: 'GRANTS_NOT_RESTORED',
   },
   {
     what: 'a function that is made again, and granted again or open to all',
     setup: `${CALLED}CREATE FUNCTION open_:schema(int) RETURNS int LANGUAGE sql AS 'SELECT $1'; GRANT EXECUTE ON FUNCTION open_:schema TO tried_app`,
     sql: `DROP FUNCTION due_:schema(int); ${MAKE_DUE}REVOKE EXECUTE ON FUNCTION due_:schema FROM PUBLIC; GRANT EXECUTE ON FUNCTION due_:schema TO tried_app;
       DROP FUNCTION open_:schema(int); CREATE FUNCTION open_:schema(int, text) RETURNS int LANGUAGE sql AS 'SELECT $1'`,
-    never: 'NEW_OBJECT_NOT_GRANTED',
+    never: 'GRANTS_NOT_RESTORED',
   },
   {
     what: 'functions that are dropped, taken from their role, or closed for all but another role',
@@ -371,7 +371,7 @@ testHazardExamples([
     sql: `DROP FUNCTION gone_:schema; DROP FUNCTION due_:schema(int); ${MAKE_DUE}REVOKE EXECUTE ON FUNCTION due_:schema FROM PUBLIC, tried_app;
       DROP FUNCTION shut_:schema; CREATE FUNCTION shut_:schema(text) RETURNS text LANGUAGE sql AS 'SELECT $1';
       REVOKE EXECUTE ON FUNCTION shut_:schema FROM PUBLIC; GRANT EXECUTE ON FUNCTION shut_:schema TO web_anon`,
-    never: 'NEW_OBJECT_NOT_GRANTED',
+    never: 'GRANTS_NOT_RESTORED',
   },
   {
     what: 'a function that writes as its owner for every role',
@@ -441,13 +441,13 @@ testHazardExamples([
     what: 'a view that is dropped and made again without the privileges of a role',
     setup: `${THREE}CREATE VIEW ids AS SELECT id FROM a; GRANT SELECT ON ids TO tried_app`,
     sql: 'DROP VIEW ids; CREATE VIEW ids AS SELECT id, 1 AS version FROM a',
-    told: 'NEW_OBJECT_NOT_GRANTED',
+    told: 'GRANTS_NOT_RESTORED',
   },
   {
     what: 'a table that is made again, with fewer privileges of a role on most of the schema',
     setup: `${THREE}CREATE TABLE d (id int PRIMARY KEY); GRANT SELECT, INSERT ON a, b, c, d TO tried_app`,
     sql: 'CREATE TABLE e (id bigint PRIMARY KEY); DROP TABLE d; ALTER TABLE e RENAME TO d; GRANT SELECT ON d TO tried_app',
-    told: 'NEW_OBJECT_NOT_GRANTED',
+    told: 'GRANTS_NOT_RESTORED',
   },
   {
     what: 'views of another role that are replaced or made again, while a role may use the rest of the schema',
@@ -464,26 +464,26 @@ testHazardExamples([
     setup: `${THREE}CREATE VIEW ids AS SELECT id FROM a; CREATE VIEW more AS SELECT id FROM b; GRANT SELECT ON ids, more TO tried_app`,
     sql: `DROP VIEW ids; CREATE VIEW ids AS SELECT id, 1 AS version FROM a; GRANT SELECT ON ids TO PUBLIC;
       DROP VIEW more; CREATE VIEW more AS SELECT id, 1 AS version FROM b; REVOKE ALL ON more FROM tried_app`,
-    never: 'NEW_OBJECT_NOT_GRANTED',
+    never: 'GRANTS_NOT_RESTORED',
   },
   {
     what: 'a new table that a role may insert into, and whose sequence it may not use',
     setup: 'GRANT USAGE ON SCHEMA :schema TO tried_app',
     sql: 'CREATE TABLE notes (id serial PRIMARY KEY, body text); GRANT SELECT, INSERT ON notes TO tried_app',
-    told: 'NEW_OBJECT_NOT_GRANTED',
+    told: 'SEQUENCE_NOT_GRANTED',
   },
   {
     what: 'a new table of which a role that others belong to may only read the sequence',
     setup: GROUP,
     sql: `CREATE TABLE notes (id serial PRIMARY KEY, body text); GRANT SELECT, INSERT ON notes TO tried_group;
       GRANT SELECT ON SEQUENCE notes_id_seq TO tried_group, tried_grouped`,
-    told: 'NEW_OBJECT_NOT_GRANTED',
+    told: 'SEQUENCE_NOT_GRANTED',
   },
   {
     what: 'a new column that takes values of a sequence which a role that inserts may not use',
     setup: `${ITEMS}INSERT INTO items VALUES (1, 'a'); GRANT SELECT, INSERT ON items TO tried_app`,
     sql: 'ALTER TABLE items ADD COLUMN place serial',
-    told: 'NEW_OBJECT_NOT_GRANTED',
+    told: 'SEQUENCE_NOT_GRANTED',
   },
   {
     what: 'new tables whose sequence a role may use, by a grant to itself, to all, to its group, or by default privileges',
@@ -492,7 +492,7 @@ testHazardExamples([
       CREATE TABLE b (id int PRIMARY KEY DEFAULT nextval('shared')); GRANT INSERT ON b TO tried_group;
       CREATE TABLE c (id serial PRIMARY KEY, body text); GRANT INSERT ON c TO tried_grouped; GRANT UPDATE ON SEQUENCE c_id_seq TO tried_group;
       CREATE TABLE d (id serial PRIMARY KEY, place serial); ALTER TABLE d OWNER TO tried_group; GRANT INSERT ON d TO tried_app`,
-    never: 'NEW_OBJECT_NOT_GRANTED',
+    never: 'SEQUENCE_NOT_GRANTED',
   },
   {
     what: 'an identity, a table that a role only reads, one that it fills itself, a partition, and the sequence of a table that is no longer inserted into',
@@ -500,7 +500,7 @@ testHazardExamples([
     sql: `CREATE TABLE a (id int GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY); GRANT INSERT ON a TO tried_app;
       CREATE TABLE b (id serial PRIMARY KEY); GRANT SELECT, UPDATE, DELETE ON b TO tried_app; CREATE TABLE c (id int PRIMARY KEY); GRANT INSERT ON c TO tried_app;
       CREATE TABLE e_1 PARTITION OF e FOR VALUES IN (1); GRANT INSERT ON e_1 TO tried_app; REVOKE INSERT ON old FROM tried_app; ALTER TABLE old ADD COLUMN place serial`,
-    never: 'NEW_OBJECT_NOT_GRANTED',
+    never: 'SEQUENCE_NOT_GRANTED',
   },
   {
     what: 'a new table that shows a role all rows, by whose column policies keep rows of others from it',
