@@ -117,12 +117,7 @@ export async function judgeRehearsal(
     clone: made.clone,
     ...sections,
     ...judgement,
-    statements: await locateStatements(
-      judgement.statements,
-      judgement.hazards,
-      seen.sent,
-      plan.command.folder,
-    ),
+    statements: await locateStatements(judgement.statements, judgement.hazards, seen.sent, plan.command),
     ...(profile && { profile }),
   };
 }

@@ -16,6 +16,9 @@ const MAX_BYTES = 1024 * 1024;
 const GIT_MS = 5_000;
 const MAX_LIST_BYTES = 64 * 1024 * 1024;
 
+/** The first line of each file that --propose writes: its statements came from elsewhere. */
+export const PROPOSAL_HEADING = 'A safer form of a migration, written by safemigrate --propose.';
+
 /** Lists the files of a working folder that may contain statements, those first that are likely to be migrations. */
 export async function sourceFiles(folder: string): Promise<string[]> {
   const names = (await listedByGit(folder)) ?? (await listedByWalking(folder));

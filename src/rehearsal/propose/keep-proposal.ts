@@ -13,6 +13,7 @@ import {
   type ScriptPart,
   writeScript,
 } from '../../propose/write-script.ts';
+import { PROPOSAL_HEADING } from '../places/source-files.ts';
 import type { CloneSetup } from '../run-on-clone.ts';
 import { writeFileWhole, writeFolderWhole } from '../write-whole.ts';
 
@@ -105,7 +106,7 @@ function others(migrations: readonly ProposedMigration[], name: string): string 
 
 function headingOf(proof: readonly string[]): string[] {
   return [
-    'A safer form of a migration, written by safemigrate --propose.',
+    PROPOSAL_HEADING,
     ...proof,
     '',
     'Run it with: psql -v ON_ERROR_STOP=1 -f FILE, not in a transaction (-1).',

@@ -45,9 +45,14 @@ function reportOf(...sqls: string[]) {
 
 type Sent = ReadonlyMap<number, SentText>;
 
-async function locatedIn(report: Report, folder: string, sent: Sent = new Map()): Promise<Report> {
+async function locatedIn(
+  report: Report,
+  folder: string,
+  sent: Sent = new Map(),
+  argv: readonly string[] = ['migrate'],
+): Promise<Report> {
   const { statements, hazards } = report;
-  return { ...report, statements: await locateStatements(statements, hazards, sent, folder) };
+  return { ...report, statements: await locateStatements(statements, hazards, sent, { argv, folder }) };
 }
 
 /** The places that were found, by the index of the statement. */
@@ -102,6 +107,25 @@ test('what git ignores is not searched, and migrations are searched before other
   spawnSync('git', ['init', '-q'], { cwd: folder });
   const report = reportOf('ALTER TABLE orders ALTER id TYPE bigint', 'DROP TABLE customers_of_old');
   expect(placesOf(await locatedIn(report, folder))).toEqual({ 1: 'prisma/migrations/1/migration.sql:1' });
+});
+
+test('a file that the command names comes first, a way back last, and what --propose wrote never', async () => {
+  const sql = 'ALTER TABLE orders ALTER id TYPE bigint;';
+  const folder = projectWith({
+    'db/001.down.sql': sql,
+    'db/001.up.sql': sql,
+    'db/001/up.sql': sql,
+    'db/002/up.sql': sql,
+    'safer.sql': `-- A safer form of a migration, written by safemigrate --propose.\n${sql}\nDROP TABLE customers_of_old;`,
+    'wide.sql': sql,
+  });
+  const report = reportOf('ALTER TABLE orders ALTER id TYPE bigint', 'DROP TABLE customers_of_old');
+  const placed = async (...argv: string[]) => placesOf(await locatedIn(report, folder, new Map(), argv));
+  expect(await placed('alembic', 'upgrade', 'head')).toEqual({ 1: 'db/001.up.sql:1' });
+  expect(await placed('psql', '-f', 'db/002/up.sql')).toEqual({ 1: 'db/002/up.sql:1' });
+  expect(await placed('sh', '-c', 'psql -f wide.sql "$DATABASE_URL"')).toEqual({ 1: 'wide.sql:1' });
+  expect(await placed('psql', '-f', '/srv/shop/db/001.down.sql')).toEqual({ 1: 'db/001.down.sql:1' });
+  expect(await placed('psql', '-f', 'safer.sql')).toEqual({ 1: 'safer.sql:2', 2: 'safer.sql:3' });
 });
 
 test('SARIF holds no hazard that the policy allows, and each rule once', () => {
