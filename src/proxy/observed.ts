@@ -64,7 +64,7 @@ export interface Outcome {
   readonly error: ReadonlyMap<string, string> | null;
   /** For so long the server worked on it, in milliseconds (server-clock.ts). */
   readonly durationMs: number;
-  /** The part of it that lies before `startedAt`, because the statement was prepared then; missing: none. */
+  /** The part of it before `startedAt`, in which the statement was prepared; missing: none. */
   readonly preparedMs?: number;
   /** The fields of the server's first warnings; missing: there were none. */
   readonly warnings?: readonly ReadonlyMap<string, string>[];

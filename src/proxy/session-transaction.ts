@@ -72,7 +72,7 @@ export class SessionTransaction {
     return this.#inBlock;
   }
 
-  /** For so long the server worked on what was undone. */
+  /** The server worked on undone statements for so long. */
   get undoneMs(): number {
     return this.#undoneMs;
   }
