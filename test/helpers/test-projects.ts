@@ -14,7 +14,16 @@ export const RUN = {
  * What `npm test` runs beside `unit`, on PostgreSQL 18 only, which `npm ci` brings: the main paths of the built CLI. Nothing here
  * may need a program that a minimal Debian lacks, psql among them; the first step of `.ci/run` has no others in its PATH.
  */
-export const MAIN_PATHS = ['e2e/main-paths', 'e2e/demo', 'e2e/init'].map((name) => `test/${name}.test.ts`);
+export const MAIN_PATHS = [
+  'e2e/main-paths',
+  'e2e/demo',
+  'e2e/init',
+  'e2e/apply-receipts',
+  'e2e/history',
+  'e2e/policy',
+  'e2e/refusals',
+  'e2e/upkeep',
+].map((name) => `test/${name}.test.ts`);
 
 /** The same, which `npm run test:all` runs on further versions. */
 const ON_MORE_VERSIONS = ['postgres/hazards/hazards'].map((name) => `test/${name}.test.ts`);
