@@ -64,7 +64,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'cd ../your-project && npm install --save-dev ../safemigrate/safemigrate-0.2.0.tgz':
     'tools/package.test.ts installs the tarball',
   'npm install --global ../safemigrate/safemigrate-0.2.0.tgz': 'the same; soak/packed.test.ts, too',
-  'npm test': 'this is a part of it',
+  'npm test': 'the first step of .ci/run',
+  'npm run test:all': 'this is a part of it',
   'safemigrate swap --online -- npx prisma migrate deploy':
     'needs wal_level = logical; swaps/online-swap.test.ts runs such swaps',
   'safemigrate swap --online --way-back 24h -- npx prisma migrate deploy':

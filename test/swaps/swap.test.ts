@@ -100,38 +100,6 @@ describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d, a swap', (version: ServerVersio
     expect(await databasesBeside(server.url)).toEqual([name]);
   });
 
-  // The versions in between have an owner in swap-versions.test.ts.
-  test.runIf(version === 18)(
-    'is done by an owner with CREATEDB, who ends sessions of the same role',
-    {
-      timeout: 60_000,
-    },
-    async () => {
-      await withClient(server.url, async (client) => {
-        await client.query("CREATE ROLE shopkeeper LOGIN CREATEDB PASSWORD 'shopkeeperpass'");
-        await client.query('CREATE DATABASE shop OWNER shopkeeper');
-        await client.query('GRANT CONNECT ON DATABASE shop TO PUBLIC');
-      });
-      const url = changedUrl(server.url, {
-        user: 'shopkeeper',
-        password: 'shopkeeperpass',
-        database: 'shop',
-      });
-      const before = await clusterProperties(server.url, 'shop');
-      const result = await withClient(url, async (client) => {
-        await client.query('SELECT 1');
-        return safemigrate(swapArgs(url, '--disconnect', 'idle', '--', ...sqlCommand(MIGRATION)));
-      });
-      expect({ exitCode: result.exitCode, swap: swapOf(result) }).toMatchObject({
-        exitCode: 0,
-        swap: { outcome: 'swapped' },
-      });
-      expect(await clusterProperties(server.url, 'shop')).toEqual(before);
-      expect(await safemigrate(['rollback', '--yes', '--url', url])).toMatchObject({ exitCode: 0 });
-      expect(await tables(url)).toEqual([]);
-    },
-  );
-
   test('is not taken back without a word where a crash has made the counters forget what was written', {
     timeout: 60_000,
   }, async () => {
