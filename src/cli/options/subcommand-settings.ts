@@ -161,10 +161,7 @@ export const INIT_SETTINGS = grouped(
   },
 );
 
-export const EXPLAIN_SETTINGS = grouped(
-  { group: 'Report' },
-  { json: flag('--json', SWITCH, { default: false, summary: 'print it as JSON', notInFile: true }) },
-);
+export const EXPLAIN_SETTINGS = { format: tableFormat };
 
 export const DEMO_SETTINGS = { report, redact };
 
