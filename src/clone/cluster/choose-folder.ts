@@ -89,7 +89,11 @@ export async function measureFolder(
   const sum = { files: 0, bytes: 0 };
   for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
     if (performance.now() > deadline)
-      return { ...sum, allCounted: false, atMostBytes: withSizes ? Math.max(sum.bytes, await usedBytes(folder)) : 0 };
+      return {
+        ...sum,
+        allCounted: false,
+        atMostBytes: withSizes ? Math.max(sum.bytes, await usedBytes(folder)) : 0,
+      };
     const entries = await readdir(at, { withFileTypes: true }).catch(() => []);
     for (const [index, entry] of entries.entries()) {
       if (index % AT_ONCE === 0) await setImmediate();

@@ -163,7 +163,9 @@ describe.for([18, 14] as const)('a server of PostgreSQL %i on XFS', async (versi
     await withClient(server.url, (client) => client.query('CHECKPOINT'));
     await withClusterCloning(url, { checkpoint: 'spread' }, async ({ assessment, context, create, sent }) => {
       // Files that are made in between must not give the plan a second number.
-      await withClient(url, (client) => client.query('CREATE TABLE meanwhile (id int PRIMARY KEY, note text)'));
+      await withClient(url, (client) =>
+        client.query('CREATE TABLE meanwhile (id int PRIMARY KEY, note text)'),
+      );
       const plan = await cluster.describe(context, assessment);
       expect([assessment.reason, ...plan].join('\n').match(/[\d,]+ files?\b/g)).toHaveLength(1);
       expect(plan.join('\n')).toContain("pg_backup_start(label => 'safemigrate");
