@@ -45,7 +45,9 @@ describe.each(OLDEST_AND_NEWEST)(
       const back = await safemigrate(['rollback', '--yes', '--url', as]);
       expect(back).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('is the original again') });
       expect(await clusterProperties(server.url, NAME)).toEqual(before);
-      expect(await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', as])).toMatchObject({
+      expect(
+        await safemigrate(['clean', '--originals', '--rolled-back', '--older-than', '0s', '--url', as]),
+      ).toMatchObject({
         exitCode: 0,
         stderr: '',
       });

@@ -83,20 +83,31 @@ describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d, a swap', (version: ServerVersio
     expect(await tables(url)).toEqual(['kept']);
     expect(await oidOf(server.url, name)).toBe(oid);
 
-    // And forth again: the newer database is an original now.
-    expect(await safemigrate(['rollback', '--yes', '--url', url])).toMatchObject({ exitCode: 0 });
+    // And forth again: the migrated database comes back, and the original is put aside.
+    const forth = await safemigrate(['rollback', '--yes', '--url', url]);
+    expect(forth).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(/is the migrated database again.*\n.*The original is kept as .*_before_/),
+    });
     expect(await tables(url)).toEqual(['added', 'kept']);
     await withClient(url, (client) => client.query('INSERT INTO kept VALUES (3)'));
     const refused = await safemigrate(['rollback', '--yes', '--url', url]);
-    expect(refused).toMatchObject({ exitCode: 4, stderr: expect.stringContaining('1 row was written') });
+    expect(refused).toMatchObject({
+      exitCode: 4,
+      stderr: expect.stringContaining('1 row was written since the swap'),
+    });
+    expect(refused.stderr).toContain('Nothing was touched');
     expect(await tables(url)).toEqual(['added', 'kept']);
     expect(await clusterProperties(server.url, name)).toEqual(before);
     const forced = await safemigrate(['rollback', '--yes', '--discard-writes', '--url', url]);
     expect(forced).toMatchObject({ exitCode: 0 });
     expect(await oidOf(server.url, name)).toBe(oid);
 
-    const cleaned = await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
-    expect(cleaned).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('dropped') });
+    const cleaned = await safemigrate(['clean', '--rolled-back', '--url', url]);
+    expect(cleaned).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(/^dropped .*_rolledback_\w+\n$/),
+    });
     expect(await databasesBeside(server.url)).toEqual([name]);
   });
 

@@ -112,7 +112,7 @@ describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d', (version) => {
           at: { database: clone.database, oid: Number(rows[0].oid) },
         });
       });
-      expect(parseOwnedName(clone.database)).toEqual({ kind: 'rehearsal', run: context.run });
+      expect(parseOwnedName(clone.database)).toEqual({ role: 'clone', run: context.run });
       return clone.database;
     });
     await admin(async (client) => {
