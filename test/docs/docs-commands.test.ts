@@ -27,6 +27,8 @@ const PAGES = [
 const STAND_INS: readonly (readonly [written: string | RegExp, here: (reader: Reader) => string])[] = [
   // The same schema with a tool that `npm ci` installs; test/tools runs Prisma itself.
   ['npx prisma migrate deploy', () => 'npx knex migrate:latest'],
+  // It has no history yet.
+  ["'*._prisma_migrations'", () => "'*.accounts'"],
   // Nobody is there to answer.
   [/\b(apply|swap) --(?= )/g, () => '$1 --yes --'],
   [/safemigrate rollback\b/g, () => 'safemigrate rollback --yes'],
