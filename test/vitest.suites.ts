@@ -10,7 +10,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     projects: [
       withServers('suites', [
-        'test/{docs,faults,isolation,safer-forms,services,swaps,tools,traffic,zfs}/**/*.test.ts',
+        'test/{docs,faults,isolation,oracle,safer-forms,services,swaps,tools,traffic,zfs}/**/*.test.ts',
       ]),
     ],
   },
