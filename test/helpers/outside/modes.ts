@@ -39,7 +39,7 @@ const go = (name: string, ...modes: string[]): MeasuredDriver => ({
 
 const JDBC_MODES = ['simple', 'extended', 'prepared', 'for-prepared', 'batched'] as const;
 
-export const MEASURED_DRIVERS: readonly MeasuredDriver[] = [
+const ALL_DRIVERS: readonly MeasuredDriver[] = [
   {
     name: 'psql',
     modes: ['file'],
@@ -80,6 +80,11 @@ export const MEASURED_DRIVERS: readonly MeasuredDriver[] = [
     scripts: (mode, steps) => ({ [`steps-${mode}.txt`]: lines(steps) }),
   },
 ];
+
+/** Those that the variable names, separated by commas, or all of them. */
+export const MEASURED_DRIVERS = ALL_DRIVERS.filter(
+  ({ name }) => process.env.ORACLE_DRIVERS?.split(',').includes(name) ?? true,
+);
 
 const PGBENCH = `
 for mode in simple extended prepared pipelined; do
