@@ -41,8 +41,8 @@ export async function lastingDisagreements(measure: () => Promise<Disagreement[]
     .map(({ number, reported, source }) => `${number}: ${reported} in the report, ${source} by its source`);
 }
 
-export function differs(reported: number, source: number, { share, beside }: Tolerance): boolean {
-  return !(Math.abs(reported - source) <= share * source + beside);
+export function isWithin(reported: number, source: number, { share, beside }: Tolerance): boolean {
+  return Math.abs(reported - source) <= share * Math.abs(source) + beside;
 }
 
 interface Pair {
@@ -99,7 +99,7 @@ function locks(run: MeasuredRun): Disagreement[] {
   const reported = new Set<SeenLock>();
   const wrong = pairs.flatMap(({ name, statement, execution }) =>
     strongest(statement.locks ?? []).flatMap(({ relation, mode, heldMs }) => {
-      const oid = run.relations.get(relation.replace(/^public\./, ''));
+      const oid = run.relations.get(relation.replace(/^public\./, ''))?.oid;
       if (oid === undefined || mode === 'ACCESS SHARE') return [];
       const lock = run.seen.locks.find(
         (each) => each.relation === oid && each.mode === mode && isOf(each, execution),
@@ -116,7 +116,7 @@ function locks(run: MeasuredRun): Disagreement[] {
     )
     .filter((lock) => !run.seen.locks.some((other) => reported.has(other) && covers(other, lock)))
     .map((lock) => {
-      const relation = [...run.relations].find(([, oid]) => oid === lock.relation)?.[0];
+      const relation = [...run.relations].find(([, { oid }]) => oid === lock.relation)?.[0];
       return {
         number: `${lock.mode} of ${relation}`,
         reported: 'none',
@@ -163,25 +163,24 @@ function rows(run: MeasuredRun): Disagreement[] {
 }
 
 /** Rewritten are those with another file. */
-function files({ report, keys, counters }: MeasuredRun): Disagreement[] {
+function files({ report, keys, counters, relations }: MeasuredRun): Disagreement[] {
   const rewriting = new Set(report.statements.flatMap(({ rewrote }) => rewrote));
   const expected = keys.map((key) => `public.${key}_${RELATIONS[0]}`);
   return [
-    ...counters.flatMap(({ relation, fileBefore, fileAfter }) => {
+    ...counters.flatMap(({ relation, file }) => {
       const table = report.data?.tables.find((each) => each.relation === `public.${relation}`);
-      return counted(`${relation}: rewritten`, table?.rewritten ?? false, fileBefore !== fileAfter);
+      return counted(
+        `${relation}: rewritten`,
+        table?.rewritten ?? false,
+        file !== relations.get(relation)?.file,
+      );
     }),
     ...counted('statements: rewrote', [...rewriting].sort().join(), expected.sort().join()),
   ];
 }
 
-export function measured(
-  number: string,
-  reported: number,
-  source: number,
-  tolerance: Tolerance,
-): Disagreement[] {
-  if (!differs(reported, source, tolerance)) return [];
+function measured(number: string, reported: number, source: number, tolerance: Tolerance): Disagreement[] {
+  if (isWithin(reported, source, tolerance)) return [];
   return [{ number, reported: `${reported.toFixed(1)} ms`, source: `${source.toFixed(1)} ms` }];
 }
 

@@ -1,0 +1,8 @@
+import { expect, test } from 'vitest';
+import { lastingDisagreements } from '../helpers/outside/disagreements.ts';
+import { measureNumbers } from '../helpers/outside/numbers-run.ts';
+import { OLDEST_AND_NEWEST } from '../helpers/servers.ts';
+
+test.each(OLDEST_AND_NEWEST)('every number of a report on %s is what others measure', async (version) => {
+  expect(await lastingDisagreements(() => measureNumbers(version))).toEqual([]);
+});
