@@ -9,3 +9,8 @@ export function steadyNow(): number {
 export function steadyDate(): Date {
   return new Date(steadyNow());
 }
+
+/** @param atMs by performance.now() */
+export function steadyDateAt(atMs: number): Date {
+  return new Date(performance.timeOrigin + atMs);
+}

@@ -44,9 +44,9 @@ export const lockSection = z.object({
 
 /**
  * Reason why `sql` is a note in brackets instead of the statement's text: the text is too large to be read, it was prepared in a place that
- * could not be observed, or there is none because an implicit transaction failed at its end.
+ * could not be observed, or there is none because an implicit transaction failed at its end, or a function was called by its OID.
  */
-export const statementNote = z.enum(['unread', 'prepared elsewhere', 'implicit end']);
+export const statementNote = z.enum(['unread', 'prepared elsewhere', 'implicit end', 'function call']);
 
 /** A statement that the command sent, as the server finished it. */
 export const statementSection = z.object({

@@ -2,6 +2,7 @@ import type { StatementNote } from '../model/report.ts';
 import { LARGEST_TEXT_BYTES } from '../postgres/protocol/frames.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import type { Statement } from './observed.ts';
+import type { Preparation } from './server-clock.ts';
 
 /** A statement that is about to be sent. */
 export interface StatementStart {
@@ -19,6 +20,8 @@ export interface StatementStart {
    * - `together`: as it came, with other statements of its text; the server tells their ends together.
    */
   readonly sent: 'wrapped' | 'observed' | 'through' | 'together';
+  /** The prepared statement that it executes, by identity; its first execution has the time of its Parse. */
+  readonly preparation?: Preparation | undefined;
 }
 
 /**
@@ -34,10 +37,9 @@ export interface BegunStatement {
   readonly statement: Statement;
   readonly parsed: ParsedStatement | null;
   readonly lockSource: LockSource;
-  readonly startedMs: number;
   /** The server's position in the WAL when the statement began. */
   readonly walPosition: number | null;
-  /** Until it ended or was suspended. */
+  /** For so long the server has worked on it so far. */
   durationMs: number;
   /** The ledger has it. */
   inLedger: boolean;

@@ -68,6 +68,8 @@ export class ExtendedProtocol {
   readonly #portals = new SessionNames<Portal>();
   /** Messages that have come and are not sent: with their Sync they may be one statement that is alone. */
   #batch: Batch | undefined;
+  /** The last Execute is not waited for: if more follows before the Sync, a Flush has the server tell its end. */
+  #owesFlush = false;
 
   constructor(context: SessionContext) {
     this.#context = context;
@@ -121,6 +123,9 @@ export class ExtendedProtocol {
   }
 
   async #dispatch(piece: Message): Promise<void> {
+    if (this.#owesFlush && piece.type !== CLIENT.sync && piece.type !== CLIENT.flush)
+      this.#context.queue(FLUSH);
+    this.#owesFlush = false;
     switch (piece.type) {
       case CLIENT.parse:
         return await this.#parse(piece);
@@ -151,7 +156,7 @@ export class ExtendedProtocol {
     const parsed = like ?? onlyStatement(read?.statements);
     const types = piece.kind === 'frame' ? declaredTypes(piece.bytes) : [];
     const own = translated ? read.text.toString() : sql;
-    const prepared = { sql: own, note, parsed, types, refusal };
+    const prepared = { sql: own, note, parsed, types, refusal, preparation: { ms: 0 } };
     const bytes = translated ? withParseText(piece.bytes, read.text) : piece.bytes;
     await this.#sendAcknowledged(bytes, prepared, () => this.#prepared.change(name, prepared));
   }
@@ -171,7 +176,10 @@ export class ExtendedProtocol {
     const { kind, name } = closeMessage(piece.bytes);
     const prepared = this.#named(kind, name);
     const names = kind === 'statement' ? this.#prepared : this.#portals;
-    await this.#sendAcknowledged(piece.bytes, prepared, () => names.change(name));
+    // Closing it is no part of the time of what comes behind.
+    await this.#sendAcknowledged(piece.bytes, { ...prepared, preparation: undefined }, () =>
+      names.change(name),
+    );
   }
 
   async #describe(piece: Message): Promise<void> {
@@ -225,6 +233,7 @@ export class ExtendedProtocol {
     const { statements } = portal;
     const pending = requests.expect({ endsWith: 'completion', relay: 'whole', statements });
     await this.#context.send(waits ? Buffer.concat([piece.bytes, FLUSH]) : piece.bytes);
+    this.#owesFlush = !waits;
     if (waits) await this.#context.outcome(pending, 'extended');
   }
 

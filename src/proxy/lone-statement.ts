@@ -31,6 +31,8 @@ export class Batch {
     if (piece.kind !== 'frame' || !GATHERED.has(piece.type)) return false;
     const once = piece.type === CLIENT.bind || piece.type === CLIENT.execute;
     if (once && this.#of(piece.type).length > 0) return false;
+    // It could give the name that was bound to another statement.
+    if (piece.type === CLIENT.parse && this.#of(CLIENT.bind).length > 0) return false;
     this.#frames.push(piece);
     return true;
   }
@@ -96,7 +98,8 @@ export async function loneStatementOf(
   const parsed = statement?.parsed;
   if (!statement || parsed?.role !== 'ordinary' || copiesData(parsed.node)) return undefined;
   const writes = context.mayWrite(context.intent(statement.sql, parsed));
-  return writes || context.retries ? { sql: statement.sql, parsed, prepared, writes } : undefined;
+  const { sql, preparation } = statement;
+  return writes || context.retries ? { sql, parsed, preparation, prepared, writes } : undefined;
 }
 
 /** Serves a batch that is one statement. @returns the prepared statements that the server has from it. */
@@ -118,7 +121,7 @@ export async function serveLoneStatement(
     return lone.prepared.slice(0, held.parsesAnswered);
   }
   const answered = await serveResendable(context, {
-    starts: [{ sql: lone.sql, parsed: lone.parsed, sent: 'through' }],
+    starts: [{ sql: lone.sql, parsed: lone.parsed, preparation: lone.preparation, sent: 'through' }],
     bytes: (withoutParses) => batch.bytes({ withoutParses }),
     heldBytes: undefined,
     only: context.intent(lone.sql, lone.parsed),

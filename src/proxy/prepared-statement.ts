@@ -4,6 +4,7 @@ import { errorResponse, type PostgresError } from '../postgres/protocol/messages
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import type { StatementStart } from './begun-statement.ts';
 import type { ServerRequest } from './request-queue.ts';
+import type { Preparation } from './server-clock.ts';
 import type { SessionContext } from './session-context.ts';
 import { StatementSequence } from './statement-sequence.ts';
 
@@ -17,6 +18,7 @@ export interface PreparedStatement {
   readonly types?: readonly number[];
   /** The gate's answer to a text that is too large to be kept. */
   readonly refusal?: PostgresError | undefined;
+  readonly preparation?: Preparation | undefined;
 }
 
 /** Fails in the server as the refused statement would have; the error's words are replaced. */
@@ -24,11 +26,11 @@ export const REFUSED_PARSE = serialize.parse({ name: 'safemigrate_refused', text
 
 /** Describes the execution of a prepared statement. */
 export function startOfPrepared(
-  { sql, note, parsed }: PreparedStatement,
+  { sql, note, parsed, preparation }: PreparedStatement,
   context: SessionContext,
   values?: readonly string[] | null,
 ): StatementStart {
-  return { sql, note, parsed, values, sent: context.exact ? 'observed' : 'through' };
+  return { sql, note, parsed, values, preparation, sent: context.exact ? 'observed' : 'through' };
 }
 
 /** Describes what is sent in place of a refused statement; begins it. */

@@ -6,6 +6,7 @@ import { ExtendedProtocol } from './extended.ts';
 import { LargeText } from './large-text.ts';
 import { SessionContext, type SessionParts } from './session-context.ts';
 import { REFUSED, SimpleProtocol } from './simple.ts';
+import { StatementSequence } from './statement-sequence.ts';
 
 const PROTOCOL_VIOLATION = '08P01';
 const CANCEL_INTERVAL_MS = 100;
@@ -129,14 +130,19 @@ export class ProxySession {
     await requests.drained();
     // Its end is that of a transaction.
     if (!transaction.inBlock) await this.#context.readLocks();
-    const answer = this.#parts.gate.calls?.(functionOf(piece.bytes), this.#parts.who.database) ?? 'run';
+    const oid = functionOf(piece.bytes);
+    const answer = this.#parts.gate.calls?.(oid, this.#parts.who.database) ?? 'run';
+    const sql = `[a call of the function with OID ${oid}]`;
+    const statements = new StatementSequence(transaction, [
+      { sql, note: 'function call', parsed: null, sent: 'through' },
+    ]);
     if (answer === 'run') {
-      requests.expect({ endsWith: 'ready', relay: 'whole' });
+      requests.expect({ endsWith: 'ready', relay: 'whole', statements });
       return await this.#context.send(piece.bytes);
     }
     // Its arguments are still to come, and nothing else can be read before them.
     if (piece.kind === 'head') throw new ProtocolError(answer.message);
-    requests.expect({ endsWith: 'ready', relay: 'whole', replacesError: errorResponse(answer) });
+    requests.expect({ endsWith: 'ready', relay: 'whole', statements, replacesError: errorResponse(answer) });
     await this.#context.send(REFUSED);
   }
 

@@ -1,5 +1,6 @@
 import type { StatementStart } from './begun-statement.ts';
 import type { HeldResponse } from './held-response.ts';
+import { ServerClock } from './server-clock.ts';
 import type { StatementSequence } from './statement-sequence.ts';
 
 /** Something that is sent to the server and that it answers, and what happens with the answer. */
@@ -45,10 +46,13 @@ export interface PendingRequest {
   errorHidden: boolean;
   /** The tag of the last completion. */
   tag: string | null;
+  /** By performance.now(). */
+  readonly sentMs: number;
 }
 
 /** Requests that were sent to the server and are not yet answered, in order. */
 export class RequestQueue {
+  readonly clock = new ServerClock();
   #pending: PendingRequest[] = [];
   /** The request whose statements were begun last. */
   #begun: PendingRequest | undefined;
@@ -91,24 +95,42 @@ export class RequestQueue {
   /** Expects the answer to a request; to be called together with sending it. */
   expect(request: ServerRequest): PendingRequest {
     const state = this.#lost ? 'lost' : 'open';
-    const pending: PendingRequest = { request, state, erred: false, errorHidden: false, tag: null };
+    const sentMs = performance.now();
+    const pending: PendingRequest = { request, state, erred: false, errorHidden: false, tag: null, sentMs };
     if (this.#lost) return pending;
     this.#pending.push(pending);
-    this.#beginCurrent();
+    this.clock.busy(true);
+    this.#beginNext();
     return pending;
   }
 
   /** The current request has ended. */
   end(state: Exclude<RequestState, 'open'>): void {
+    const { current } = this;
+    if (current?.request.endsWith === 'ready') this.clock.ready(current.sentMs);
+    else if (current?.request.endsWith === 'acknowledgement')
+      this.clock.prepared(current.sentMs, current.request.prepares?.preparation);
     this.#shift(state);
-    this.#beginCurrent();
+    this.#beginNext();
     this.#wake();
+  }
+
+  /** The server has ended something of the current request. @returns for how long it worked on it, in milliseconds. */
+  worked(): number {
+    return this.current ? this.clock.worked(this.current.sentMs) : 0;
+  }
+
+  /** The statements that have begun although messages before them, which prepare them or others, are not answered. */
+  get begunAhead(): StatementSequence | undefined {
+    const { current } = this;
+    if (this.#begun === current || !this.#begun || !this.#pending.includes(this.#begun)) return undefined;
+    return this.#begun.request.statements;
   }
 
   /** Ends everything before the next ReadyForQuery: the server skips it because of an error. */
   skipToReady(): void {
     while (this.current && this.current.request.endsWith !== 'ready') this.#shift('failed');
-    this.#beginCurrent();
+    this.#beginNext();
     this.#wake();
   }
 
@@ -127,12 +149,14 @@ export class RequestQueue {
   /** Nothing will be answered any more. */
   lose(): void {
     this.#lost = true;
+    this.#begun?.request.statements?.worked(this.worked());
     for (const pending of this.#pending) {
       // The server may have run it all the same.
-      if (pending !== this.#begun) pending.request.statements?.begin();
+      if (pending !== this.#begun) pending.request.statements?.begin(pending.sentMs);
       pending.state = 'lost';
     }
     this.#pending = [];
+    this.clock.busy(false);
     this.endCopyIn();
   }
 
@@ -157,12 +181,15 @@ export class RequestQueue {
     if (!pending) return;
     pending.state = state;
     pending.request.settle?.(state === 'succeeded');
+    if (this.#pending.length === 0) this.clock.busy(false);
   }
 
-  #beginCurrent(): void {
-    if (this.current === this.#begun) return;
-    this.#begun = this.current;
-    this.current?.request.statements?.begin();
+  /** Begins the statements that the server works on: before them there may be messages that prepare them, whose answers it keeps until it sends theirs. */
+  #beginNext(): void {
+    const next = this.#pending.find(({ request }) => request.endsWith !== 'acknowledgement') ?? this.current;
+    if (!this.current || next === this.#begun) return;
+    this.#begun = next;
+    next?.request.statements?.begin(this.clock.beganAtMs(this.current.sentMs));
   }
 
   #change(): Promise<void> {

@@ -129,6 +129,7 @@ export class ResponseRelay {
   readonly #handlers: ReadonlyMap<number, (bytes: Buffer) => void> = new Map([
     [SERVER.commandComplete, (bytes) => this.#completed(bytes, commandTag(bytes))],
     [SERVER.emptyQuery, (bytes) => this.#completed(bytes, null)],
+    [SERVER.functionCallResponse, (bytes) => this.#completed(bytes, null)],
     [SERVER.portalSuspended, (bytes) => this.#suspended(bytes)],
     [SERVER.errorResponse, (bytes) => this.#failed(bytes)],
     [SERVER.noticeResponse, (bytes) => this.#notice(bytes)],
@@ -166,6 +167,7 @@ export class ResponseRelay {
     if (!pending) return;
     pending.tag = tag;
     if (tag !== null) this.#onCompleted?.(tag, pending.request.statements?.current?.parsed ?? null);
+    this.#chargeCurrent();
     pending.request.statements?.completed(tag);
     if (pending.request.endsTransaction) this.#transaction.completed(tag);
     if (pending.request.endsWith === 'completion') this.#requests.end('succeeded');
@@ -173,6 +175,7 @@ export class ResponseRelay {
 
   #suspended(bytes: Buffer): void {
     this.#forward(...(this.#held?.result(bytes) ?? [bytes]));
+    this.#chargeCurrent();
     this.#request?.statements?.suspended();
     if (this.#request?.endsWith === 'completion') this.#requests.end('succeeded');
   }
@@ -180,7 +183,10 @@ export class ResponseRelay {
   #failed(bytes: Buffer): void {
     const pending = this.#requests.current;
     if (pending) pending.erred = true;
-    if (this.#held?.keepError(bytes)) return;
+    if (this.#held?.keepError(bytes)) {
+      this.#chargeCurrent();
+      return;
+    }
     this.#forward(...(this.#held?.release() ?? []));
     this.#requests.endCopyIn();
     this.#relayError(pending, bytes);
@@ -205,9 +211,26 @@ export class ResponseRelay {
   }
 
   #notifyFailed(request: ServerRequest | undefined, fields: ReadonlyMap<string, string>): void {
-    if (request?.statements) request.statements.failed(fields);
-    else if (request?.prepares) this.#transaction.failPreparing(request.prepares, fields);
-    else this.#transaction.failAtEnd(fields);
+    const { begunAhead } = this.#requests;
+    const ms = this.#requests.worked();
+    if (request?.statements) {
+      request.statements.worked(ms);
+      request.statements.failed(fields);
+    } else if (request?.prepares && begunAhead?.executes(request.prepares)) {
+      begunAhead.worked(ms);
+      begunAhead.failed(fields);
+    } else {
+      // The server skips it.
+      begunAhead?.undo();
+      if (request?.prepares) this.#transaction.failPreparing(request.prepares, fields, ms);
+      else this.#transaction.failAtEnd(fields, ms);
+    }
+  }
+
+  /** The server has ended something of the statement that runs. */
+  #chargeCurrent(): void {
+    const ms = this.#requests.worked();
+    this.#request?.statements?.worked(ms);
   }
 
   #notice(bytes: Buffer): void {

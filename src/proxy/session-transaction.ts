@@ -1,4 +1,4 @@
-import { steadyDate } from '../clock.ts';
+import { steadyDate, steadyDateAt } from '../clock.ts';
 import { rowsOf, type TransactionStatus } from '../postgres/protocol/messages.ts';
 import { changesLocksOfDml, fieldsIf, isRollbackTo } from '../postgres/sql/classify-statement.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
@@ -114,7 +114,8 @@ export class SessionTransaction {
     return normalised == null ? undefined : this.locks.observed(normalised, this.#inBlock);
   }
 
-  begin({ sql, note, parsed, values, sent }: StatementStart): BegunStatement {
+  /** @param atMs when the server began to work on it, by performance.now(). */
+  begin({ sql, note, parsed, values, sent, preparation }: StatementStart, atMs: number): BegunStatement {
     this.#number ??= this.#state.nextTransaction();
     const isControl = parsed !== null && parsed.role !== 'ordinary';
     const explicit = sent !== 'wrapped' && (this.#inBlock || isControl);
@@ -128,18 +129,18 @@ export class SessionTransaction {
       transaction: this.#number,
       explicit,
       values,
-      startedAt: steadyDate(),
+      startedAt: steadyDateAt(atMs),
     };
     const begun: BegunStatement = {
       statement,
       parsed,
       lockSource: this.#lockSource({ parsed, sent }, explicit),
-      startedMs: performance.now(),
       walPosition: this.#state.walPosition,
-      durationMs: 0,
+      durationMs: preparation?.ms ?? 0,
       inLedger: false,
       warnings: [],
     };
+    if (preparation) preparation.ms = 0;
     this.#running.add(begun);
     this.#emit({ type: 'begin', statement });
     return begun;
@@ -185,15 +186,17 @@ export class SessionTransaction {
     if (tag === 'PREPARE TRANSACTION') this.#outcome = 'prepared';
   }
 
-  /** A statement failed before it began: while it was parsed, planned or described. */
-  failPreparing(start: StatementStart, fields: ReadonlyMap<string, string>): void {
-    this.fail(this.begin(start), fields);
+  /** A statement failed before it began: while it was parsed, planned or described, for so long. */
+  failPreparing(start: StatementStart, fields: ReadonlyMap<string, string>, ms: number): void {
+    const begun = this.begin(start, performance.now() - ms);
+    begun.durationMs += ms;
+    this.fail(begun, fields);
   }
 
-  /** The transaction's end failed, because of a deferred constraint for example. */
-  failAtEnd(fields: ReadonlyMap<string, string>): void {
+  /** The transaction's end failed after so long, because of a deferred constraint for example. */
+  failAtEnd(fields: ReadonlyMap<string, string>, ms: number): void {
     const sql = '[the end of the implicit transaction]';
-    this.fail(this.begin({ sql, note: 'implicit end', parsed: null, sent: 'wrapped' }), fields);
+    this.failPreparing({ sql, note: 'implicit end', parsed: null, sent: 'wrapped' }, fields, ms);
   }
 
   /** Reads the locks of what has ended since the last reading, and waits for them. */
@@ -247,7 +250,6 @@ export class SessionTransaction {
 
   #endStatement(begun: BegunStatement, outcome: Omit<Outcome, 'durationMs'>): void {
     if (!this.#running.delete(begun)) return;
-    begun.durationMs = performance.now() - begun.startedMs;
     const { durationMs, warnings } = begun;
     const { tag, rows, error } = outcome;
     const ended: Outcome = { tag, rows, error, durationMs, ...(warnings.length > 0 && { warnings }) };

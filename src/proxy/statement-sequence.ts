@@ -5,8 +5,9 @@ import type { SessionTransaction } from './session-transaction.ts';
 const MOST_WARNINGS = 5;
 
 /**
- * The statements that one request runs, in order. The first begins when the server has answered everything before the request, because until
- * then it belongs to no transaction. The server tells only ends: the next statement begins as the one before it ends.
+ * The statements that one request runs, in order. The first begins when the server has answered everything before the request but for the
+ * messages that prepare it: until then it belongs to no transaction. The server tells only ends: the next statement begins as the one
+ * before it ends. Each is told for how long the server has worked on it (server-clock.ts).
  */
 export class StatementSequence {
   readonly #transaction: SessionTransaction;
@@ -25,11 +26,24 @@ export class StatementSequence {
     return !this.#ended;
   }
 
-  /** Begins the first statement: an execution that was suspended goes on, a portal that has ended is executed again. */
-  begin(): void {
+  /**
+   * Begins the first statement: an execution that was suspended goes on, a portal that has ended is executed again.
+   * @param atMs when the server began to work on it, by performance.now().
+   */
+  begin(atMs: number): void {
     if (this.#current) return;
     this.#begun.length = 0;
-    this.#beginNext();
+    this.#beginNext(atMs);
+  }
+
+  /** Tells whether it executes this prepared statement. */
+  executes({ preparation }: StatementStart): boolean {
+    return preparation !== undefined && this.#starts[0]?.preparation === preparation;
+  }
+
+  /** The server has worked on the statement that runs for so many milliseconds. */
+  worked(ms: number): void {
+    if (this.#current) this.#current.durationMs += ms;
   }
 
   /** The statement that runs, or is suspended; undefined if all have ended, or one has failed. */
@@ -45,7 +59,7 @@ export class StatementSequence {
   completed(tag: string | null): void {
     if (!this.#current) return;
     this.#transaction.succeed(this.#current, tag);
-    this.#beginNext();
+    this.#beginNext(performance.now());
   }
 
   suspended(): void {
@@ -71,9 +85,9 @@ export class StatementSequence {
     this.#ended = true;
   }
 
-  #beginNext(): void {
+  #beginNext(atMs: number): void {
     const start = this.#starts[this.#begun.length];
-    this.#current = start && this.#transaction.begin(start);
+    this.#current = start && this.#transaction.begin(start, atMs);
     if (this.#current) this.#begun.push(this.#current);
     this.#ended = this.#current === undefined;
   }

@@ -33,6 +33,7 @@ export const SERVER = {
   copyOutResponse: 0x48, // H
   emptyQuery: 0x49, // I
   errorResponse: 0x45, // E
+  functionCallResponse: 0x56, // V
   negotiateProtocolVersion: 0x76, // v
   noData: 0x6e, // n
   noticeResponse: 0x4e, // N

@@ -216,8 +216,9 @@ export class ModelServer {
   #call(): void {
     try {
       this.#start('');
-      this.#send(encodeMessage(0x56, int32(0xffff_ffff)));
+      this.#send(encodeMessage(SERVER.functionCallResponse, int32(0xffff_ffff)));
       this.#finish();
+      this.#log('[a call of the function with OID 1]', null, null);
     } catch (error) {
       this.odd = true;
       this.#fail(error);

@@ -166,6 +166,12 @@ describe('a session of the proxy', () => {
     },
   );
 
+  test('takes a Parse behind an Execute for what comes then, not for what is executed', async () => {
+    const steps = [prepared('select 1'), parse('insert into t values (1)')];
+    const { events } = await run(steps, 'sampled', { gate: GATE_THAT_RETRIES });
+    expect(outcomesOf(events)).toEqual([['select 1', 'SELECT 3']]);
+  });
+
   test('begins no statement once the server has gone', async () => {
     const { events, ended } = await run([prepared('select 1')], 'exact', { lost: 'server', choices: [44] });
     expect(ended).toBe(true);
