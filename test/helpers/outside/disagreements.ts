@@ -1,8 +1,9 @@
 import type { StatementSection } from '../../../src/model/report.ts';
 import type { MeasuredRun } from './measured-run.ts';
+import { IN_PARTS, LEAVES_PORTALS } from './modes.ts';
 import type { LoggedExecution } from './server-log.ts';
 import type { SeenLock } from './server-watch.ts';
-import { RELATIONS, ROWS } from './steps.ts';
+import { LAST_PART, RELATIONS, ROWS } from './steps.ts';
 
 /** How far a number may be from its source: a share of it, and what the two ways of looking differ by in any case. */
 export interface Tolerance {
@@ -28,17 +29,21 @@ export function disagreements(run: MeasuredRun): Disagreement[] {
   return [...times(run), ...locks(run), ...rows(run), ...files(run)];
 }
 
+const MOST_RUNS = 3;
+
 /**
- * What two runs disagree about with their sources. A busy machine delays one of them here and there, which both ways of looking
- * see differently; what the program does wrong it does in each. So the second is made only if it is needed.
+ * What each of some runs disagrees about with its sources. A busy machine delays one of them here and there, which both ways of
+ * looking see differently; what the program does wrong it does in each. So further ones are made only if they are needed.
  */
 export async function lastingDisagreements(measure: () => Promise<Disagreement[]>): Promise<string[]> {
-  const first = await measure();
-  if (first.length === 0) return [];
-  const second = new Set((await measure()).map(({ number }) => number));
-  return first
-    .filter(({ number }) => second.has(number))
-    .map(({ number, reported, source }) => `${number}: ${reported} in the report, ${source} by its source`);
+  let lasting = await measure();
+  for (let runs = 1; runs < MOST_RUNS && lasting.length > 0; runs++) {
+    const again = new Set((await measure()).map(({ number }) => number));
+    lasting = lasting.filter(({ number }) => again.has(number));
+  }
+  return lasting.map(
+    ({ number, reported, source }) => `${number}: ${reported} in the report, ${source} by its source`,
+  );
 }
 
 export function isWithin(reported: number, source: number, { share, beside }: Tolerance): boolean {
@@ -83,7 +88,9 @@ function times(run: MeasuredRun): Disagreement[] {
   return [
     ...problems,
     ...pairs.flatMap(({ name, statement, execution }) => {
-      const late = Date.parse(statement.startedAt) - execution.startedAt;
+      const start = Date.parse(statement.startedAt);
+      // What is prepared long before is only begun by its Bind.
+      const late = start - Math.min(Math.max(start, execution.startedAt), execution.boundAt);
       return [
         ...measured(`${name}: time`, statement.durationMs, execution.durationMs, TOLERANCES.time),
         ...measured(`${name}: start`, late, 0, TOLERANCES.start),
@@ -101,9 +108,9 @@ function locks(run: MeasuredRun): Disagreement[] {
     strongest(statement.locks ?? []).flatMap(({ relation, mode, heldMs }) => {
       const oid = run.relations.get(relation.replace(/^public\./, ''))?.oid;
       if (oid === undefined || mode === 'ACCESS SHARE') return [];
-      const lock = run.seen.locks.find(
-        (each) => each.relation === oid && each.mode === mode && isOf(each, execution),
-      );
+      const lock = run.seen.locks
+        .filter((each) => each.relation === oid && each.mode === mode && isOf(each, execution))
+        .reduce<SeenLock | undefined>(longer, undefined);
       if (lock) reported.add(lock);
       const seenMs = lock ? lock.to - lock.from : 0;
       return measured(`${name}: ${mode} of ${relation}`, heldMs ?? Number.NaN, seenMs, TOLERANCES.lock);
@@ -132,6 +139,11 @@ function isOf(lock: SeenLock, { pid, startedAt, endedAt }: LoggedExecution): boo
   return lock.pid === pid && lock.from >= startedAt - beside && lock.from <= endedAt + beside;
 }
 
+/** Another one, for a moment, may have been that of a Parse ahead. */
+function longer(one: SeenLock | undefined, other: SeenLock): SeenLock {
+  return one && one.to - one.from > other.to - other.from ? one : other;
+}
+
 /** The other one is of the same relation and transaction, and there for longer. */
 function covers(other: SeenLock, lock: SeenLock): boolean {
   const same = other.pid === lock.pid && other.relation === lock.relation;
@@ -148,9 +160,7 @@ function rows(run: MeasuredRun): Disagreement[] {
   const { pairs } = pairsOf(run);
   const { data } = run.report;
   return [
-    ...pairs.flatMap(({ name, statement }) =>
-      counted(`${name}: rows`, statement.rows, ROWS[name.split('.')[1] ?? ''] ?? null),
-    ),
+    ...pairs.flatMap(({ name, statement }) => counted(`${name}: rows`, statement.rows, rowsOf(name))),
     ...run.counters.flatMap(({ relation, inserted, updated, deleted }) => {
       const written = data?.written.find((each) => each.relation === `public.${relation}`);
       return counted(
@@ -160,6 +170,14 @@ function rows(run: MeasuredRun): Disagreement[] {
       );
     }),
   ];
+}
+
+/** The server's tag of what is fetched in parts counts the last part only; a portal that is left before its end has none. */
+function rowsOf(name: string): number | null {
+  const [key = '', step = ''] = name.split('.');
+  if (step === 'fetch' && IN_PARTS.has(key)) return LAST_PART;
+  if (step.endsWith(' of three') && ROWS[step] === 1 && LEAVES_PORTALS.has(key)) return null;
+  return ROWS[step] ?? null;
 }
 
 /** Rewritten are those with another file. */

@@ -29,7 +29,7 @@ const COUNTERS = `
 SELECT relname AS relation, n_tup_ins::int AS inserted, n_tup_upd::int AS updated, n_tup_del::int AS deleted, pg_relation_filenode(relid)::int AS file
 FROM pg_stat_user_tables`;
 
-/** Rehearses one command that has all modes of these drivers run their steps, each driver beside the others. */
+/** Rehearses one command that has all modes of these drivers run their steps, one driver after the other. */
 export async function measure<T>(
   version: ServerVersion,
   drivers: readonly MeasuredDriver[],

@@ -103,25 +103,32 @@ export const SOURCED_NUMBERS: readonly SourcedNumber[] = [
   },
   {
     paths: ['run.startedAt', 'run.finishedAt'],
-    source: 'the clock of the process that starts the program',
-    within: { share: 0, beside: 700 },
-    pairs: ({ report, wall }) => [
-      ['start', Date.parse(report.run.startedAt) - wall.startedAt, 0],
-      ['end', Date.parse(report.run.finishedAt) - wall.endedAt, 0],
-    ],
+    source:
+      'the clock of the process that starts the program, and the first and last line of the server’s log',
+    within: { share: 0, beside: 20 },
+    pairs: ({ report, wall, log }) => {
+      const { firstAt, lastAt } = ownLines(log);
+      const [start, end] = [Date.parse(report.run.startedAt), Date.parse(report.run.finishedAt)];
+      return [
+        ['start', start, nearest(start, wall.startedAt, firstAt)],
+        ['end', end, nearest(end, lastAt, wall.endedAt)],
+      ];
+    },
   },
   {
     paths: ['clone.durationMs'],
-    source: 'the server’s log: from the start of the program to the end of CREATE DATABASE',
-    within: { share: 0.2, beside: 700 },
-    pairs: ({ report, log, wall }) => [
-      ['clone', report.clone.durationMs, cloneMadeAt(log, report.clone.database) - wall.startedAt],
-    ],
+    source: 'the server’s log: CREATE DATABASE at least, at most all until the first session in the clone',
+    within: { share: 0.05, beside: 20 },
+    pairs: ({ report, log }) => {
+      const { durationMs, database } = report.clone;
+      const { atLeastMs, atMostMs } = cloning(log, database);
+      return [['clone', durationMs, nearest(durationMs, atLeastMs, atMostMs)]];
+    },
   },
   {
     paths: ['target.sizeBytes', 'clone.sizeBytes', 'data.sizeDeltaBytes'],
     source: 'pg_database_size() of another session',
-    within: { share: 0.01, beside: 64 * kB },
+    within: { share: 0.01, beside: 128 * kB },
     pairs: ({ report, target, clone }) => [
       ['target', report.target.sizeBytes, target.bytes],
       ['clone', report.clone.sizeBytes, clone.bytes],
@@ -142,7 +149,7 @@ export const SOURCED_NUMBERS: readonly SourcedNumber[] = [
   },
   {
     paths: ['data.tables[].bytesBefore', 'data.tables[].bytesAfter'],
-    source: 'pg_total_relation_size() of another session',
+    source: 'pg_relation_size() of another session: the table and its TOAST',
     within: { share: 0.01, beside: 64 * kB },
     pairs: ({ report, target, clone }) =>
       (report.data?.tables ?? []).flatMap(({ relation, bytesBefore, bytesAfter }): Pair[] => [
@@ -223,7 +230,7 @@ export async function readNumbers(run: WatchedRehearsal): Promise<NumbersRun> {
 }
 
 const STATE = `
-SELECT 'public.' || relname AS name, pg_total_relation_size(oid)::float8 AS bytes,
+SELECT 'public.' || relname AS name, (pg_relation_size(oid) + coalesce(pg_relation_size(nullif(reltoastrelid, 0)), 0))::float8 AS bytes,
   (xpath('/row/c/text()', query_to_xml(format('SELECT count(*) AS c FROM %s', oid::regclass), false, true, '')))[1]::text::int AS rows
 FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace`;
 
@@ -264,13 +271,41 @@ function rowsOfTables({ report, target, clone }: NumbersRun, areExact: boolean):
     ]);
 }
 
-/** When CREATE DATABASE of this clone had ended: the line with its time follows that with its text. */
-function cloneMadeAt(log: string, database: string): number {
-  const lines = log.split('\n');
-  const sent = lines.findIndex((line) => line.includes('CREATE DATABASE') && line.includes(database));
-  const [, process] = lines[sent]?.split('|') ?? [];
+/** The source of what is known to lie between two others. */
+function nearest(reported: number, atLeast: number, atMost: number): number {
+  return Math.min(Math.max(reported, atLeast), atMost);
+}
+
+interface LogLine {
+  readonly at: number;
+  readonly pid: string;
+  readonly database: string;
+  readonly text: string;
+}
+
+function linesOf(log: string, application: RegExp): LogLine[] {
+  return log.split('\n').flatMap((line) => {
+    const [seconds, pid = '', database = '', name = '', ...text] = line.split('|');
+    return application.test(name)
+      ? [{ at: Number(seconds) * 1000, pid, database, text: text.join('|') }]
+      : [];
+  });
+}
+
+function ownLines(log: string): { firstAt: number; lastAt: number } {
+  const lines = linesOf(log, /^safemigrate/);
+  return { firstAt: lines[0]?.at ?? Number.NaN, lastAt: lines.at(-1)?.at ?? Number.NaN };
+}
+
+function cloning(log: string, clone: string): { atLeastMs: number; atMostMs: number } {
+  const lines = linesOf(log, /^safemigrate/);
+  const sent = lines.findIndex(({ text }) => text.includes('CREATE DATABASE') && text.includes(clone));
   const done = lines
     .slice(sent + 1)
-    .find((line) => line.split('|')[1] === process && line.includes('duration:'));
-  return Number(done?.split('|')[0]) * 1000;
+    .find(({ pid, text }) => pid === lines[sent]?.pid && /duration:/.test(text));
+  const entered = lines.find(({ database }) => database === clone);
+  return {
+    atLeastMs: Number(/duration: ([\d.]+) ms/.exec(done?.text ?? '')?.[1]),
+    atMostMs: (entered?.at ?? Number.NaN) - ownLines(log).firstAt,
+  };
 }

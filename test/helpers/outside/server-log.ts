@@ -11,8 +11,9 @@ export interface LoggedExecution {
   readonly application: string;
   /** What its comment says: the name of the step. */
   readonly name: string;
-  /** Milliseconds since 1970. */
-  startedAt: number;
+  /** Milliseconds since 1970: of Parse, if it is the first execution, of Bind or the Query, and of the end. */
+  readonly startedAt: number;
+  readonly boundAt: number;
   endedAt: number;
   /** The server's time for Parse if it is the first one, Bind, Execute and further fetches; or for the Query. */
   durationMs: number;
@@ -84,6 +85,7 @@ function begin(
     application,
     name,
     startedAt: parsed.startedAt,
+    boundAt: at - durationMs,
     endedAt: at,
     durationMs: durationMs + parsed.durationMs,
     failed: false,

@@ -16,7 +16,7 @@ import { type SeenReadings, watchServer } from './server-watch.ts';
 export interface RehearsalToWatch {
   /** What the target holds. */
   readonly sql: string;
-  /** Where the command runs: `programs.json` there names what it starts (commands/run-together.mjs). */
+  /** Where the command runs: `programs.json` there names what it starts (commands/run-programs.mjs). */
   readonly folder: string;
   /** Options of safemigrate. */
   readonly args?: readonly string[];
@@ -47,7 +47,7 @@ interface Period {
   readonly endedAt: number;
 }
 
-const TOGETHER = fileURLToPath(new URL('../commands/run-together.mjs', import.meta.url));
+const RUN_PROGRAMS = fileURLToPath(new URL('../commands/run-programs.mjs', import.meta.url));
 
 const RELATIONS = `
 SELECT relname AS name, oid::int AS oid, pg_relation_filenode(oid)::int AS file FROM pg_class
@@ -76,7 +76,7 @@ export async function rehearseUnderWatch<T>(
     );
     const startedAt = Date.now();
     const { stdout, stderr } = await runProgram(
-      [...program, '--format', 'json', '--keep', ...args, '--', process.execPath, TOGETHER],
+      [...program, '--format', 'json', '--keep', ...args, '--', process.execPath, RUN_PROGRAMS],
       { folder, env: { SAFEMIGRATE_CLONE: 'template', DATABASE_URL: target, ...env } },
     );
     const wall = { startedAt, endedAt: Date.now() };
