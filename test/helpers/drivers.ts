@@ -23,18 +23,21 @@ export const LANGUAGES = {
     install: [['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund']],
   }),
   go: language('go', {
-    pins: ['go.mod', 'go.sum', 'main.go'],
+    pins: ['go.mod', 'go.sum', 'main.go', path.join('oracle', 'main.go')],
     probe: ['go', 'version'],
     needs: 'Go 1.26 or newer',
-    install: [['go', 'build', '-o=bin/migrate', '.']],
+    install: [
+      ['go', 'build', '-o=bin/migrate', '.'],
+      ['go', 'build', '-o=bin/oracle', './oracle'],
+    ],
   }),
   jdbc: language('jdbc', {
-    pins: ['pom.xml', 'Migrate.java'],
+    pins: ['pom.xml', 'Migrate.java', 'Oracle.java'],
     probe: ['sh', '-c', 'javac -version && mvn --version'],
     needs: 'Java 17 or newer and Maven (Debian: default-jdk-headless, maven)',
     install: [
       ['mvn', '-q', '-B', 'dependency:copy-dependencies', '-DoutputDirectory=lib'],
-      ['javac', '-d', 'classes', 'Migrate.java'],
+      ['javac', '-d', 'classes', 'Migrate.java', 'Oracle.java'],
     ],
   }),
   rust: language('rust', {
@@ -84,11 +87,12 @@ const go = (name: string, query = ''): DriverProgram => ({
   variables: inUrl('postgres', query),
 });
 
-const JAVA = (installed: string) => [
+/** A program of the folder `jdbc`. */
+export const JAVA = (installed: string, program = 'Migrate') => [
   'java',
   '-cp',
   `${path.join(installed, 'lib/*')}:${path.join(installed, 'classes')}`,
-  'Migrate',
+  program,
 ];
 
 const jdbcUrl = (url: URL) => `jdbc:postgresql://${url.host}${url.pathname}`;
@@ -114,7 +118,7 @@ export const DRIVER_PROGRAMS: readonly DriverProgram[] = [
   {
     name: 'JDBC with its login apart',
     language: 'jdbc',
-    command: JAVA,
+    command: (installed) => JAVA(installed),
     variables: (url) => ({
       JDBC_URL: jdbcUrl(url),
       JDBC_USER: part(url.username),
@@ -125,7 +129,7 @@ export const DRIVER_PROGRAMS: readonly DriverProgram[] = [
   {
     name: 'JDBC with its login in the URL',
     language: 'jdbc',
-    command: JAVA,
+    command: (installed) => JAVA(installed),
     variables: (url) => ({ JDBC_URL: `${jdbcUrl(url)}?user=${url.username}&password=${url.password}` }),
     apart: true,
   },
