@@ -56,11 +56,7 @@ function details(
   const words = [
     ...(size === null ? [] : [formatBytes(size)]),
     ...(rewritten ? ['rewritten'] : []),
-    ...(waiting === null || waiting < 1
-      ? []
-      : [
-          `about ${formatCount(Math.round(waiting))} ${Math.round(waiting) === 1 ? 'statement' : 'statements'} would wait`,
-        ]),
+    ...(waiting === null || waiting < 1 ? [] : [`about ${plural(waiting, 'statement')} would wait`]),
   ];
   return words.length === 0 ? '' : ` (${words.join(', ')})`;
 }
