@@ -1,4 +1,4 @@
-import { formatBytes, formatBytesDelta, formatCount, plural } from '../../format.ts';
+import { formatBytes, formatBytesDelta, formatCount, formatEstimate, plural } from '../../format.ts';
 import { isReplaced } from '../../model/converted-column.ts';
 import type { ConvertedColumn, DataSection, Report } from '../../model/report.ts';
 import { convertedWords, lostWords } from '../phrases.ts';
@@ -138,7 +138,7 @@ function writtenWords({ inserted, updated, deleted }: DataSection['written'][num
   ];
   return counts
     .filter(([count]) => count > 0)
-    .map(([count, verb]) => `${formatCount(count)} ${verb}`)
+    .map(([count, verb]) => `${atMost ? 'at most ' : ''}${formatCount(count)} ${verb}`)
     .join(', ');
 }
 
