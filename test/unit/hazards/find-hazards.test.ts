@@ -16,7 +16,7 @@ describe('a definition that differs in every run', () => {
     findHazards(
       facts({
         statements: [statement(1, { sql })],
-        parsed: new Map([[1, { actions: [], effect: 'schema', toSavepoint: false, ...more }]]),
+        parsed: new Map([[1, { actions: [], effect: 'schema', ...more }]]),
         rerun: rerun && { statements: rerun.map((text) => ({ sql: text })) },
       }),
     ).filter(({ code }) => code === 'DIFFERS_EVERY_RUN');
@@ -376,7 +376,6 @@ test('a new column without values fails once, though it is a new key too', () =>
               { ...addingConstraint, kind: 'primary key', columns: ['number'] },
             ],
             effect: 'schema',
-            toSavepoint: false,
           },
         ],
       ]),
@@ -514,7 +513,11 @@ describe('a table that takes the name of one that was renamed', () => {
       facts({
         statements: [
           statement(1, { tag: 'ALTER TABLE', locks: [['public.orders_old', 'ACCESS EXCLUSIVE', 3]] }),
-          statement(2, { tag: 'CREATE TABLE', locks: [['public.orders', 'ACCESS EXCLUSIVE', 3]] }),
+          statement(2, {
+            tag: 'CREATE TABLE',
+            locks: [['public.orders', 'ACCESS EXCLUSIVE', 3]],
+            ...(outcome === 'rolled back' ? { rolledBack: true } : {}),
+          }),
           statement(3, { tag: 'CREATE INDEX', transaction: 3, locks: [['public.orders', 'SHARE', 3]] }),
         ],
         transactions: [
