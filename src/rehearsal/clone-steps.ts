@@ -7,6 +7,7 @@ import { runChecksAfter, runChecksBefore } from '../observe/checks/check-watch.t
 import type { CloneObservations } from '../observe/clone-observations.ts';
 import { CloneWatch } from '../observe/clone-watch.ts';
 import type { SeenStatements } from '../observe/command-watch.ts';
+import { doubtedRows } from '../observe/doubted-rows.ts';
 import { isWorthATrial } from '../observe/effects/write-trials.ts';
 import { writtenUnchecked } from '../observe/orphans.ts';
 import { probeAfter, probeBefore } from '../observe/probes/probe-watch.ts';
@@ -62,13 +63,16 @@ export function readAfter(
       rolledBack: wire.rolledBack(),
       unseen: (session) => actsUnseen(context, clone, gate, session),
     });
-    const seen = await wire.statements({
+    const sent = await wire.statements({
       tree: observed.tree,
       data: observed.data,
       made: observed.made,
       searchPath: observed.catalogue.searchPath,
       procedures: observed.procedures,
     });
+    const areWritesKnown = observed.caveats.every(({ path }) => path !== 'data.written');
+    const doubts = areWritesKnown ? doubtedRows(sent, observed.data) : [];
+    const seen = { ...sent, caveats: [...sent.caveats, ...doubts] };
     const options = { ...context, ...questions };
     const checked = await runChecksAfter(clone, options, before.checks, observed.schema, interrupt);
     const there = await withAlreadyThere(observed, before.watch, seen, interrupt);

@@ -250,6 +250,11 @@ export function untriedWords({ caveats }: Pick<Report, 'caveats'>): string | und
   return caveats.find(({ path }) => path === 'target.serverVersion')?.reason;
 }
 
+/** Why the rows of statements are not known; undefined if they are. */
+export function doubtedRowsWords({ caveats }: Pick<Report, 'caveats'>): string | undefined {
+  return caveats.find(({ path }) => path === 'statements[].rows')?.reason;
+}
+
 /** Why times of statements and locks are not known; undefined if they are. */
 export function doubtedTimes({ caveats }: Pick<Report, 'caveats'>): string | undefined {
   return caveats.find(({ path, kind }) => path === 'statements[].durationMs' && kind === 'unmeasured')

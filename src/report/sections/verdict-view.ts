@@ -5,6 +5,7 @@ import { serviceDoubt, watchedWords } from '../isolation-phrases.ts';
 import {
   alarmingChanges,
   commandDid,
+  doubtedRowsWords,
   doubtedTimes,
   losingChanges,
   sizesWords,
@@ -57,10 +58,12 @@ export function doubtItems(report: Report): Item[] {
   const untried = untriedWords(report);
   const clone = serviceDoubt(report);
   const times = doubtedTimes(report);
+  const rows = doubtedRowsWords(report);
   return [
     ...(untried === undefined ? [] : [capital(untried)]),
     ...(unproved === undefined ? [] : [`Could not verify that the target is unchanged: ${unproved}`]),
     ...(times === undefined ? [] : [`The times of statements and locks are not known: ${times}`]),
+    ...(rows === undefined ? [] : [`The rows of statements are not known: ${rows}`]),
     ...(watched === undefined ? [] : [watched]),
     ...(clone === undefined ? [] : [clone]),
   ].map((text): Item => ({ mark: 'warning', text }));
