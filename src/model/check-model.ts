@@ -106,6 +106,11 @@ export const queriesSection = z.object({
     failedBefore: z.int(),
     /** Queries whose text is hidden from the role. */
     hidden: z.int(),
+    /**
+     * Queries that are not the application's: those of safemigrate itself, and of tools that read only catalogs or a migration tool's
+     * table. Absent: the queries come from a file or a profile.
+     */
+    others: z.int().optional(),
   }),
   /** Plans were compared as well. */
   planned: z.boolean(),
