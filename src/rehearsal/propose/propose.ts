@@ -24,7 +24,7 @@ import {
 import { cloneAgain, contentsOf } from '../clone-again.ts';
 import type { ExtraResults, ExtraRun } from '../extra-run.ts';
 import { recordedTransactions } from '../load-traffic.ts';
-import { openGate } from '../open-gate.ts';
+import { openGate, readHarmless } from '../open-gate.ts';
 import type { RehearsalContext } from '../prepare.ts';
 import { type CloneRun, type CloneSetup, openWire } from '../run-on-clone.ts';
 import { measureUnderLoad } from '../run-under-load.ts';
@@ -172,7 +172,8 @@ async function tryScript(
   const { tree, data, made, catalogue, procedures } = observed;
   const { searchPath } = catalogue;
   const seen = await ran.wire.statements({ tree, data, made, searchPath, procedures });
-  const safer: Run = { setup: second, exitCode: ran.result.exitCode, before, observed, seen };
+  const asked = await watch.withAskedEffects(observed, seen, (session) => readHarmless(clone, session));
+  const safer: Run = { setup: second, exitCode: ran.result.exitCode, before, observed: asked, seen };
   const own = {
     safer: measuresOf(safer, ran.result.durationMs),
     statements: seen.statements,
