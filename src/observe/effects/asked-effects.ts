@@ -7,9 +7,10 @@ import { type ParsedStatements, readAlreadyThere } from './already-there.ts';
 import { isTriedByColumns, readColumnTrials } from './column-trials.ts';
 import type { MayRun } from './filtered-writes.ts';
 import { readIdleRevokes } from './idle-revokes.ts';
+import { failedByNulls, readNullRows } from './null-rows.ts';
 
 /** Facts that are read because a statement of the command asks for them. */
-export type AskedEffects = Pick<EffectFacts, 'alreadyThere' | 'idleRevokes' | 'columnTrials'>;
+export type AskedEffects = Pick<EffectFacts, 'alreadyThere' | 'idleRevokes' | 'columnTrials' | 'nullRows'>;
 
 /** Facts that the readers have beside the statements. */
 interface AskedContext {
@@ -48,6 +49,10 @@ const READERS: readonly AskedReader[] = [
       const mayRun = await readMayRun(session);
       return { columnTrials: await readColumnTrials(session, { ...sent, ...context, mayRun }) };
     },
+  },
+  {
+    isAsked: failedByNulls,
+    read: async (session, sent) => ({ nullRows: await readNullRows(session, sent) }),
   },
 ];
 

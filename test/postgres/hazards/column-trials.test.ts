@@ -66,7 +66,12 @@ const STORED_EXAMPLES: readonly (readonly [what: string, sql: string, reason: Re
   ],
 ];
 
-const SQL = [...EXAMPLES.map(([sql]) => sql), ...STORED_EXAMPLES.map(([, sql]) => sql)];
+const SQL = [
+  ...EXAMPLES.map(([sql]) => sql),
+  ...STORED_EXAMPLES.map(([, sql]) => sql),
+  'ALTER TABLE items ALTER COLUMN code SET NOT NULL',
+  "BEGIN; UPDATE items SET code = 'x' WHERE id = 7; ALTER TABLE items ALTER COLUMN code SET NOT NULL; ROLLBACK",
+];
 
 describe.each(VERSIONS.filter((version) => version === 14 || version === 18))(
   'on PostgreSQL %i',
@@ -106,8 +111,8 @@ describe.each(VERSIONS.filter((version) => version === 14 || version === 18))(
 
     test('each example ran as it was meant', () => {
       const failures = report.statements.flatMap(({ error }) => error?.message ?? []);
-      expect(failures).toEqual([]);
-    });
+      expect(failures).toEqual(Array(2).fill('column "code" of relation "items" contains null values'));
+      });
 
     test.each(EXAMPLES.map((example, index) => [index, ...example] as const))(
       'the column that rewrites the table is named: %i',
@@ -133,5 +138,15 @@ describe.each(VERSIONS.filter((version) => version === 14 || version === 18))(
         }
       },
     );
+
+    test('the rows with NULL are counted, unless the transaction had filled some of them', () => {
+      const nulls = (index: number) =>
+        findingsOf(index)
+          .filter(({ code }) => code === 'ROWS_VIOLATE_CONSTRAINT')
+          .map(({ message }) => message);
+      const first = SQL.length - 2;
+      expect(nulls(first)).toEqual([`100 rows of s${first}.items have NULL in code`]);
+      expect(nulls(first + 1)).toEqual([`rows of s${first + 1}.items violate the new constraint`]);
+    });
   },
 );
