@@ -10,6 +10,7 @@ import type { LoadedRunSection } from '../../model/load-model.ts';
 import type { Caveat, Hazard, ProposalMeasures, ProposalSection } from '../../model/report.ts';
 import { CloneWatch } from '../../observe/clone-watch.ts';
 import { readColumnsBefore, readRelationsBefore } from '../../observe/tables-before.ts';
+import { askedForms } from '../../propose/asked-forms.ts';
 import { migrationsIn } from '../../propose/formats/recorded-migration.ts';
 import { keptStatements } from '../../propose/kept-statements.ts';
 import { type Forms, isScripted, reasonToStay } from '../../propose/scripted-hazards.ts';
@@ -106,7 +107,11 @@ async function makeProposal(
   const staying = stayingIn(found, forms);
   const { sent, sessions } = original.seen;
   const recording = { context: new HazardContext(facts), sent, sessions };
-  if (scripted.length === 0) return without({ ...empty(original), left: staying });
+  if (scripted.length === 0) {
+    const before = await readFactsBefore(setup, recording.context);
+    const left = [...staying, ...(await askedForms(recording, before, found, forms))];
+    return without({ ...empty(original), left });
+  }
   const kept = await keptStatements(recording, scripted, 'safer');
   const { folder } = setup.plan.command;
   const sections = format === 'plain' ? null : withFileNames(migrationsIn(kept, format), format, folder);
@@ -116,9 +121,10 @@ async function makeProposal(
   for (;;) {
     const second = await anotherClone(setup, prepared);
     const before = await readFactsBefore(second, recording.context);
-    const given = { scripted, staying, failed };
+    const stay = [...staying, ...(await askedForms(recording, before, found, forms))];
+    const given = { scripted, staying: stay, failed };
     const migrations = sections && proposedMigrations(recording, before, sections, given);
-    const script = writeScript(recording, before, kept, scripted, staying, failed);
+    const script = writeScript(recording, before, kept, scripted, stay, failed);
     const [changes, left] = [[...script.changes], [...script.left]];
     if (changes.length === 0) return without({ ...empty(original), left, safer: unused });
     const tried = await tryScript(second, prepared, request, { script, found });
