@@ -23,6 +23,7 @@ import { locateStatements } from './places/locate-statements.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
 import type { ProvenProfile } from './profile/profile-file.ts';
+import { withSaferForms } from './propose/find-forms.ts';
 import { identityOf, type ReceiptIdentity } from './receipts/receipt.ts';
 import type { CloneRun } from './run-on-clone.ts';
 
@@ -117,6 +118,7 @@ export async function judgeRehearsal(
     clone: made.clone,
     ...sections,
     ...judgement,
+    hazards: withSaferForms(judgement.hazards, further.saferForms ?? [], context.target.server.version),
     statements: await locateStatements(judgement.statements, judgement.hazards, seen.sent, plan.command),
     ...(profile && { profile }),
   };

@@ -1,5 +1,6 @@
 import { formatCount, plural, twoDigits } from '../../format.ts';
 import { attemptAdvice, decidingAttempts } from '../../hazards/attempt-words.ts';
+import { explainsFailure } from '../../hazards/kinds/failures.ts';
 import type { Hazard, Report, StatementSection } from '../../model/report.ts';
 import { serviceDoubt, watchedWords } from '../isolation-phrases.ts';
 import {
@@ -170,8 +171,11 @@ export function nextWords(report: Report): string {
   if (!verdict.pass) {
     const attempts = decidingAttempts(command);
     if (attempts.length > 0) return attemptAdvice(attempts);
-    const worst = open.find(({ severity }) => severity === 'error');
-    if (worst) return firstOf(worst);
+    const failed = serverError(report);
+    const deciding =
+      open.find((hazard) => explainsFailure(hazard, failed)) ??
+      open.find(({ severity }) => severity === 'error');
+    if (deciding) return firstOf(deciding);
     if (!command.reachedClone) return howToName(command);
     if (verdict.objections?.some(({ code }) => code === 'NOTHING_APPLIED'))
       return 'check from which folder or build the command reads its migrations';

@@ -8,6 +8,7 @@ export const NOT_SHOWN: Readonly<Record<Format | 'all', Readonly<Record<string, 
   all: {
     exitCode: 'for programs; the verdict says it',
     'hazards[].lostRows': 'the evidence says it',
+    'hazards[].saferForm': 'the hint below the hazards says it',
     'verdict.objections[].statement': 'the statement of the hazard is shown',
     'target.unchanged': 'false comes with changes, and null with a caveat; both are shown',
     'target.sessions': 'the counts behind target.unchanged',
