@@ -7,6 +7,7 @@ import { describeCommand } from '../command/command-section.ts';
 import { describeIsolation } from '../command/sandbox/command-sandbox.ts';
 import { mergeAttempts } from '../command/sandbox/outside-attempts.ts';
 import { describeTarget } from '../database/target.ts';
+import { emptyHistory } from '../hazards/empty-history.ts';
 import { reachJudgement } from '../hazards/judgement.ts';
 import type { CommandSection, Report } from '../model/report.ts';
 import type { DataLoss } from '../observe/data-loss.ts';
@@ -138,7 +139,7 @@ function commandSection(
   plan: RehearsalPlan,
   { command, sandbox }: RehearsalContext,
   runs: readonly [CloneRun, ...CloneRun[]],
-  { seen }: AfterCommand,
+  { seen, observed }: AfterCommand,
 ): CommandSection {
   const [{ wire, gate, rewritten, result }] = runs;
   const { refused, allowed, redirected } = gate;
@@ -155,7 +156,15 @@ function commandSection(
     attempts: attempts.map((each, index) => ({ ...each, host: hosts[index] ?? '' })),
   };
   const leftRunning = runs.flatMap((run) => run.result.leftRunning);
-  return describeCommand(words, rewritten, result, { ...reach, isolation, leftRunning }, seen.statements);
+  const history = emptyHistory(observed.catalogue.relations, seen.statements, result);
+  const section = describeCommand(
+    words,
+    rewritten,
+    result,
+    { ...reach, isolation, leftRunning },
+    seen.statements,
+  );
+  return history.length === 0 ? section : { ...section, emptyHistory: history };
 }
 
 /** Puts the report together, at the end of the run, with what an apply or a swap needs to know of the rehearsal before it. */

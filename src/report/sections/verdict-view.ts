@@ -1,5 +1,6 @@
-import { formatCount, plural } from '../../format.ts';
+import { formatCount, listed, plural } from '../../format.ts';
 import { attemptAdvice, decidingAttempts } from '../../hazards/attempt-words.ts';
+import { historyCommands } from '../../hazards/empty-history.ts';
 import type { Hazard, Report, StatementSection } from '../../model/report.ts';
 import { serviceDoubt, watchedWords } from '../isolation-phrases.ts';
 import {
@@ -162,7 +163,9 @@ export function nextWords(report: Report): string {
   if (alarmingChanges(target).length > 0) return 'a person must look at the target now';
   const open = hazards.filter(({ allowed }) => !allowed);
   if (!verdict.pass) {
-    const attempts = decidingAttempts(command);
+    if (command.emptyHistory)
+      return `rehearse with the rows of ${listed(command.emptyHistory)}: ${historyCommands(command.emptyHistory, target).join(' && ')}`;
+    const attempts = decidingAttempts(command, report.statements);
     if (attempts.length > 0) return attemptAdvice(attempts);
     const worst = open.find(({ severity }) => severity === 'error');
     if (worst) return firstOf(worst);
