@@ -26,6 +26,7 @@ import type { RehearsalContext } from './prepare.ts';
 import type { ProvenProfile } from './profile/profile-file.ts';
 import { identityOf, type ReceiptIdentity } from './receipts/receipt.ts';
 import type { CloneRun } from './run-on-clone.ts';
+import { isDumpWithoutRows, withUnknownRows } from './without-rows.ts';
 
 /** The report but for what is known at its very end, and what an apply or a swap needs to know of the rehearsal. */
 export type RehearsalSections = Omit<Report, 'version' | 'run' | 'cleanup' | 'apply' | 'swap'> & {
@@ -50,6 +51,7 @@ export async function judgeRehearsal(
 ): Promise<RehearsalSections> {
   const { observed, seen, checked } = after;
   const { choice, questions, command } = prepared;
+  const isEmptyDump = isDumpWithoutRows(plan, observed.catalogue.relations);
   const made = describeClone(
     clone,
     choice,
@@ -69,7 +71,7 @@ export async function judgeRehearsal(
     statements: seen.statements,
     transactions: seen.transactions,
     schema: loss.schema && schemaWithoutSecrets(loss.schema),
-    data: loss.data,
+    data: loss.data && (isEmptyDump ? { ...loss.data, withoutRows: true as const } : loss.data),
     queries: checked.queries,
     checks: checked.checks,
     rerun: null,
@@ -87,7 +89,9 @@ export async function judgeRehearsal(
       sessionsWithLockTimeout: seen.sessionsWithLockTimeout,
       statementTimeouts: seen.statementTimeouts,
       sessionsOfPsql: seen.sessionsOfPsql,
-      catalogue: observed.catalogue,
+      catalogue: isEmptyDump
+        ? { ...observed.catalogue, relations: withUnknownRows(observed.catalogue.relations) }
+        : observed.catalogue,
       // No session works on a server that was made for this run.
       traffic:
         plan.target.from === null || prepared.profile !== null

@@ -134,7 +134,8 @@ export function impliedReason(report: Report): string {
 }
 
 /** Describes the clone for the headline: a clone without all rows has an estimated size. */
-function sizeOfClone({ caveats }: Pick<Report, 'caveats'>): string {
+function sizeOfClone({ caveats, target }: Pick<Report, 'caveats' | 'target'>): string {
+  if (target.origin === 'dump') return 'a restored dump';
   const smaller = caveats.some(({ path, kind }) => path === 'clone.sizeBytes' && kind === 'estimate');
   return smaller ? 'a clone without all of the rows' : 'a full-size clone';
 }
