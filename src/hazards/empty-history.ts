@@ -4,7 +4,7 @@ import { isHistory, isToContinue } from '../model/migration-tables.ts';
 import type { Report, StatementSection } from '../model/report.ts';
 import { dumpCommands } from './dump-commands.ts';
 
-/** Errors of a statement that creates what is there: duplicate_table, _object, _column, _schema, _function. */
+/** Errors of a statement that creates an existing object: duplicate_table, _object, _column, _schema, _function. */
 const ALREADY_THERE: ReadonlySet<string> = new Set(['42P07', '42710', '42701', '42P06', '42723']);
 
 /**

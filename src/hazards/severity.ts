@@ -72,7 +72,7 @@ function isBusy(context: HazardContext, relation: string): boolean {
   return traffic !== null && traffic.readsPerSecond + traffic.writesPerSecond >= BUSY_PER_SECOND;
 }
 
-/** Rates lost data. @param rows rows that had a value; null if unknown. That a dump has no rows is no error. */
+/** Rates lost data. @param rows rows that had a value; null if unknown. A dump without rows causes no error. */
 export function weighLoss(context: HazardContext, relation: string, rows: number | null): Severity {
   if (context.relation(relation)?.unfilled) return 'warning';
   if (rows === 0) return 'notice';

@@ -25,7 +25,7 @@ export interface Losses {
   readonly transactions: readonly TransactionSection[];
   /** Contents of the columns, by qualified name. */
   readonly columns: ReadonlyMap<string, ColumnContent>;
-  /** Tables that are empty here and need not be so in production: nothing is known of what they lose. */
+  /** Tables that are empty here and need not be so in production: nothing is known of their losses. */
   readonly unfilled?: ReadonlySet<string>;
 }
 
