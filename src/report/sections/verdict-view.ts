@@ -1,5 +1,6 @@
-import { formatCount, plural, twoDigits } from '../../format.ts';
+import { formatCount, listed, plural, twoDigits } from '../../format.ts';
 import { attemptAdvice, decidingAttempts } from '../../hazards/attempt-words.ts';
+import { historyCommands } from '../../hazards/empty-history.ts';
 import { explainsFailure } from '../../hazards/kinds/failures.ts';
 import type { Hazard, Report, StatementSection } from '../../model/report.ts';
 import { serviceDoubt, watchedWords } from '../isolation-phrases.ts';
@@ -140,7 +141,8 @@ export function impliedReason(report: Report): string {
 }
 
 /** Describes the clone for the headline: a clone without all rows has an estimated size. */
-function sizeOfClone({ caveats }: Pick<Report, 'caveats'>): string {
+function sizeOfClone({ caveats, target }: Pick<Report, 'caveats' | 'target'>): string {
+  if (target.origin === 'dump') return 'a restored dump';
   const smaller = caveats.some(({ path, kind }) => path === 'clone.sizeBytes' && kind === 'estimate');
   return smaller ? 'a clone without all of the rows' : 'a full-size clone';
 }
@@ -169,7 +171,9 @@ export function nextWords(report: Report): string {
   if (alarmingChanges(target).length > 0) return 'a person must look at the target now';
   const open = hazards.filter(({ allowed }) => !allowed);
   if (!verdict.pass) {
-    const attempts = decidingAttempts(command);
+    if (command.emptyHistory)
+      return `rehearse with the rows of ${listed(command.emptyHistory)}: ${historyCommands(command.emptyHistory, target).join(' && ')}`;
+    const attempts = decidingAttempts(command, report.statements);
     if (attempts.length > 0) return attemptAdvice(attempts);
     const failed = serverError(report);
     const deciding =
