@@ -1,10 +1,14 @@
-// node summary.mjs FOLDER FAILED_STEPS: adds up vitest's results, names each failed test with its error, and prints `N passed, N failed`;
-// exits with 1 on failures. The names stand at the end because of a log's hundred thousand lines often only the last are kept.
+// node summary.mjs FOLDER FAILED_STEPS: says where the time went, adds up vitest's results, names each failed test with its error, and
+// prints `N passed, N failed`; exits with 1 on failures. The names stand at the end because of a log's hundred thousand lines often
+// only the last are kept.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { timingsOf } from './timings.mjs';
 
 const [folder = '.', failedSteps = '0'] = process.argv.slice(2);
 let passed = 0;
 let failed = Number(failedSteps);
+
+console.log(timingsOf(folder));
 
 for (const file of readdirSync(folder).filter((name) => name.endsWith('.status'))) {
   const exitCode = Number(readFileSync(`${folder}/${file}`, 'utf8'));

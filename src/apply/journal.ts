@@ -1,6 +1,7 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { steadyDate } from '../clock.ts';
 import { messageOf } from '../errors.ts';
 import { type Liveness, livenessOf, type ProcessStamp, stampOf } from '../ownership/process-stamp.ts';
 import { makeStateFolder, namesIn, stateFolder } from '../ownership/state-files.ts';
@@ -28,11 +29,15 @@ type Line =
   | { readonly head: JournalHead; readonly process: ProcessStamp | undefined }
   | { readonly sent: string; readonly transaction: number }
   | { readonly ended: number; readonly committed: boolean; readonly lost: boolean }
+  | { readonly paused: string }
+  | { readonly resumed: string }
   | { readonly over: string };
 
 export interface Journal {
   /** Takes every event of the proxy. */
   readonly observe: (event: Observed) => void;
+  /** Notes that a person paused the apply, or let it continue. */
+  readonly paused: (isPaused: boolean) => void;
   /** Removes the journal and, if the command was applied, those of earlier applies to the target. */
   end(outcome: string): Promise<void>;
 }
@@ -71,6 +76,10 @@ export async function openJournal(head: JournalHead, env: NodeJS.ProcessEnv): Pr
         note({ ended: transaction, committed: outcome === 'committed', lost });
       }
     },
+    paused: (isPaused) => {
+      const at = steadyDate().toISOString();
+      note(isPaused ? { paused: at } : { resumed: at });
+    },
     end: async (outcome) => {
       note({ over: outcome });
       closeSync(opened);
@@ -86,6 +95,8 @@ export async function openJournal(head: JournalHead, env: NodeJS.ProcessEnv): Pr
 export interface InterruptedApply {
   readonly head: JournalHead;
   readonly state: Liveness;
+  /** The time since which it is paused by a person (ISO 8601); null if it is not. */
+  readonly pausedSince: string | null;
   /** Texts of statements whose transactions the server reported as committed. */
   readonly committed: readonly string[];
   /** Texts of statements whose transactions had not ended: the server has rolled them back, or committed the last one. */
@@ -107,6 +118,7 @@ async function readJournal(file: string): Promise<InterruptedApply | undefined> 
   if (first === undefined || !('head' in first) || lines.some((line) => 'over' in line)) return undefined;
   const committed: string[] = [];
   const open = new Map<number, string[]>();
+  let pausedSince: string | null = null;
   for (const line of lines) {
     if ('sent' in line) {
       const texts = open.get(line.transaction);
@@ -115,10 +127,17 @@ async function readJournal(file: string): Promise<InterruptedApply | undefined> 
     } else if ('ended' in line && !line.lost) {
       if (line.committed) committed.push(...(open.get(line.ended) ?? []).filter(mayWrite));
       open.delete(line.ended);
-    }
+    } else if ('paused' in line) pausedSince ??= line.paused;
+    else if ('resumed' in line) pausedSince = null;
   }
   const state = first.process === undefined ? 'unknown' : await livenessOf(first.process);
-  return { head: first.head, state, committed, open: [...open.values()].flat().filter(mayWrite) };
+  return {
+    head: first.head,
+    state,
+    pausedSince,
+    committed,
+    open: [...open.values()].flat().filter(mayWrite),
+  };
 }
 
 function mayWrite(sql: string): boolean {

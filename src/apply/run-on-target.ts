@@ -19,7 +19,7 @@ import type { Stop } from '../stop.ts';
 import type { ApplyPlan } from './apply-plan.ts';
 import { type ApplyResult, applyBasis, NOT_STARTED } from './apply-section.ts';
 import type { EnteredTarget } from './enter-target.ts';
-import { type GuardedWatch, startGuardedProxy } from './guardrails/guarded-proxy.ts';
+import { type GuardedParts, type GuardedWatch, startGuardedProxy } from './guardrails/guarded-proxy.ts';
 import { inspectOutcome } from './inspect-outcome.ts';
 import { type Journal, openJournal } from './journal.ts';
 import { TransactionWatch } from './own-transaction-ids.ts';
@@ -54,7 +54,8 @@ export async function runOnTarget(
     journal?.observe(event);
     transactions.observe(event);
   };
-  const proxy = await startProxy({ scope, stop }, locked, plan, rehearsed, observer);
+  const onPause = (isPaused: boolean) => journal?.paused(isPaused);
+  const proxy = await startProxy({ scope, stop }, locked, plan, rehearsed, { observer, onPause });
   const rewritten = await placeConfigCopies(scope, rewriteCommand(locked.input, locked.logins, proxy.routes));
   const { command, after, attempts, notAgain } = await runAttempts({
     retries,
@@ -129,7 +130,7 @@ function startProxy(
   { target, run, logins: { logins } }: EnteredTarget,
   { emit, audit, redact, guardrails, proxy, command }: ApplyPlan,
   rehearsed: Rehearsed,
-  observer: Observer,
+  watches: Required<Pick<GuardedParts, 'observer' | 'onPause'>>,
 ): Promise<GuardedWatch> {
   return startGuardedProxy(scope, {
     target,
@@ -143,7 +144,7 @@ function startProxy(
     listen: proxy.listen,
     env: command.env,
     connect: (purpose) => openMaintenanceSession(target, { purpose, run, audit }),
-    observer,
+    ...watches,
     abort: (reason) => stop.now(reason),
   });
 }

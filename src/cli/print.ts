@@ -72,8 +72,7 @@ export function programFormat(words: readonly string[], env: NodeJS.ProcessEnv):
   const word = words[at] ?? '';
   const given = word.includes('=') ? word.slice('--format='.length) : words[at + 1];
   const asked = at === -1 ? env.SAFEMIGRATE_FORMAT : given;
-  if (isProgramFormat(asked)) return asked;
-  return words.includes('--json') ? 'json' : undefined;
+  return isProgramFormat(asked) ? asked : undefined;
 }
 
 export function isProgramFormat(format: unknown): format is ProgramFormat {

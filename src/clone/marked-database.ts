@@ -14,7 +14,7 @@ const OID = 'SELECT oid::int8 AS oid FROM pg_database WHERE datname = $1';
 const RESTART_MS = 5_000;
 
 export function cloneName({ target, run }: Pick<Making, 'target' | 'run'>): string {
-  return ownedName(target.database.name, 'rehearsal', run);
+  return ownedName(target.database.name, 'clone', run);
 }
 
 /**

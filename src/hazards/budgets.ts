@@ -94,9 +94,11 @@ function sizeReasons(option: keyof typeof NEEDS, bytes: number | null, max: numb
   ];
 }
 
+const NEEDED_FOR_LOCKS: ReadonlySet<string> = new Set(['statements', 'statements[].durationMs']);
+
 function lockReasons({ statements, schema, caveats }: Spent, allowed: readonly LockLimit[]): string[] {
   if (allowed.length === 0) return [];
-  const unseen = caveats.find(({ path, kind }) => path === 'statements' && kind === 'unmeasured');
+  const unseen = caveats.find(({ path, kind }) => NEEDED_FOR_LOCKS.has(path) && kind === 'unmeasured');
   if (unseen) return [`--limit lock counts as exceeded: ${unseen.reason}`];
   return longestLocks(statements, schema).flatMap((lock) => {
     const limit = limitOf(lock, allowed);

@@ -70,8 +70,21 @@ export const swapSection = z.object({
   outcome: z.enum(['swapped', 'undone', 'refused']),
   /** Reasons why the outcome is this one, in sentences; empty if it was swapped. */
   reasons: z.array(z.string()),
-  /** The new name of the original database. */
+  /** The new name of the original database. In the result of a rollback null, but if it takes a rollback back. */
   original: z.string().nullable(),
+  /** The new name of the migrated database, which a rollback has put aside. Absent if none has. */
+  rolledBack: z.string().optional(),
+  /** Rows written since the swap that only the database put aside has (`rollback --discard-writes`). Absent: there are none. */
+  givenUp: z
+    .object({
+      /** Number of rows, as the server counts them; null: not known. */
+      rows: z.int().nullable(),
+      /** Reason why they are not known, or may not all be missing; null if they are exactly these. */
+      reason: z.string().nullable(),
+      /** Their tables; empty: they were not told apart. */
+      tables: z.array(z.string()),
+    })
+    .optional(),
   /** Time until which the original is kept (ISO 8601); null if no time was given. */
   keepUntil: z.string().nullable(),
   /** Time for which no session could connect to the target; the longest one if an online swap closed it several times. */

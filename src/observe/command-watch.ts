@@ -232,6 +232,7 @@ async function statementsOf(
       ...(statements.length > 0 ? STATEMENT_CAVEATS : []),
       ...(statements.some(({ exactness }) => exactness === 'sampled') ? [SAMPLED_CAVEAT] : []),
       ...releasedCaveats(statements, rules),
+      ...log.caveats,
       ...(log.hasUnread ? [UNREAD_CAVEAT] : []),
     ],
   };

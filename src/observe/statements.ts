@@ -3,6 +3,7 @@ import type { Caveat, StatementSection, TransactionSection } from '../model/repo
 import { blocks, LOCK_MODES, lockModeOf } from '../postgres/lock-modes.ts';
 import { messageWithoutSecrets, statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import type { Observed, RelationLock, Statement } from '../proxy/observed.ts';
+import { isTooShort, SessionTimes, unknownTimes } from './doubted-times.ts';
 import type { RelationNames } from './relation-names.ts';
 import type { RepeatedStatement } from './repeated-statements.ts';
 import { longestUnseenMs } from './sampler.ts';
@@ -54,9 +55,11 @@ export const SAMPLED_CAVEAT: Caveat = {
 /** Collects what the proxy reports, for the report's statements. */
 export class StatementLog {
   readonly #store = new StatementStore();
+  readonly #times = new SessionTimes();
 
   /** To be given every event of the proxy. */
   readonly observe = (event: Observed): void => {
+    this.#times.observe(event);
     switch (event.type) {
       case 'begin':
         this.#store.begin(event.statement);
@@ -117,6 +120,13 @@ export class StatementLog {
     return this.#store.list().map((entry) => this.#report(entry, { database, names, made }));
   }
 
+  /** Says which times are not known, because two ways of measuring them disagree. */
+  get caveats(): Caveat[] {
+    const outlasting = this.#store.list().find((entry) => this.#outlastsItsLocks(entry));
+    const reason = `statement ${outlasting?.statement.id} took longer than its locks seem to have been held`;
+    return [...this.#times.caveats, ...(outlasting ? [unknownTimes(reason)] : [])];
+  }
+
   /** Returns what the command sent, by the statement's index, of statements that are reported one by one. */
   sent(): Map<number, SentText> {
     const kept = this.#store.list().filter((entry) => !('repeated' in entry));
@@ -152,6 +162,8 @@ export class StatementLog {
     const sampled = sampledOf(entry);
     const isSampled = entry.locks === null && sampled.length > 0;
     const locks = isSampled ? sampled : entry.locks;
+    const isDoubted = this.#times.areDoubted(statement.session) || this.#outlastsItsLocks(entry);
+    const held = locks?.map((lock) => this.#lock(entry, lock, known)).sort(strongestFirst) ?? null;
     return {
       index: statement.id,
       session: statement.session,
@@ -163,7 +175,7 @@ export class StatementLog {
       rows: outcome?.rows ?? null,
       transaction: statement.transaction,
       explicit: statement.explicit,
-      exactness: isSampled ? 'sampled' : entry.exactness,
+      exactness: isDoubted ? 'unknown' : isSampled ? 'sampled' : entry.exactness,
       error: outcome?.error ? errorOf(outcome.error, statement.sql) : null,
       ...(outcome?.warnings && {
         warnings: outcome.warnings.map((fields) => ({
@@ -171,7 +183,7 @@ export class StatementLog {
           message: messageWithoutSecrets(fields.get('M') ?? '', statement.sql),
         })),
       }),
-      locks: locks?.map((lock) => this.#lock(entry, lock, known)).sort(strongestFirst) ?? null,
+      locks: isDoubted ? (held?.map((lock) => ({ ...lock, heldMs: null })) ?? null) : held,
       rewrote: [],
       walBytes: entry.walBytes,
       ...('repeated' in entry ? { repeated: entry.repeated } : {}),
@@ -181,16 +193,34 @@ export class StatementLog {
   #lock(entry: Reported, lock: RelationLock, { database, names, made }: Known): ReportedLock {
     const { statement, outcome } = entry;
     const mode = lockModeOf(lock.mode);
-    const end = this.#store.transaction(statement.transaction)?.end;
-    const endedAt = end?.outcome === 'prepared' ? undefined : end?.at.getTime();
-    const untilEnd = endedAt === undefined ? null : Math.max(0, endedAt - statement.startedAt.getTime());
+    const endedAt = this.#endOfTransaction(statement);
     return {
       relation: (isOf(lock, database) ? names.get(lock.relation) : undefined) ?? nameless(lock, database),
       mode: mode ?? lock.mode,
       acquiredBy: outcome?.tag ?? firstWord(statement.sql),
-      heldMs: (isSeen(lock) ? seenMs(entry, lock, endedAt) : null) ?? untilEnd,
+      heldMs: (isSeen(lock) ? seenMs(entry, lock, endedAt) : null) ?? this.#untilEndMs(statement),
       blocks: mode && !(isOf(lock, database) && made.has(lock.relation)) ? blocks(mode) : [],
     };
+  }
+
+  /** When what a statement locked was released; undefined if that is not known. */
+  #endOfTransaction({ transaction }: Statement): number | undefined {
+    const end = this.#store.transaction(transaction)?.end;
+    return end?.outcome === 'prepared' ? undefined : end?.at.getTime();
+  }
+
+  #untilEndMs(statement: Statement): number | null {
+    const endedAt = this.#endOfTransaction(statement);
+    return endedAt === undefined ? null : Math.max(0, endedAt - statement.startedAt.getTime());
+  }
+
+  /** Tells whether one of its two times is wrong: a statement holds its locks at least to its own end. */
+  #outlastsItsLocks(entry: Reported): boolean {
+    const { statement, outcome, exactness, locks } = entry;
+    const heldMs = this.#untilEndMs(statement);
+    const isRead = (exactness === 'exact' || exactness === 'group') && (locks?.length ?? 0) > 0;
+    if (!isRead || 'repeated' in entry || !outcome || heldMs === null) return false;
+    return isTooShort(heldMs, outcome.durationMs - (outcome.preparedMs ?? 0));
   }
 }
 

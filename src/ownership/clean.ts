@@ -1,15 +1,14 @@
 import { readWalSpace, shortOfSpace } from '../database/wal-space.ts';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
-import { formatDuration } from '../format.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { withSession } from '../postgres/session-helpers.ts';
 import { type DropOrder, dropOwnedDatabase } from './drop.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
 import { dropOwnedPublications, dropOwnedSlot, ownedSlots } from './owned-replication.ts';
+import { type Disposal, reasonToKeep } from './put-aside.ts';
 import { reopenTargets } from './reopen.ts';
 import type { RunId } from './run-id.ts';
-import { startOf } from './run-id.ts';
 import {
   dropWayBackObjects,
   endWayBack,
@@ -60,7 +59,9 @@ export interface CleanOptions {
   /** Also drops clones that were kept with --keep. */
   readonly kept: boolean;
   /** Also drops originals of swaps: those older than this, or, without an age, those whose own time is over. */
-  readonly originals?: { readonly olderThanMs?: number };
+  readonly originals?: Disposal;
+  /** Also drops databases that a rollback put aside: those older than this, or, without an age, all. */
+  readonly rolledBack?: Disposal;
   readonly enter: DropOrder['enter'];
   /** How the server is reached: its disk may be on this machine. */
   readonly settings: ConnectionSettings;
@@ -72,7 +73,7 @@ export interface CleanOptions {
 
 /**
  * Reopens targets that a dead run left closed, and drops what has no living owner: clones and probes of dead runs, marked or
- * unmarked, and their replication slots and publications. Kept clones (`--keep`) and originals stay unless the options say otherwise.
+ * unmarked, and their replication slots and publications. Kept clones (`--keep`) and databases that were put aside stay unless the options say otherwise.
  * Ways back that are over are ended, and those that have stopped are started again.
  * @returns also the targets that were reopened.
  */
@@ -175,7 +176,7 @@ function joined(one: Cleaning, other: Cleaning): Cleaning {
 }
 
 /**
- * Drops what dead runs left on the server, but no original: clones, replication slots, publications. A way back that has not begun is
+ * Drops what dead runs left on the server, but nothing that was put aside: clones, replication slots, publications. A way back that has not begun is
  * ended, one that has stopped is started again.
  */
 export async function cleanRuns(
@@ -248,21 +249,9 @@ function reasonToLeave(database: OwnedDatabase, options: CleanOptions): string |
   if (database.ownershipStatus === 'closed') return 'it is a target, closed for the swap of a run';
   if (database.owning === 'alive') return 'its run is still alive';
   if (database.owning === 'unknown') return 'it is not known whether its run is alive';
-  if (database.role === 'original') return reasonToKeep(database, options.originals);
+  if (database.role === 'original') return reasonToKeep(database, 'original', options.originals);
+  if (database.role === 'rolled-back') return reasonToKeep(database, 'rolled-back', options.rolledBack);
   if (database.mark?.kept && !options.kept)
     return 'it was kept on request; `safemigrate clean --kept` drops it';
   return database.run && database.role ? null : 'it cannot be judged';
-}
-
-function reasonToKeep({ run, mark }: OwnedDatabase, asked: CleanOptions['originals']): string | null {
-  if (asked === undefined)
-    return 'it is a kept original; `safemigrate clean --originals` drops those whose time is over';
-  if (asked.olderThanMs !== undefined)
-    return run === null || Date.now() - startOf(run) < asked.olderThanMs
-      ? 'it is a kept original, and not that old'
-      : null;
-  if (mark?.keepUntil === undefined)
-    return 'it is a kept original, and no time was set for it; with --older-than its age decides';
-  const leftMs = Date.parse(mark.keepUntil) - Date.now();
-  return leftMs > 0 ? `it is an original that is to be kept for another ${formatDuration(leftMs)}` : null;
 }

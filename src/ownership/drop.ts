@@ -6,6 +6,7 @@ import { withSession } from '../postgres/session-helpers.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
 import { dropOwnedSlot, endingStatements, ownedSlots } from './owned-replication.ts';
+import { isPutAside } from './put-aside.ts';
 import type { RunId } from './run-id.ts';
 
 /** Properties of the object to drop; each is checked again on the server. */
@@ -92,8 +93,7 @@ async function endWhatOutlivesSessions(
       if (slot.database === name) await dropOwnedSlot(session, { ...slot, ownRun: true });
   const prepared = await preparedTransactions(session, name);
   // Those of a former target may be in use: its DROP must be refused.
-  const subscriptions =
-    role === 'original' ? [] : await session.query<{ name: string }>(SUBSCRIPTIONS, [name]);
+  const subscriptions = isPutAside(role) ? [] : await session.query<{ name: string }>(SUBSCRIPTIONS, [name]);
   if (prepared.length === 0 && subscriptions.length === 0) return;
   // A swap's clone is closed. Its mark says that it is ours, so it may be open for the moment until it is dropped.
   if (role === 'clone' && found.ownershipStatus === 'marked')

@@ -12,7 +12,7 @@ const time = z.string().check(z.refine((text) => !Number.isNaN(Date.parse(text))
 const mark = z.object({
   version: z.literal(1),
   run: runIdSchema,
-  role: z.enum(['clone', 'original', 'probe']),
+  role: z.enum(['clone', 'original', 'rolled-back', 'probe']),
   /** OID of the database that was cloned. */
   targetOid: oid,
   state: z.enum(['creating', 'ready', 'fenced', 'migrated', 'renamed']),
@@ -27,16 +27,18 @@ const mark = z.object({
   cutOver: z.exactOptional(z.enum(['postponed', 'ordered'])),
   /** For a closed target: consoles of the PgBouncers that were paused for it, each as `host:port`. */
   pgbouncer: z.exactOptional(z.readonly(z.array(z.string()))),
-  /** For an original: the target's own comment, which the mark replaced; absent if it had none. */
+  /** For a closed target, and a database that was put aside (put-aside.ts): its own comment, which the mark replaced; absent if it had none. */
   comment: z.exactOptional(z.string()),
-  /** For a kept original: OID of the database that has its name now. */
+  /** For a database that was put aside: OID of the database that has its name now. */
   successor: z.exactOptional(oid),
-  /** For a kept original: rows written in its successor before that took the name (swap/database-state.ts). */
+  /** For a database that was put aside: rows written in its successor before that took the name (swap/database-state.ts). */
   writes: z.exactOptional(z.string()),
-  /** For a kept original: digests of its successor's properties when that took the name (swap/database-state.ts). */
+  /** For a database that was put aside: digests of its successor's properties when that took the name (swap/database-state.ts). */
   properties: z.exactOptional(z.readonly(z.record(z.string(), z.string()))),
   /** Time of the last reset of the server's counters. */
   countedSince: z.exactOptional(z.string()),
+  /** For a database that was put aside: the time of that. */
+  putAsideAt: z.exactOptional(time),
   /** For a kept original: the time until which it is kept, in ISO 8601; absent if none was given. */
   keepUntil: z.exactOptional(time),
   /** For a kept original that follows its successor (way-back.ts). */
@@ -77,11 +79,22 @@ export function parseMark(content: string | null): Mark | 'foreign' | 'unreadabl
 
 /** PostgreSQL's NAMEDATALEN - 1. */
 const NAME_BYTES = 63;
-const NAME = new RegExp(`_(rehearsal|before|probe)_([0-9a-z]{${RUN_ID_LENGTH}})$`);
+/** Words in the names of databases, by their role. */
+const NAME_KINDS = {
+  clone: 'rehearsal',
+  original: 'before',
+  'rolled-back': 'rolledback',
+  probe: 'probe',
+} as const satisfies Readonly<Record<Mark['role'], string>>;
+const ROLES = Object.keys(NAME_KINDS) as Mark['role'][];
+
+/** A pattern of all names that safemigrate gives, for JavaScript and for PostgreSQL. */
+export const NAME_PATTERN = `_(${Object.values(NAME_KINDS).join('|')})_([0-9a-z]{${RUN_ID_LENGTH}})$`;
+const NAME = new RegExp(NAME_PATTERN);
 
 /** Builds names such as `<target>_rehearsal_<run>`, cut to 63 bytes, between characters and never inside the run id. */
-export function ownedName(target: string, kind: 'rehearsal' | 'before' | 'probe', run: RunId): string {
-  const suffix = `_${kind}_${run}`;
+export function ownedName(target: string, role: Mark['role'], run: RunId): string {
+  const suffix = `_${NAME_KINDS[role]}_${run}`;
   let stem = '';
   let bytes = Buffer.byteLength(suffix);
   for (const character of target) {
@@ -92,10 +105,10 @@ export function ownedName(target: string, kind: 'rehearsal' | 'before' | 'probe'
   return stem + suffix;
 }
 
-export function parseOwnedName(
-  name: string,
-): { kind: 'rehearsal' | 'before' | 'probe'; run: RunId } | undefined {
+/** Reads the role and the run in a name that ownedName() may have built. */
+export function parseOwnedName(name: string): { role: Mark['role']; run: RunId } | undefined {
   const match = NAME.exec(name);
   const run = match?.[2] && parseRunId(match[2]);
-  return run ? { kind: match[1] as 'rehearsal' | 'before' | 'probe', run } : undefined;
+  const role = ROLES.find((each) => NAME_KINDS[each] === match?.[1]);
+  return run && role ? { role, run } : undefined;
 }

@@ -1,6 +1,6 @@
 import type { Session } from '../postgres/connection/session.ts';
-import { type Mark, parseMark, parseOwnedName } from './mark.ts';
-import { advisoryLockKey, markerConnectionLimit, RUN_ID_LENGTH, type RunId } from './run-id.ts';
+import { type Mark, NAME_PATTERN, parseMark, parseOwnedName } from './mark.ts';
+import { advisoryLockKey, markerConnectionLimit, type RunId } from './run-id.ts';
 
 /** A database with one of our names or marks, and what is known of it. */
 export interface OwnedDatabase {
@@ -47,7 +47,7 @@ SELECT d.datname AS name, d.oid::int8 AS oid, pg_get_userbyid(d.datdba) AS owner
        (SELECT count(*) FROM pg_stat_activity a WHERE a.datid = d.oid) AS sessions
   FROM pg_database d`;
 const CANDIDATES = `${DATABASES}
- WHERE d.datname ~ '_(rehearsal|before|probe)_[0-9a-z]{${RUN_ID_LENGTH}}$'
+ WHERE d.datname ~ '${NAME_PATTERN}'
     OR shobj_description(d.oid, 'pg_database') LIKE 'safemigrate: %'
  ORDER BY d.datname`;
 
@@ -127,7 +127,7 @@ function judge(row: Row, locks: readonly Lock[]): OwnedDatabase {
     };
   }
   const run = named?.run ?? null;
-  const role = named ? roleOfName(named.kind) : null;
+  const role = named?.role ?? null;
   const owning = run ? liveness(run, null, locks) : 'unknown';
   const unmarked = mark === 'foreign' && row.comment === null && isHalfBorn(row, run);
   if (unmarked) return { ...facts, run, role, mark: null, doubt: null, ownershipStatus: 'unmarked', owning };
@@ -152,7 +152,7 @@ function doubtOfMark(
 ): string | null {
   if (mark.at.database !== facts.name) return `it was renamed by somebody: its mark says ${mark.at.database}`;
   if (mark.at.oid !== facts.oid) return `its mark belongs to the database with OID ${mark.at.oid}`;
-  if (named?.run !== mark.run || roleOfName(named.kind) !== mark.role)
+  if (named?.run !== mark.run || named.role !== mark.role)
     return 'its name is not one that safemigrate gives, whatever its mark says';
   if (!row.ours) return `it belongs to the role ${row.owner}, whose rights this role does not have`;
   return null;
@@ -180,8 +180,4 @@ function liveness(
     (lock) => lock.key === key && (lockDatabaseOid === null || Number(lock.database) === lockDatabaseOid),
   );
   return held ? 'alive' : 'dead';
-}
-
-function roleOfName(kind: 'rehearsal' | 'before' | 'probe'): Mark['role'] {
-  return kind === 'rehearsal' ? 'clone' : kind === 'before' ? 'original' : 'probe';
 }

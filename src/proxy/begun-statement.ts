@@ -41,6 +41,8 @@ export interface BegunStatement {
   readonly walPosition: number | null;
   /** For so long the server has worked on it so far. */
   durationMs: number;
+  /** The part of it before it began. */
+  readonly preparedMs: number;
   /** The ledger has it. */
   inLedger: boolean;
   /** The fields of the server's first warnings about it, by their protocol letters. */

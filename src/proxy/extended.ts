@@ -176,7 +176,7 @@ export class ExtendedProtocol {
     const { kind, name } = closeMessage(piece.bytes);
     const prepared = this.#named(kind, name);
     const names = kind === 'statement' ? this.#prepared : this.#portals;
-    // Closing it is no part of the time of what comes behind.
+    // The time of a Close does not count for the next statement.
     await this.#sendAcknowledged(piece.bytes, { ...prepared, preparation: undefined }, () =>
       names.change(name),
     );

@@ -62,7 +62,10 @@ export interface Outcome {
   readonly rows: number | null;
   /** The fields of PostgreSQL's error by their protocol letters; null when it succeeded. */
   readonly error: ReadonlyMap<string, string> | null;
+  /** For so long the server worked on it, in milliseconds (server-clock.ts). */
   readonly durationMs: number;
+  /** The part of it before `startedAt`, in which the statement was prepared; missing: none. */
+  readonly preparedMs?: number;
   /** The fields of the server's first warnings; missing: there were none. */
   readonly warnings?: readonly ReadonlyMap<string, string>[];
 }
@@ -79,7 +82,8 @@ export type Observed =
       /** The client's start-up parameters: `options`, and settings by their names. */
       parameters: readonly (readonly [name: string, value: string])[];
     }
-  | { type: 'session-end'; session: number; pid: number; at: Date }
+  /** `workedMs`: for so long the server had statements of the client to work on that had begun. */
+  | { type: 'session-end'; session: number; pid: number; at: Date; workedMs: number }
   | { type: 'begin'; statement: Statement }
   | { type: 'end'; statement: Statement; outcome: Outcome }
   /**

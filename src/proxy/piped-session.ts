@@ -18,6 +18,9 @@ export class PipedSession {
     this.#parts = parts;
   }
 
+  /** Not measured, since no statement is. */
+  readonly workedMs = 0;
+
   /** Copies what both sides send until one of them has gone. Never rejects. */
   async run(): Promise<void> {
     const { client, reader, upstream } = this.#parts;

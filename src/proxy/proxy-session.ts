@@ -69,6 +69,12 @@ export class ProxySession {
     await transaction.locks.settled();
   }
 
+  /** For so long the server had statements of the client to work on, and none of ours; in milliseconds. */
+  get workedMs(): number {
+    const { requests, transaction } = this.#context;
+    return requests.clock.busyMs - requests.clock.elsewhereMs - transaction.undoneMs;
+  }
+
   /** Cancels what the session runs, because the client asks for it over another connection. */
   async cancel(): Promise<void> {
     this.#simple.cancelRequested();

@@ -224,7 +224,8 @@ class ObservingProxy implements WireProxy {
     this.#running.set(key, session);
     await session.run();
     this.#running.delete(key);
-    this.#observer({ type: 'session-end', session: number, pid, at: steadyDate() });
+    const { workedMs } = session;
+    this.#observer({ type: 'session-end', session: number, pid, at: steadyDate(), workedMs });
   }
 
   #newestProtocol(): number {

@@ -229,8 +229,8 @@ export class ResponseRelay {
 
   /** The server has ended something of the statement that runs. */
   #chargeCurrent(): void {
-    const ms = this.#requests.worked();
-    this.#request?.statements?.worked(ms);
+    const statements = this.#request?.statements;
+    if (statements?.current) statements.worked(this.#requests.worked());
   }
 
   #notice(bytes: Buffer): void {

@@ -1,18 +1,18 @@
 /**
- * The time for which the server works on what a session sends. It works on one message at a time, in their order: from the moment at which it
- * was sent, or, if the server was still at work then, from the end of what came before it. Pauses of the client count for nothing.
+ * The time for which the server works on the messages of a session, one at a time and in their order: from the sending of a message, or, if the
+ * server was still busy then, from the end of the one before. Pauses of the client do not count.
  *
  *   simple     A statement has the time from its Query, or from the end of the statement before it, to its completion or error.
- *   extended   The server answers a Parse, Bind or Describe together with what follows, unless a Flush or Sync does. So their time
- *              belongs to the next Execute before the ReadyForQuery; without one it is kept for the first Execute of what was prepared.
+ *   extended   The server keeps the answers to Parse, Bind and Describe back until an Execute ends, or a Flush or Sync comes. Their time belongs
+ *              to the next Execute before the ReadyForQuery; if there is none, to the first Execute of the prepared statement.
  *   portal     Each Execute that fetches a part adds its time.
- *   pipeline   Each Execute has the time from the end of the one before: a Flush behind each has the server tell its end.
- *   COPY       Sending and taking the data is a part of it, as in the server's log.
+ *   pipeline   Each Execute has the time from the end of the one before: a Flush behind each makes the server report its end.
+ *   COPY       The client's sending and taking of data counts, as in the server's log.
  *   function   A FunctionCall has the time to its result.
- *   end        The end of an implicit transaction, by our COMMIT or by a Sync, belongs to no statement, but for a Sync that came with its Execute.
+ *   end        The end of an implicit transaction, by our COMMIT or a Sync, belongs to no statement, unless the Sync was sent with its Execute.
  */
 export class ServerClock {
-  /** Since then the server has worked on nothing that had come before, by performance.now(). */
+  /** The end of the server's last work, by performance.now(). */
   #freeAtMs = 0;
   /** Time for messages that prepare a statement, since the last Execute or ReadyForQuery. */
   #preparingMs = 0;
@@ -21,7 +21,7 @@ export class ServerClock {
   #busyMs = 0;
   #elsewhereMs = 0;
 
-  /** When the server began to work on a request, or will have, if nothing was sent before it that is not answered. */
+  /** Returns when the server began to work on a request that nothing unanswered precedes. */
   beganAtMs(sentMs: number): number {
     return Math.max(sentMs, this.#freeAtMs);
   }
@@ -41,9 +41,8 @@ export class ServerClock {
 
   /** A ReadyForQuery came. */
   ready(sentMs: number): void {
-    this.#elsewhereMs += this.#lap(sentMs);
+    this.#elsewhereMs += this.#lap(sentMs) + this.#preparingMs;
     if (this.#preparation) this.#preparation.ms += this.#preparingMs;
-    else this.#elsewhereMs += this.#preparingMs;
     this.#preparation = undefined;
     this.#preparingMs = 0;
   }
@@ -60,7 +59,7 @@ export class ServerClock {
     return this.#busyMs;
   }
 
-  /** The part of it that belongs to no statement: ends of transactions, statements of ours. */
+  /** The part of it in which no statement had begun: ends of transactions, statements of ours, messages that only prepared one. */
   get elsewhereMs(): number {
     return this.#elsewhereMs;
   }

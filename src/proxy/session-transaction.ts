@@ -53,6 +53,7 @@ export class SessionTransaction {
   #status: TransactionStatus = 'I';
   #unsynced = false;
   #skipping = false;
+  #undoneMs = 0;
 
   constructor(state: ProxyState, session: number, pid: number, database: string) {
     this.#state = state;
@@ -69,6 +70,11 @@ export class SessionTransaction {
 
   get inBlock(): boolean {
     return this.#inBlock;
+  }
+
+  /** The server worked on undone statements for so long. */
+  get undoneMs(): number {
+    return this.#undoneMs;
   }
 
   get unsynced(): boolean {
@@ -137,6 +143,7 @@ export class SessionTransaction {
       lockSource: this.#lockSource({ parsed, sent }, explicit),
       walPosition: this.#state.walPosition,
       durationMs: preparation?.ms ?? 0,
+      preparedMs: preparation?.ms ?? 0,
       inLedger: false,
       warnings: [],
     };
@@ -166,7 +173,10 @@ export class SessionTransaction {
   }
 
   undo(statements: readonly BegunStatement[]): void {
-    for (const begun of statements) this.#running.delete(begun);
+    for (const begun of statements) {
+      this.#running.delete(begun);
+      this.#undoneMs += begun.durationMs;
+    }
     this.locks.drop(statements);
     this.#freedIds = [...statements.map(({ statement }) => statement.id), ...this.#freedIds];
     if (this.#number === undefined) return;
@@ -248,11 +258,18 @@ export class SessionTransaction {
     this.#outcome = 'committed';
   }
 
-  #endStatement(begun: BegunStatement, outcome: Omit<Outcome, 'durationMs'>): void {
+  #endStatement(begun: BegunStatement, outcome: Pick<Outcome, 'tag' | 'rows' | 'error'>): void {
     if (!this.#running.delete(begun)) return;
-    const { durationMs, warnings } = begun;
+    const { durationMs, preparedMs, warnings } = begun;
     const { tag, rows, error } = outcome;
-    const ended: Outcome = { tag, rows, error, durationMs, ...(warnings.length > 0 && { warnings }) };
+    const ended: Outcome = {
+      tag,
+      rows,
+      error,
+      durationMs,
+      ...(preparedMs > 0 && { preparedMs }),
+      ...(warnings.length > 0 && { warnings }),
+    };
     this.#emit({ type: 'end', statement: begun.statement, outcome: ended });
   }
 

@@ -7,7 +7,7 @@ const MOST_WARNINGS = 5;
 /**
  * The statements that one request runs, in order. The first begins when the server has answered everything before the request but for the
  * messages that prepare it: until then it belongs to no transaction. The server tells only ends: the next statement begins as the one
- * before it ends. Each is told for how long the server has worked on it (server-clock.ts).
+ * before it ends. The server's time for each is that of server-clock.ts.
  */
 export class StatementSequence {
   readonly #transaction: SessionTransaction;

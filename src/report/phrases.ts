@@ -244,6 +244,12 @@ export function untriedWords({ caveats }: Pick<Report, 'caveats'>): string | und
   return caveats.find(({ path }) => path === 'target.serverVersion')?.reason;
 }
 
+/** Why times of statements and locks are not known; undefined if they are. */
+export function doubtedTimes({ caveats }: Pick<Report, 'caveats'>): string | undefined {
+  return caveats.find(({ path, kind }) => path === 'statements[].durationMs' && kind === 'unmeasured')
+    ?.reason;
+}
+
 /** By whose sizes the run was judged, if that needs to be said: the end of a sentence. */
 export function sizesWords({ profile, caveats }: Pick<Report, 'profile' | 'caveats'>): string | undefined {
   if (!profile) return caveats.find(({ path }) => path === 'hazards[].severity')?.reason;

@@ -2,6 +2,7 @@ import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import { formatDuration } from '../format.ts';
 import type { SwapSection } from '../model/report.ts';
 import { formatMark, type Mark, ownedName } from '../ownership/mark.ts';
+import type { PutAside } from '../ownership/put-aside.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
@@ -107,7 +108,7 @@ export class MaintenanceWindow {
     this.#closedAt = performance.now();
     if (Number.isFinite(this.#plan.maxClosedMs))
       this.#timeLimit = setTimeout(() => fail(this.#closedTooLong()), this.#plan.maxClosedMs);
-    const mark = this.#mark({
+    const mark = this.#mark('original', {
       state: 'fenced',
       at: { database: name, oid },
       ...(consoles.length === 0 ? {} : { pgbouncer: consoles.map(nameConsole) }),
@@ -154,8 +155,15 @@ export class MaintenanceWindow {
     await this.clients.measure();
   }
 
-  /** Gives the successor the target's name, and lets the clients in. There is nothing to undo after its COMMIT. */
-  async rename(original: Fence, successor: Successor, wayBack?: Mark['wayBack']): Promise<SwapSection> {
+  /**
+   * Gives the successor the target's name, and lets the clients in. There is nothing to undo after its COMMIT.
+   * @param as what the database becomes that had the name.
+   */
+  async rename(
+    former: Fence,
+    successor: Successor,
+    { as, wayBack }: { readonly as: PutAside; readonly wayBack?: Mark['wayBack'] },
+  ): Promise<SwapSection> {
     const { target, run, signal } = this.#subject;
     const closed = this.#closed;
     const { name, oid } = target.database;
@@ -163,9 +171,9 @@ export class MaintenanceWindow {
     clearTimeout(this.#timeLimit);
     signal.throwIfAborted();
     if (performance.now() - this.#closedAt > this.#plan.maxClosedMs) throw this.#closedTooLong();
-    const keptAs = ownedName(name, 'before', run);
+    const keptAs = ownedName(name, as, run);
     const keepUntil = this.#keepUntil(wayBack);
-    const originalMark = this.#mark({
+    const originalMark = this.#mark(as, {
       state: 'renamed',
       at: { database: keptAs, oid },
       successor: successor.fence.oid,
@@ -175,12 +183,13 @@ export class MaintenanceWindow {
         successor.comment,
       ),
       countedSince: successor.written.since,
+      putAsideAt: new Date().toISOString(),
       ...(keepUntil === null ? {} : { keepUntil }),
       ...(wayBack === undefined ? {} : { wayBack }),
     });
     const rename = {
       server: closed.server,
-      original,
+      original: former,
       successor: successor.fence,
       keptAs,
       originalMark,
@@ -196,7 +205,8 @@ export class MaintenanceWindow {
     this.closedMs.push(performance.now() - this.#closedAt);
     await this.clients.release();
     await this.clients.measure();
-    return { ...this.#facts(), outcome: 'swapped', reasons: [], original: keptAs, keepUntil };
+    const names = as === 'original' ? { original: keptAs } : { original: null, rolledBack: keptAs };
+    return { ...this.#facts(), outcome: 'swapped', reasons: [], ...names, keepUntil };
   }
 
   /**
@@ -246,12 +256,15 @@ export class MaintenanceWindow {
     return wayBack && wayBack.until > asked ? wayBack.until : asked;
   }
 
-  #mark(more: Omit<Mark, 'version' | 'run' | 'role' | 'targetOid' | 'lockDatabaseOid' | 'comment'>): string {
+  #mark(
+    role: PutAside,
+    more: Omit<Mark, 'version' | 'run' | 'role' | 'targetOid' | 'lockDatabaseOid' | 'comment'>,
+  ): string {
     const { run, lockDatabaseOid, target } = this.#subject;
     return formatMark({
       version: 1,
       run,
-      role: 'original',
+      role,
       targetOid: target.database.oid,
       lockDatabaseOid,
       ...(this.comment === null ? {} : { comment: this.comment }),

@@ -1,11 +1,11 @@
 import { locateTarget } from '../database/locate.ts';
 import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
-import { plural } from '../format.ts';
 import type { SwapSection } from '../model/report.ts';
 import { type ChangeLock, withChangeLock } from '../ownership/change-lock.ts';
 import { claimRun, lostControl } from '../ownership/control-session.ts';
 import { type OwnedDatabase, ownedDatabases } from '../ownership/owned.ts';
+import { counterpartOf, isPutAside, type PutAside, putAsideAt } from '../ownership/put-aside.ts';
 import { visitOrReopen } from '../ownership/reopen.ts';
 import { endWayBack, findWayBacks, type WayBack } from '../ownership/way-back.ts';
 import { openSession } from '../postgres/connection/connect.ts';
@@ -16,7 +16,6 @@ import { type Lifetime, withScope } from '../rehearsal/with-scope.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import {
-  type DatabaseWrites,
   propertyDigests,
   readClusterProperties,
   rowsOfAnalyze,
@@ -31,20 +30,21 @@ import { obstacleReasons } from './preflight.ts';
 import type { SwapSubject } from './rename.ts';
 import type { RollbackPlan } from './swap-plan.ts';
 import { refusedSwap, swapFailure } from './swap-section.ts';
+import { exchangeOf, type WritesSince, writesSince, writesWords } from './writes-since.ts';
 
 /**
- * Swaps the kept original back. The newer database is kept beside it, under a name of its own.
+ * Swaps a database back that was put aside. The one in use is put aside in its place, under a name of its own.
  *
  * | step | what it leaves if the process dies right after it, and who repairs that |
  * |---|---|
- * | connect, find the original, check, confirm | nothing: the server ends our sessions |
+ * | connect, find what comes back, count the writes since, check, confirm | nothing: the server ends our sessions |
  * | open the window, close the target | open-window.ts says it |
  * | count the writes since the swap, close the original | the target closed, as before; the original was closed already |
- * | rename | the original as the target, open; the newer database under its new name, closed and marked |
+ * | rename | the original as the target, open; the other one under its new name, closed and marked |
  *
  * With a way back: perform-return.ts.
  *
- * @throws SafemigrateError `REFUSED` if there is no original; `TARGET_CHANGED` if the target could not be reopened.
+ * @throws SafemigrateError `REFUSED` if there is none; `TARGET_CHANGED` if the target could not be reopened.
  */
 export async function performRollback(
   plan: RollbackPlan,
@@ -65,7 +65,8 @@ async function exchangeBack(
   const subject = await connectForRollback(scope, stop, plan);
   const { target, control } = subject;
   const { name } = target.database;
-  const original = await findOriginal(control, target.database, plan.run);
+  const original = await findPutAside(control, target.database, plan.run);
+  const { role } = original;
   const wayBack = (await findWayBacks(control)).find((each) => each.original.oid === original.oid);
   const reasons = await obstacleReasons(control, target, plan, wayBack !== undefined);
   if (reasons.length > 0) return { ...refusedSwap(reasons), target: name };
@@ -73,16 +74,27 @@ async function exchangeBack(
   const exchange = { subject, scope };
   const returned = wayBack && (await returnIfFollowing(exchange, plan, wayBack));
   if (returned && !('stopped' in returned)) return { ...returned, target: name };
-  if (returned && !plan.discardWrites)
-    return { ...refusedSwap([`${returned.stopped}; ${WITHOUT_WRITES}`]), target: name };
-  if (!(await plan.confirm(name, original.name)))
+  const doubt = returned === undefined ? null : HAS_SOME;
+  await waitForCounters(target.server.versionNum);
+  const writes = await countWrites(subject, { original, doubt }, await rowsOfAnalyzeIn(subject, lock));
+  const loss = lossReason(writes, role);
+  const refusal = returned ? `${returned.stopped}; ${loss ?? AS_IT_IS}` : loss;
+  if (refusal !== null && !plan.discardWrites) return { ...refusedSwap([refusal]), target: name };
+  if (!(await plan.confirm({ target: name, database: original.name, role, follows: false, writes })))
     return { ...refusedSwap(['it was not confirmed']), target: name };
   if (wayBack) await endWayBack(control, wayBack, (database) => enter(subject, database));
-  return { ...(await returnWithoutWrites(exchange, plan, original, lock)), target: name };
+  return { ...(await returnWithoutWrites(exchange, plan, { original, doubt }, lock)), target: name };
 }
 
-const WITHOUT_WRITES =
-  'with --discard-writes the original comes back with all rows that it has so far, and the rest is only in the newer database, which is kept';
+const HAS_SOME = 'it is not known how many of them the original got before it stopped';
+const AS_IT_IS = 'with --discard-writes it comes back with the rows that it has so far';
+
+/** The database that comes back. */
+interface Returning {
+  readonly original: OwnedDatabase & { readonly role: PutAside };
+  /** Why it is not known which of the rows it lacks; null: it has none of them. */
+  readonly doubt: string | null;
+}
 
 async function returnIfFollowing(
   exchange: { readonly subject: SwapSubject; readonly scope: Scope },
@@ -100,7 +112,9 @@ async function returnIfFollowing(
     const changed = changedSince(original, now, propertyDigests(then, original.mark.comment ?? null));
     return { comment: judgeProperties(original, changed, comment, plan) };
   };
-  const confirm = () => plan.confirm(target.database.name, original.name, true);
+  const { name } = target.database;
+  const confirm = (writes: WritesSince) =>
+    plan.confirm({ target: name, database: original.name, role: 'original', follows: true, writes });
   const result = await returnWithWrites(exchange, plan, wayBack, {
     givesUp: plan.discardWrites,
     confirm,
@@ -112,28 +126,31 @@ async function returnIfFollowing(
 async function returnWithoutWrites(
   { subject, scope }: { readonly subject: SwapSubject; readonly scope: Scope },
   plan: RollbackPlan,
-  original: OwnedDatabase,
+  kept: Returning,
   lock: ChangeLock,
 ): Promise<SwapSection> {
-  const { target, control, run, audit, signal } = subject;
+  const { target, control } = subject;
+  const { original } = kept;
   const { oid } = target.database;
-  const counters = { run, audit, signal, purpose: 'counters', readOnly: true };
-  const ofAnalyze = await withSession(openSession(target.settings, counters), (inside) => {
-    lock.requireHeld();
-    return rowsOfAnalyze(inside);
-  });
+  const ofAnalyze = await rowsOfAnalyzeIn(subject, lock);
   const window = await openWindow(subject, scope, plan.window, readEnvironment(plan.env, plan.folder));
   try {
     const newer = await window.close();
     await waitForCounters(target.server.versionNum);
-    const written = await rowsWritten(control, oid, ofAnalyze);
-    if (!plan.discardWrites) refuseLoss(original, written);
+    const writes = await countWrites(subject, kept, ofAnalyze);
+    const refusal = lossReason(writes, original.role);
+    if (refusal !== null && !plan.discardWrites) throw swapFailure(refusal);
     const now = propertyDigests(await readClusterProperties(control, oid), window.comment);
     const then = await readClusterProperties(control, original.oid);
     const changed = changedSince(original, now, propertyDigests(then, original.mark?.comment ?? null));
     const comment = judgeProperties(original, changed, window.comment, plan);
     const successor = await sealOriginal(subject, original);
-    return await window.rename(newer, { ...successor, comment });
+    const section = await window.rename(
+      newer,
+      { ...successor, comment },
+      { as: counterpartOf(original.role) },
+    );
+    return refusal === null ? section : { ...section, givenUp: { ...writes, tables: [] } };
   } catch (error) {
     return window.undo(error);
   }
@@ -178,21 +195,25 @@ async function sealOriginal(
   return { fence, written: await rowsWritten(control, oid, 0n) };
 }
 
-async function findOriginal(
+/** Finds the database that comes back: the last one that was put aside for the target, or that of a run. */
+async function findPutAside(
   control: Session,
   target: { readonly oid: number; readonly name: string },
   run: string | null,
-): Promise<OwnedDatabase> {
-  const originals = (await ownedDatabases(control, { sizes: false })).filter(
-    ({ role, ownershipStatus, mark }) =>
-      role === 'original' && ownershipStatus === 'marked' && mark?.state === 'renamed',
-  );
-  const ofTarget = originals.filter(({ mark }) => mark?.successor === target.oid);
+): Promise<OwnedDatabase & { readonly role: PutAside }> {
+  const candidates = (await ownedDatabases(control, { sizes: false })).flatMap((database) => {
+    const { role, ownershipStatus, mark } = database;
+    const isKept = isPutAside(role) && ownershipStatus === 'marked' && mark?.state === 'renamed';
+    return isKept ? [{ ...database, role }] : [];
+  });
+  const ofTarget = candidates
+    .filter(({ mark }) => mark?.successor === target.oid)
+    .sort((one, other) => (putAsideAt(one) ?? 0) - (putAsideAt(other) ?? 0));
   const wanted = run === null ? ofTarget.at(-1) : ofTarget.find((each) => each.run === run);
   if (wanted) return wanted;
-  const others = originals.map(({ name }) => name).join(', ') || 'none';
-  throw new SafemigrateError('REFUSED', `No original of ${target.name} is kept that could be swapped back.`, {
-    hint: `Nothing was touched. Kept originals on this server: ${others}. \`safemigrate list\` shows them.`,
+  const others = candidates.map(({ name }) => name).join(', ') || 'none';
+  throw new SafemigrateError('REFUSED', `No database is kept that could be swapped back to ${target.name}.`, {
+    hint: `Nothing was touched. Databases put aside on this server: ${others}. \`safemigrate list\` shows them.`,
   });
 }
 
@@ -218,17 +239,33 @@ function refuseTakingBack({ name }: OwnedDatabase, changed: readonly string[]): 
   );
 }
 
-/** @throws SafemigrateError `REFUSED` if something was written to the newer database since the swap, or may have been. */
-function refuseLoss({ mark }: OwnedDatabase, now: DatabaseWrites): void {
-  const flag = 'with --discard-writes the writes stay in the newer database, which is kept';
-  if (mark?.writes === undefined || !now.counted)
-    throw swapFailure(
-      `writes since the swap are not known: the server did not count them (track_counts, or an online swap on PostgreSQL 14); ${flag}`,
-    );
-  const rows = now.rows - BigInt(mark.writes);
-  if (rows < 0n || now.since !== mark.countedSince)
-    throw swapFailure(`the server's counters were reset since the swap, so writes are not known; ${flag}`);
-  if (rows === 0n) return;
-  const count = `${plural(Number(rows), 'row')} ${rows === 1n ? 'was' : 'were'} written since the swap`;
-  throw swapFailure(`${count}, and would be missing; ${flag}`);
+/** Reads what ANALYZE has written in the target, over a session there, which has to end before it is closed. */
+async function rowsOfAnalyzeIn(
+  { target, run, audit, signal }: SwapSubject,
+  lock: ChangeLock,
+): Promise<bigint> {
+  const counters = { run, audit, signal, purpose: 'counters', readOnly: true };
+  return withSession(openSession(target.settings, counters), (inside) => {
+    lock.requireHeld();
+    return rowsOfAnalyze(inside);
+  });
+}
+
+async function countWrites(
+  { control, target }: SwapSubject,
+  { original, doubt }: Returning,
+  ofAnalyze: bigint,
+): Promise<WritesSince> {
+  const writes = writesSince(original, await rowsWritten(control, target.database.oid, ofAnalyze));
+  return { ...writes, reason: writes.reason ?? doubt };
+}
+
+const DISCARDING = 'with --discard-writes they stay in the database that is put aside';
+
+/** Says what would be missing; null: nothing was written since. */
+function lossReason(writes: WritesSince, role: PutAside): string | null {
+  const words = writesWords(writes, exchangeOf(role));
+  return words === null
+    ? null
+    : `${words}${writes.reason === null ? ', and would be missing' : ''}; ${DISCARDING}`;
 }

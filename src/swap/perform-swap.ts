@@ -74,7 +74,7 @@ async function exchangeTarget(
     const { verify, command } = plan;
     if (verify !== null) await window.step('verify', () => verifyClone(prepared, clone, verify, command));
     const successor = await sealClone(prepared, clone, properties);
-    return await window.rename(original, { ...successor, comment: window.comment });
+    return await window.rename(original, { ...successor, comment: window.comment }, { as: 'original' });
   } catch (error) {
     return await window.undo(error);
   }

@@ -1,7 +1,9 @@
 import type { Report } from '../model/report.ts';
+import type { PutAside } from '../ownership/put-aside.ts';
 import { REHEARSAL_SETTINGS, type RehearseOptions } from '../rehearsal/rehearsal-settings.ts';
 import { flag, grouped, type OptionsOf, pick } from '../settings.ts';
 import { AGE, DURATION, listOf, SIZE, SWITCH, TEXT } from '../value-types.ts';
+import type { WritesSince } from './writes-since.ts';
 
 const GB = 2 ** 30;
 
@@ -104,6 +106,18 @@ export interface RollbackOptions
     Pick<RehearseOptions, 'emit' | 'audit' | 'signal' | 'env' | 'folder'> {
   /** Run of the swap to roll back. Default: the last one. */
   readonly run?: string | undefined;
-  /** @param follows the original has the writes since the swap, too. */
-  readonly confirm: (target: string, original: string, follows?: boolean) => Promise<boolean>;
+  /** Answers whether to go on. */
+  readonly confirm: (question: RollbackQuestion) => Promise<boolean>;
+}
+
+/** What a rollback would do. */
+export interface RollbackQuestion {
+  readonly target: string;
+  /** The database that comes back, and as what it was put aside. */
+  readonly database: string;
+  readonly role: PutAside;
+  /** It has followed the target, and so has the writes since, but for `writes`. */
+  readonly follows: boolean;
+  /** Writes so far that only the target has; they are given up if --discard-writes says so. */
+  readonly writes: WritesSince;
 }

@@ -1,12 +1,11 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { type Figures, type FiguresByFile, renderFigures } from './render-figures.ts';
+import type { Figures } from './render-figures.ts';
+import { readResults, writeResults } from './results.ts';
 
-const DOCS = fileURLToPath(new URL('../../docs', import.meta.url));
-const JSON_FILE = path.join(DOCS, 'benchmarks.json');
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Prints the rows, and stores them in place of what the same title had before. */
 export function recordFigures(title: string, rows: Figures['rows'], notes: readonly string[] = []): void {
@@ -17,11 +16,8 @@ export function recordFigures(title: string, rows: Figures['rows'], notes: reado
   console.table(rows);
   for (const note of notes) console.log(`  ${note}`);
   const file = path.basename(expect.getState().testPath ?? 'unknown');
-  const all = readFigures();
-  const others = (all[file] ?? []).filter((each) => each.title !== title);
-  const updated = { ...all, [file]: [...others, figures] };
-  writeFileSync(JSON_FILE, `${JSON.stringify(updated, null, 2)}\n`);
-  writeFileSync(path.join(DOCS, 'benchmarks.md'), renderFigures(updated));
+  const others = (readResults(ROOT)[file] ?? []).filter((each) => each.title !== title);
+  writeResults(ROOT, file, [...others, figures]);
 }
 
 /** Records one row for each time: how long it took, and how many times as long `subject` took. */
@@ -38,10 +34,6 @@ export function recordRatios(
     [`${subject} / this`]: name === subject ? '' : (own / ms).toFixed(2),
   }));
   recordFigures(title, rows, notes);
-}
-
-function readFigures(): FiguresByFile {
-  return existsSync(JSON_FILE) ? (JSON.parse(readFileSync(JSON_FILE, 'utf8')) as FiguresByFile) : {};
 }
 
 export function median(values: readonly number[]): number {

@@ -101,7 +101,7 @@ describe.skipIf(noDisk || noPooler)('the type of a column of a large table', () 
       };
     } finally {
       await load.stop();
-      await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
+      await safemigrate(['clean', '--originals', '--rolled-back', '--older-than', '0s', '--url', url]);
     }
   }
 });

@@ -147,7 +147,7 @@ describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('swap', () => {
       swap: { outcome: string; stallMs: number; steps: { name: string; durationMs: number }[] };
     };
     if (swap.outcome !== 'swapped') throw new Error(stdout);
-    await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
+    await safemigrate(['clean', '--originals', '--rolled-back', '--older-than', '0s', '--url', url]);
     const steps = Object.fromEntries(swap.steps.map(({ name, durationMs }) => [`  ${name}`, durationMs]));
     const { '  clone': cloneMs = 0, '  migrate': migrateMs = 0 } = steps;
     return {

@@ -27,6 +27,8 @@ const PAGES = [
 const STAND_INS: readonly (readonly [written: string | RegExp, here: (reader: Reader) => string])[] = [
   // The same schema with a tool that `npm ci` installs; test/tools runs Prisma itself.
   ['npx prisma migrate deploy', () => 'npx knex migrate:latest'],
+  // It has no history yet.
+  ["'*._prisma_migrations'", () => "'*.accounts'"],
   // Nobody is there to answer.
   [/\b(apply|swap) --(?= )/g, () => '$1 --yes --'],
   [/safemigrate rollback\b/g, () => 'safemigrate rollback --yes'],
@@ -64,7 +66,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'cd ../your-project && npm install --save-dev ../safemigrate/safemigrate-0.2.0.tgz':
     'tools/package.test.ts installs the tarball',
   'npm install --global ../safemigrate/safemigrate-0.2.0.tgz': 'the same; soak/packed.test.ts, too',
-  'npm test': 'this is a part of it',
+  'npm test': 'the first step of .ci/run',
+  'npm run test:all': 'this is a part of it',
   'safemigrate swap --online -- npx prisma migrate deploy':
     'needs wal_level = logical; swaps/online-swap.test.ts runs such swaps',
   'safemigrate swap --online --way-back 24h -- npx prisma migrate deploy':

@@ -41,8 +41,16 @@ const command = (body: string) =>
 
 /** The order that another process gives to the run that printed this. */
 async function order(what: string, printed: string) {
-  const run = /safemigrate pause\|resume\|abort (\w+)/.exec(printed)?.[1] ?? 'no name was printed';
-  return await safemigrate([what, run]);
+  return await safemigrate([what, runOf(printed)]);
+}
+
+const runOf = (printed: string) =>
+  /safemigrate pause\|resume\|abort (\w+)/.exec(printed)?.[1] ?? 'no name was printed';
+
+/** The line of `list` about the run that printed this. */
+async function listed(printed: string) {
+  const { stdout } = await safemigrate(['list']);
+  return stdout.split('\n').find((line) => line.includes(` ${runOf(printed)} to `));
 }
 
 const HELD_MS = 400;
@@ -50,6 +58,7 @@ const HELD_MS = 400;
 describe('from another process', () => {
   test('pause holds back what would begin a transaction, and resume lets it go on', async () => {
     const seen: unknown[] = [];
+    const lines: unknown[] = [];
     const run = await apply(
       target.url,
       command(
@@ -64,7 +73,9 @@ describe('from another process', () => {
           [
             /at the line/,
             async (printed) => {
+              lines.push(await listed(printed));
               seen.push(await order('pause', printed));
+              lines.push(await listed(printed));
               return '\n';
             },
           ],
@@ -75,6 +86,7 @@ describe('from another process', () => {
               await new Promise((resolve) => setTimeout(resolve, HELD_MS));
               seen.push(await tables());
               seen.push(await order('resume', printed), await order('resume', printed));
+              lines.push(await listed(printed));
               return '\n';
             },
           ],
@@ -86,6 +98,14 @@ describe('from another process', () => {
       ['first'],
       { exitCode: 0, stdout: 'Resumed.\n' },
       { exitCode: 0, stdout: 'It was not paused.\n' },
+    ]);
+    const [name] = /(?<=abort )\w+/.exec(run.stderr) ?? [];
+    expect(lines).toEqual([
+      expect.stringMatching(/: running$/),
+      expect.stringMatching(
+        new RegExp(`: paused since \\d{4}-\\d\\d-\\d\\d .*\`safemigrate resume ${name}\` lets it continue`),
+      ),
+      expect.stringMatching(/: running$/),
     ]);
     expect(run.apply, run.stderr).toMatchObject({ outcome: 'applied' });
     expect(run.apply.during?.pausedMs).toBeGreaterThan(HELD_MS);

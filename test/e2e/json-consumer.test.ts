@@ -163,8 +163,11 @@ test('the schemas are printed by their names, and explain prints JSON', async ()
       title: expect.stringContaining('safemigrate'),
     });
   }
-  const { stdout } = await safemigrate(['explain', 'TABLE_DROPPED', '--json']);
-  expect(JSON.parse(stdout)).toMatchObject({ code: 'TABLE_DROPPED', safer: expect.any(String) });
-  const wrong = await safemigrate(['explain', 'NO_SUCH', '--json']);
-  expect(decide(wrong.stdout)).toMatchObject({ exitCode: 2 });
+  const explained = async (...words: string[]) =>
+    (await safemigrate(['explain', ...words, '--format', 'json'])).stdout;
+  const one = JSON.parse(await explained('TABLE_DROPPED'));
+  expect(one).toMatchObject({ code: 'TABLE_DROPPED', safer: expect.any(String) });
+  expect(JSON.parse(await explained())).toEqual({ hazards: expect.arrayContaining([one]) });
+  for (const wrong of [['NO_SUCH'], ['TABLE_DROPPED', '--nonesuch'], ['TABLE_DROPPED', 'INDEX_DROPPED']])
+    expect(decide(await explained(...wrong))).toMatchObject({ exitCode: 2 });
 });

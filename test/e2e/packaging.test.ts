@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   mkdirSync,
@@ -13,6 +14,7 @@ import { gzipSync } from 'node:zlib';
 import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../helpers/cli.ts';
+import { skipReason } from '../helpers/requirements.ts';
 
 const PACKAGING = fileURLToPath(new URL('../../packaging', import.meta.url));
 const HERE = `${process.platform}-${process.arch}`;
@@ -25,6 +27,7 @@ const OTHERS = [
   'linux-x64-musl',
 ];
 const SIGNER = 'group/tool';
+const noRuby = spawnSync('ruby', ['--version']).error ? 'Ruby is not installed' : null;
 
 /** A folder with executables of this version for all places, which are programs of sh here, and their sums. */
 async function release({ version = '1.2.3', signedBy = '', begins = '' } = {}): Promise<string> {
@@ -160,22 +163,35 @@ describe('install.sh', () => {
   });
 });
 
-test('the formula for Homebrew has the sum of each file that it names', async () => {
-  const folder = path.join(await release(), 'release');
-  const repository = `https://code.example/${SIGNER}`;
-  const words = [path.join(PACKAGING, 'homebrew.sh'), repository, '1.2.3', path.join(folder, 'SHA256SUMS')];
-  const { stdout: formula } = await execa('sh', words);
-  const sums = readFileSync(path.join(folder, 'SHA256SUMS'), 'utf8');
-  const named = [...formula.matchAll(/url "(.*)\/([^/]+)"\n\s*sha256 "(.*)"/g)];
-  expect(named.map(([, address, file]) => `${address} ${file}`)).toEqual(
-    ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64'].map(
-      (place) => `${repository}/releases/download/v1.2.3 safemigrate-1.2.3-${place}.gz`,
-    ),
-  );
-  for (const [, , file, sum] of named) expect(sums).toContain(`${sum}  ${file}\n`);
-  expect(formula).not.toContain('@');
-  const { stdout } = await execa('ruby', ['-c'], { input: formula });
-  expect(stdout).toBe('Syntax OK');
-  const lacking = await execa('sh', words.with(2, '1.2.4'), { reject: false });
-  expect([lacking.exitCode, lacking.stdout]).toEqual([1, '']);
+describe('the formula for Homebrew', () => {
+  /** Of this version, and what it is made of. */
+  async function formula(version: string) {
+    const folder = path.join(await release(), 'release');
+    const repository = `https://code.example/${SIGNER}`;
+    const sums = path.join(folder, 'SHA256SUMS');
+    const words = [path.join(PACKAGING, 'homebrew.sh'), repository, version, sums];
+    const { exitCode, stdout } = await execa('sh', words, { reject: false });
+    return { exitCode, stdout, repository, sums: readFileSync(sums, 'utf8') };
+  }
+
+  test('has the sum of each file that it names', async () => {
+    const { stdout, repository, sums } = await formula('1.2.3');
+    const named = [...stdout.matchAll(/url "(.*)\/([^/]+)"\n\s*sha256 "(.*)"/g)];
+    expect(named.map(([, address, file]) => `${address} ${file}`)).toEqual(
+      ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64'].map(
+        (place) => `${repository}/releases/download/v1.2.3 safemigrate-1.2.3-${place}.gz`,
+      ),
+    );
+    for (const [, , file, sum] of named) expect(sums).toContain(`${sum}  ${file}\n`);
+    expect(stdout).not.toContain('@');
+  });
+
+  test('is not written for a version without files', async () => {
+    expect(await formula('1.2.4')).toMatchObject({ exitCode: 1, stdout: '' });
+  });
+
+  test.skipIf(skipReason(noRuby))('is Ruby', async () => {
+    const { stdout } = await execa('ruby', ['-c'], { input: (await formula('1.2.3')).stdout });
+    expect(stdout).toBe('Syntax OK');
+  });
 });

@@ -107,7 +107,9 @@ describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('a disk with pg
     expect(cleaned).toMatchObject({ exitCode: 0 });
     expect(cleaned.stdout).toMatch(/^dropped way back of app_before_\w+: the disk of pg_wal has/m);
     expect(await slots()).toEqual([]);
-    expect(await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url])).toMatchObject({
+    expect(
+      await safemigrate(['clean', '--originals', '--rolled-back', '--older-than', '0s', '--url', url]),
+    ).toMatchObject({
       exitCode: 0,
     });
   });

@@ -2,6 +2,9 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { githubJob, gitlabJob } from '../../src/cli/init/ci-jobs.ts';
+import { dumpRecipe } from '../../src/cli/init/dump-recipe.ts';
+import { inAnySchema } from '../../src/hazards/dump-commands.ts';
+import { KNOWN_TOOLS, tablesToContinue } from '../../src/model/migration-tables.ts';
 import { HAZARDS_BLOCK, HAZARDS_FOLDER, HAZARDS_PAGE, hazardPages, hazardTable } from './hazard-pages.ts';
 import { withBlock } from './marked-block.ts';
 import { OBSTACLES_BLOCK, OBSTACLES_PAGE, obstacleTable } from './obstacle-table.ts';
@@ -28,13 +31,32 @@ const MIGRATION = {
   command: 'npx prisma migrate deploy',
   folder: 'prisma/migrations',
   isLibrary: false,
+  urlEnv: 'DATABASE_URL',
+  needsUrl: false,
 };
 const PROJECT = { exists: (file: string) => file === 'package-lock.json', text: () => '', list: () => [] };
 
 function ciPage(): string {
   const block = (text: string) => `\`\`\`yaml\n${text}\`\`\``;
-  const page = inPage(CI_PAGE, 'github', block(githubJob(MIGRATION, PROJECT)));
-  return withBlock(page, 'gitlab', block(gitlabJob(MIGRATION, PROJECT)));
+  const commands = ['mkdir -p test', ...dumpRecipe(MIGRATION)];
+  return [
+    ['dump', `\`\`\`sh\n${commands.join('\n')}\n\`\`\``],
+    ['tables', tablesToDump()],
+    ['github', block(githubJob(MIGRATION, PROJECT))],
+    ['gitlab', block(gitlabJob(MIGRATION, PROJECT))],
+  ].reduce(
+    (page, [name = '', text = '']) => withBlock(page, name, text),
+    readFileSync(path.join(root, CI_PAGE), 'utf8'),
+  );
+}
+
+/** The tables of each tool, for the second command. */
+function tablesToDump(): string {
+  const rows = KNOWN_TOOLS.map((tool) => {
+    const words = tablesToContinue(tool).map((table) => `\`--table='${inAnySchema(table)}'\``);
+    return `| ${tool} | ${words.join(' ')} |`;
+  });
+  return ['| tool | in the second command |', '|---|---|', ...rows].join('\n');
 }
 
 /** The pages that `npm run docs` writes, in whole or in part: text by file, from the top of the project. */

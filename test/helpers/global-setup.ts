@@ -30,6 +30,12 @@ declare module 'vitest' {
 
 const ALL_VERSIONS: ServerVersion[] = [14, 15, 16, 17, 18, 19];
 
+/** Those that SAFEMIGRATE_TEST_VERSIONS names (`14 18`), which a project sets for its tests. */
+function versionsOf(project: TestProject): ServerVersion[] {
+  const wanted = project.config.env?.SAFEMIGRATE_TEST_VERSIONS ?? process.env.SAFEMIGRATE_TEST_VERSIONS;
+  return ALL_VERSIONS.filter((version) => wanted?.split(' ').includes(String(version)) ?? true);
+}
+
 /** The version whose programs the tests of 18 are given, to run the suites on a newer one. */
 const IN_PLACE_OF_18 = Number(process.env.SAFEMIGRATE_TEST_IN_PLACE_OF_18 ?? 18) as ServerVersion;
 
@@ -48,7 +54,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const store = path.join(tmpdir(), `safemigrate-test-run-${randomBytes(5).toString('hex')}`);
   const guard = guardFolder(store);
   await mkdir(store, { mode: 0o755 });
-  const started = await Promise.allSettled(ALL_VERSIONS.map((version) => start(version, store)));
+  const started = await Promise.allSettled(versionsOf(project).map((version) => start(version, store)));
   const all = started.flatMap((result) => (result.status === 'fulfilled' ? (result.value ?? []) : []));
   const servers = all.map(({ server }) => server);
   const stopAll = () => Promise.all(servers.map((server) => server.stop())).finally(() => guard.dismiss());

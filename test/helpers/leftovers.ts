@@ -4,7 +4,8 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll } from 'vitest';
 import { registryFolder } from '../../src/ownership/folder-records.ts';
-import { parseOwnedName } from '../../src/ownership/mark.ts';
+import { NAME_PATTERN, parseOwnedName } from '../../src/ownership/mark.ts';
+import { isPutAside } from '../../src/ownership/put-aside.ts';
 import { withClient } from './client.ts';
 import { made, type TemporaryDatabase } from './database.ts';
 import { serverUrl, stopOwnServers } from './servers.ts';
@@ -90,11 +91,11 @@ async function onServer(
   });
 }
 
-/** Kept originals (`_before_`) are what a swap is asked to leave; a test drops those itself. */
+/** What a swap or a rollback puts aside is what it is asked to leave; a test drops it itself. */
 function isDerived(name: string, databases: TemporaryDatabase[]): boolean {
   const owned = parseOwnedName(name);
-  if (!owned || owned.kind === 'before') return false;
-  const stem = name.slice(0, name.lastIndexOf(`_${owned.kind}_`));
+  if (!owned || isPutAside(owned.role)) return false;
+  const stem = name.replace(new RegExp(NAME_PATTERN), '');
   return stem !== '' && databases.some((database) => database.name.startsWith(stem));
 }
 

@@ -15,6 +15,7 @@ const LONG = [
   'faults/unusable-folders',
   'safer-forms/faults',
   'postgres/swap/online-plan',
+  'postgres/hazards/hazards',
   'swaps/swap',
   'swaps/online-swap',
   'swaps/way-back',
@@ -22,6 +23,7 @@ const LONG = [
   'tools/projects',
   'e2e/statements',
   'e2e/checks',
+  'e2e/policy',
   // 16 of the 30 seconds of `unit`.
   'unit/report/every-path-is-shown',
 ].map((name) => `/${name}.test.ts`);

@@ -18,8 +18,8 @@ export function majorOf(version: number): number {
   return version === 18 ? Number(process.env.SAFEMIGRATE_TEST_IN_PLACE_OF_18 ?? 18) : version;
 }
 
-/** For behaviour that differs between versions only if it differs between these two. */
-export const OLDEST_AND_NEWEST = VERSIONS.filter((version) => version === 14 || version === 19);
+/** For behaviour that differs between versions only if it differs between these two: 14 and 19, where there are servers of both. */
+export const OLDEST_AND_NEWEST = VERSIONS.filter((_, index) => index === 0 || index === VERSIONS.length - 1);
 
 /** The version that this environment variable names, 18 where it is not set: for one of a soak that takes long. */
 export function chosenVersion(variable: string): ServerVersion {

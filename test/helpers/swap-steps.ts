@@ -215,7 +215,7 @@ function nameOf(text: string): string {
   return text
     .trim()
     .replaceAll(/\s+/g, ' ')
-    .replaceAll(/(_rehearsal_|_before_)\w+/g, '$1…')
+    .replaceAll(/(_rehearsal_|_before_|_rolledback_)\w+/g, '$1…')
     .replace(/(COMMENT ON .* IS) .*/, '$1 …')
     .replace(/(CONNECTION LIMIT) \d{10}\b/, '$1 …')
     .slice(0, 120);

@@ -245,7 +245,7 @@ async function kept(url: string): Promise<string[]> {
   const { stdout } = await safemigrate(['list', '--format', 'json', '--url', url]);
   const listed: Listed[] = JSON.parse(stdout);
   return listed
-    .filter(({ role, ownershipStatus }) => role === 'original' && ownershipStatus === 'marked')
+    .filter(({ role, ownershipStatus }) => role !== 'clone' && ownershipStatus === 'marked')
     .map(({ name }) => name);
 }
 
@@ -274,7 +274,9 @@ async function judge(target: TrialTarget, back: boolean): Promise<boolean> {
   for (const id of lost) expected.delete(id);
   target.originals = originals;
   if (originals.length > 3) {
-    expect(await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url])).toMatchObject({
+    expect(
+      await safemigrate(['clean', '--originals', '--rolled-back', '--older-than', '0s', '--url', url]),
+    ).toMatchObject({
       exitCode: 0,
     });
     target.originals = [];

@@ -72,7 +72,7 @@ export async function swapsUnderLoad(
   const gaps: Gaps[] = [];
   let writtenMs = 0;
   for (let at = 0; at < load.swaps; at++) {
-    await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
+    await safemigrate(['clean', '--originals', '--rolled-back', '--older-than', '0s', '--url', url]);
     await emptied(target);
     await withClient(url, (client) => client.query(AS_BEFORE));
     const writers = startShadowedWriters(load.through, load.writers, load.pauseMs);

@@ -171,7 +171,7 @@ describe('swap --online', () => {
 
   /** Drops the originals, for the tests that follow. */
   async function cleaned() {
-    await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
+    await safemigrate(['clean', '--originals', '--rolled-back', '--older-than', '0s', '--url', url]);
     await expectUntouched();
   }
 
@@ -480,7 +480,7 @@ describe('swap --online', () => {
     });
     const { rows } = await withClient(own, (client) => client.query('SELECT * FROM markers'));
     expect(rows).toEqual([{ marker: 'since' }]);
-    await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', own]);
+    await safemigrate(['clean', '--originals', '--rolled-back', '--older-than', '0s', '--url', own]);
     await withClient(server.url, (client) => client.query('DROP DATABASE kept'));
   });
 });

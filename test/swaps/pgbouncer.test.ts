@@ -38,7 +38,15 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
     await load?.stop();
     load = undefined;
     await pooler.stop();
-    const cleaned = await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
+    const cleaned = await safemigrate([
+      'clean',
+      '--originals',
+      '--rolled-back',
+      '--older-than',
+      '0s',
+      '--url',
+      url,
+    ]);
     expect(cleaned).toMatchObject({ exitCode: 0, stderr: '' });
     await withClient(server.url, (client) => client.query('DROP DATABASE app WITH (FORCE)'));
   });

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Client } from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
 import { formatMark, ownedName } from '../../src/ownership/mark.ts';
 import { newRunId } from '../../src/ownership/run-id.ts';
 import { identifier, literal } from '../../src/postgres/sql/quote.ts';
-import { type CliResult, safemigrate, sqlCommand } from '../helpers/cli.ts';
+import { type CliResult, inTerminal, noTerminal, safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { databasesBeside, inDatabase, oidOf } from '../helpers/swapping.ts';
@@ -58,7 +59,11 @@ describe('a rollback', { timeout: 60_000 }, () => {
     expect(refused).toMatchObject({ exitCode: 4, stderr: expect.stringContaining('not known') });
     expect(await inShop('SELECT * FROM orders')).toEqual([{ id: 1 }]);
     expect(await databasesBeside(server.url)).toEqual(['shop', original].sort());
-    expect(await rollback('--discard-writes')).toMatchObject({ exitCode: 0 });
+    const done = await rollback('--discard-writes');
+    expect(done).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining('writes since the swap are not known: the server did not count them'),
+    });
     await onServer('ALTER ROLE reader RESET track_counts');
   });
 
@@ -103,6 +108,63 @@ describe('a rollback', { timeout: 60_000 }, () => {
   });
 });
 
+/** What `list` has of the database that a rollback put aside. */
+async function rolledBack(): Promise<{ name: string; putAsideAt: string; line: string | undefined }> {
+  const { stdout } = await safemigrate(['list', '--format', 'json', '--url', url]);
+  const found = JSON.parse(stdout).find(({ role }: { role: string }) => role === 'rolled-back');
+  const text = (await safemigrate(['list', '--url', url])).stdout;
+  return { ...found, line: text.split('\n').find((each) => each.includes(found.name)) };
+}
+
+describe('a rollback that gives rows up', { timeout: 120_000 }, () => {
+  const WRITTEN = '774 rows were written since the swap';
+  const cleaned = async (...words: string[]) =>
+    (await safemigrate(['clean', '--url', url, ...words])).stdout.trim();
+
+  test.skipIf(noTerminal)('names their number, and puts aside what only its own flag drops', async () => {
+    await swap();
+    await inShop('INSERT INTO orders SELECT generate_series(1, 774)');
+    const session = new Client({ connectionString: url });
+    await session.connect();
+    onTestFinished(() => session.end().catch(() => {}));
+    const refused = await rollback();
+    expect(refused).toMatchObject({ exitCode: 4, stderr: expect.stringContaining(WRITTEN) });
+    expect(refused.stderr).toContain('Nothing was touched');
+    const asked = await inTerminal(['rollback', '--discard-writes', '--url', url], {
+      typed: [[/Go on\?/, 'n\n']],
+    });
+    expect(asked.output.replace(/\s+/g, ' ')).toContain(
+      `So far ${WRITTEN}. Only the database that is put aside`,
+    );
+    // Neither has closed the target.
+    await session.query('SELECT 1');
+    await session.end();
+
+    const done = await rollback('--discard-writes', '--format', 'json');
+    const { target, swap: section } = JSON.parse(done.stdout);
+    expect({ target, section }).toMatchObject({
+      target: { database: 'shop' },
+      section: { original: null, givenUp: { rows: 774, reason: null, tables: [] } },
+    });
+    const { name, putAsideAt, line } = await rolledBack();
+    expect(name).toBe(section.rolledBack);
+    expect(name).toMatch(/^shop_rolledback_/);
+    expect(Date.now() - Date.parse(putAsideAt)).toBeLessThan(60_000);
+    expect(line).toMatch(
+      /rolled-back database: the migrated one, which a rollback put aside .* ago; .*--rolled-back/,
+    );
+
+    expect(await cleaned('--originals', '--older-than', '0s')).toMatch(
+      `left    ${name}: it is a rolled-back database`,
+    );
+    expect(await cleaned('--rolled-back', '--older-than', '1d')).toMatch(
+      /rolled-back database.*not that old/,
+    );
+    expect(await cleaned('--rolled-back')).toBe(`dropped ${name}`);
+    expect(await databasesBeside(server.url)).toEqual(['shop']);
+  });
+});
+
 describe('a prepared transaction', { timeout: 60_000 }, () => {
   const PREPARING = `BEGIN; INSERT INTO orders VALUES (1); PREPARE TRANSACTION 'left'`;
 
@@ -118,7 +180,7 @@ describe('a prepared transaction', { timeout: 60_000 }, () => {
 
   test('in the closed clone of a dead run is rolled back by clean, and a copy of the cluster works beside it', async () => {
     const run = newRunId();
-    const name = ownedName('shop', 'rehearsal', run);
+    const name = ownedName('shop', 'clone', run);
     await onServer(`CREATE DATABASE ${identifier(name)} TEMPLATE shop`);
     await withClient(inDatabase(server.url, name), (client) => client.query(PREPARING));
     const [oid, targetOid, lockDatabaseOid] = await Promise.all(

@@ -77,6 +77,9 @@ test('originals are dropped when the time is over that was set for them, or by t
   // One that has a time set for it can be swapped back as any other.
   const back = await safemigrate(['rollback', '--yes', '--url', url]);
   expect(back).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('is the original again') });
-  expect(await clean('--originals', '--older-than', '0s')).toMatchObject({ exitCode: 0, stderr: '' });
+  expect(await clean('--originals', '--rolled-back', '--older-than', '0s')).toMatchObject({
+    exitCode: 0,
+    stderr: '',
+  });
   expect(await databasesBeside(server.url, 'app')).toEqual([]);
 });

@@ -92,7 +92,9 @@ async function left(url: string): Promise<string[]> {
 }
 
 async function cleaned(server: Server, url: string): Promise<void> {
-  expect(await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url])).toMatchObject({
+  expect(
+    await safemigrate(['clean', '--originals', '--rolled-back', '--older-than', '0s', '--url', url]),
+  ).toMatchObject({
     exitCode: 0,
   });
   expect(await left(url)).toEqual([]);

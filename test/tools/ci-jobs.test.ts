@@ -91,7 +91,14 @@ test("the page's job for GitLab does the same", async () => {
 }, 120_000);
 
 test('the script that init writes for other services does the same', async () => {
-  const tool = { name: 'Knex', command: 'npx knex migrate:latest', isLibrary: false, folder: undefined };
+  const tool = {
+    name: 'Knex',
+    command: 'npx knex migrate:latest',
+    isLibrary: false,
+    folder: undefined,
+    urlEnv: 'DATABASE_URL',
+    needsUrl: false,
+  };
   const { exitCode, all, reports } = await runJob([shellJob(tool)]);
   expect(exitCode, all).toBe(0);
   expect(reports).toEqual(REPORTS);

@@ -51,6 +51,8 @@ export interface GuardedParts {
   readonly connect: (purpose: string) => Promise<Session>;
   /** Takes every event of the proxy. */
   readonly observer: Observer;
+  /** Called when a person pauses the run, or lets it continue. */
+  readonly onPause?: (isPaused: boolean) => void;
   /** If the command runs on a clone: its way there, whose guard decides before the guardrails do. */
   readonly onClone?: CommandWatchOptions;
   /** Ends the command, as its time limit does. */
@@ -77,7 +79,10 @@ export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Prom
   const indexes = new InvalidIndexes(() =>
     openSession(target.settings, { purpose: 'invalid index', run, audit }),
   );
-  const manualControl = new ManualControl(events, () => parts.abort(abortedByRequest(run)));
+  const manualControl = new ManualControl(events, {
+    onEnd: () => parts.abort(abortedByRequest(run)),
+    onPause: (isPaused) => parts.onPause?.(isPaused),
+  });
   const blockingMonitor = new BlockingMonitor(guardrails, activity, events);
   const retries = new Retries(guardrails, events, indexes);
   const progress = new ProgressTracker(rehearsed, events);

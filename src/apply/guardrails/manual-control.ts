@@ -10,6 +10,7 @@ import type { GuardrailEvents } from './guardrail-events.ts';
 export class ManualControl {
   readonly #events: GuardrailEvents;
   readonly #onEnd: () => void;
+  readonly #onPause: (isPaused: boolean) => void;
   /** Sessions with an open transaction. */
   readonly #open = new Set<number>();
   readonly #running = new Set<Statement>();
@@ -18,9 +19,14 @@ export class ManualControl {
   readonly #aborting = new AbortController();
   #wake = new AbortController();
 
-  constructor(events: GuardrailEvents, onEnd: () => void) {
+  /** @param happens.onEnd ends the command. */
+  constructor(
+    events: GuardrailEvents,
+    happens: { readonly onEnd: () => void; readonly onPause: (isPaused: boolean) => void },
+  ) {
     this.#events = events;
-    this.#onEnd = onEnd;
+    this.#onEnd = happens.onEnd;
+    this.#onPause = happens.onPause;
   }
 
   /** Fires on the order to abort. */
@@ -77,6 +83,7 @@ export class ManualControl {
 
   #pause(): string {
     this.#pausedSince ??= performance.now();
+    this.#onPause(true);
     this.#events.say('paused: the next transaction is held');
     if (this.#open.size === 0) return 'Paused. The next statement is held.';
     const open = plural(this.#open.size, 'transaction');
@@ -87,6 +94,7 @@ export class ManualControl {
     if (this.#pausedSince === undefined) return 'It was not paused.';
     this.end();
     this.#wakeAll();
+    this.#onPause(false);
     this.#events.say('resumed');
     return 'Resumed.';
   }

@@ -63,13 +63,15 @@ function outcomesOf({ removed, left, failed }: Cleaning, word: 'removed' | 'drop
   ];
 }
 
-function originalsToDrop({
+function putAsideToDrop({
   originals,
+  rolledBack,
   olderThanMs,
-}: Pick<OptionsOf<typeof CLEAN_SETTINGS>, 'originals' | 'olderThanMs'>) {
-  if (originals) return { originals: olderThanMs === undefined ? {} : { olderThanMs } };
-  if (olderThanMs === undefined) return {};
-  throw new SafemigrateError('USAGE', '--older-than goes with --originals.', {
+}: Pick<OptionsOf<typeof CLEAN_SETTINGS>, 'originals' | 'rolledBack' | 'olderThanMs'>) {
+  const disposal = olderThanMs === undefined ? {} : { olderThanMs };
+  if (originals || rolledBack || olderThanMs === undefined)
+    return { ...(originals && { originals: disposal }), ...(rolledBack && { rolledBack: disposal }) };
+  throw new SafemigrateError('USAGE', '--older-than goes with --originals or --rolled-back.', {
     hint: 'Nothing was dropped. Kept clones go by --kept, whatever their age.',
   });
 }
@@ -80,7 +82,7 @@ async function serverCleaned(
   signal: AbortSignal,
 ): Promise<Outcome[]> {
   const { kept = false, pgbouncer = [] } = options;
-  const wanted = { kept, ...originalsToDrop(options) };
+  const wanted = { kept, ...putAsideToDrop(options) };
   const environment = readEnvironment(process.env, process.cwd());
   const poolers = pgbouncer.map((url) => parseSettings(url, environment));
   const place = { ...target, settings: onPrimary(target.settings) };

@@ -7,13 +7,13 @@ import { jsonText } from '../print.ts';
 import { gatherOptions } from '../read-options.ts';
 import { styleOf, textTable } from '../style.ts';
 
-/** Prints the record of one hazard, or the list of all. @throws SafemigrateError `USAGE` for a code that there is not. */
+/** Prints the record of one hazard, or the list of all; as JSON one object in both cases. @throws SafemigrateError `USAGE` for a code that there is not. */
 export async function explainCommand(
   flags: Record<string, unknown>,
   code: string | undefined,
 ): Promise<number> {
-  const { json } = await gatherOptions(EXPLAIN_SETTINGS, flags);
-  process.stdout.write(json ? asJson(code) : asText(code, styleOf(process.stdout)));
+  const { format } = await gatherOptions(EXPLAIN_SETTINGS, flags);
+  process.stdout.write(format === 'json' ? asJson(code) : asText(code, styleOf(process.stdout)));
   return 0;
 }
 
@@ -29,7 +29,7 @@ function asJson(code: string | undefined): string {
     effect,
     safer,
   });
-  return jsonText(code === undefined ? KNOWN_HAZARDS.map(texts) : texts(recordOf(code)));
+  return jsonText(code === undefined ? { hazards: KNOWN_HAZARDS.map(texts) } : texts(recordOf(code)));
 }
 
 export function listOfHazards(): string {

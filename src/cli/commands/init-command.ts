@@ -1,8 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
+import { DUMP_FILE } from '../../hazards/dump-commands.ts';
 import { EXIT } from '../exit-codes.ts';
 import { type DetectedTool, detectTools } from '../init/detect-tool.ts';
+import { dumpRecipe, urlVariable } from '../init/dump-recipe.ts';
 import { firstCommand, planInit } from '../init/init-files.ts';
 import type { ProjectFiles } from '../init/project-files.ts';
 import { CONFIG_FILES } from '../options/config.ts';
@@ -47,6 +49,8 @@ export async function initCommand(flags: Record<string, unknown>): Promise<numbe
   if (dryRun) lines.push('', 'Nothing was written.');
   lines.push('', 'The first rehearsal, which changes nothing on the database:', '');
   lines.push(...firstRehearsal(tool, project).map((line) => `    ${line}`));
+  lines.push('', 'The dump for CI, which has no value of the application; again after each migration:', '');
+  lines.push(...ciDump(tool, project).map((line) => `    ${line}`));
   process.stdout.write(visibleLines(`${lines.join('\n')}\n`));
   return EXIT.passed;
 }
@@ -58,8 +62,8 @@ function presentConfig(project: ProjectFiles): string | undefined {
 
 /** The words to type, in a project that may have safemigrate among its packages and the URL in its .env. */
 function firstRehearsal(tool: DetectedTool, project: ProjectFiles): string[] {
-  const variable = tool.needsUrl ? 'DATABASE_URL' : tool.urlEnv;
-  const isKnown = new RegExp(`^\\s*(export\\s+)?${variable}\\s*=`, 'm').test(project.text('.env'));
+  const variable = urlVariable(tool);
+  const isKnown = isInDotenv(variable, project);
   const npx = project.exists('node_modules/.bin/safemigrate') ? 'npx ' : '';
   return [
     ...(isKnown ? [] : [`export ${variable}=postgresql://user@host/database`]),
@@ -67,6 +71,20 @@ function firstRehearsal(tool: DetectedTool, project: ProjectFiles): string[] {
     `${npx}safemigrate doctor${variable === 'DATABASE_URL' ? '' : ` --url-env ${variable}`}${isKnown ? `    # reads ${variable} from .env` : ''}`,
     `${npx}${firstCommand(tool)}`,
   ];
+}
+
+/** The words to type at the top of the project, where the URL is as for the first rehearsal. */
+function ciDump(tool: DetectedTool, project: ProjectFiles): string[] {
+  const folder = path.dirname(DUMP_FILE);
+  return [
+    ...(isInDotenv(urlVariable(tool), project) ? ['. ./.env'] : []),
+    ...(project.exists(folder) ? [] : [`mkdir ${folder}`]),
+    ...dumpRecipe(tool),
+  ];
+}
+
+function isInDotenv(variable: string, project: ProjectFiles): boolean {
+  return new RegExp(`^\\s*(export\\s+)?${variable}\\s*=`, 'm').test(project.text('.env'));
 }
 
 function projectFiles(folder: string): ProjectFiles {

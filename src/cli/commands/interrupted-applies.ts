@@ -1,5 +1,5 @@
 import type { InspectedApply } from '../../apply/journal.ts';
-import { formatDuration, plural } from '../../format.ts';
+import { formatDuration, formatTime, plural } from '../../format.ts';
 import { visible } from '../../report/visible.ts';
 
 const LISTED = 5;
@@ -11,11 +11,12 @@ export function interruptedAppliesText(applies: readonly InspectedApply[]): stri
   return `Applies:\n${applies.map(one).join('')}`;
 }
 
-function one({ head, state, schema, committed, open }: InspectedApply): string {
+function one({ head, state, pausedSince, schema, committed, open }: InspectedApply): string {
   const ago = formatDuration(Math.max(0, Date.now() - Date.parse(head.startedAt)));
   const { database, host, port } = head.target;
   const what = `${head.run} to ${database} on ${host}:${port}, started ${ago} ago`;
-  if (schema === null) return `  ${what}: running\n`;
+  if (schema === null)
+    return `  ${what}: ${pausedSince === null ? 'running' : pausedWords(head.run, pausedSince)}\n`;
   const doubt = state === 'unknown' ? ' (or is running where this machine cannot check)' : '';
   return [
     `  ${what}: was killed${doubt}. A person must check the target.\n`,
@@ -23,6 +24,13 @@ function one({ head, state, schema, committed, open }: InspectedApply): string {
     ...texts('committed', committed),
     ...texts('in transactions that had not ended: rolled back, or committed by the last one', open),
   ].join('');
+}
+
+function pausedWords(run: string, since: string): string {
+  return (
+    `paused since ${formatTime(since)}: \`safemigrate resume ${run}\` lets it continue, ` +
+    `\`safemigrate abort ${run}\` ends it`
+  );
 }
 
 function stateOf(schema: NonNullable<InspectedApply['schema']>): string {

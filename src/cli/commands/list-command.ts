@@ -7,6 +7,7 @@ import { isPostponed } from '../../ownership/cut-over-order.ts';
 import { type ExternalClone, externalClones } from '../../ownership/external-clones.ts';
 import { type OwnedDatabase, ownedDatabases } from '../../ownership/owned.ts';
 import { type OwnedSlot, ownedSlots } from '../../ownership/owned-replication.ts';
+import { isPutAside, type PutAside, putAsideAt } from '../../ownership/put-aside.ts';
 import { whoMayWait } from '../../ownership/reopen.ts';
 import { type RunId, startOf } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
@@ -102,6 +103,7 @@ function asJson(
     state: mark?.state ?? null,
     kept: mark?.kept ?? false,
     keepUntil: mark?.keepUntil ?? null,
+    putAsideAt: mark?.putAsideAt ?? null,
     pgbouncer: mark?.pgbouncer ?? [],
     wayBack: wayBackRow(wayBacks.find(({ original }) => original.oid === database.oid)),
     startedAt: database.run ? new Date(startOf(database.run)).toISOString() : null,
@@ -235,14 +237,24 @@ function databasesAsText({ databases, wayBacks, server }: OnServer): string {
     database.sizeBytes === null ? '?' : formatBytes(database.sizeBytes),
     String(database.sessions),
   ]);
-  const kept = databases.some(
-    ({ role, ownershipStatus }) => role === 'original' && ownershipStatus === 'marked',
+  const asides = new Set(
+    databases.flatMap(({ role, ownershipStatus }) =>
+      isPutAside(role) && ownershipStatus === 'marked' ? [CLEANING[role]] : [],
+    ),
   );
-  return `On ${server}:\n${textTable(['DATABASE', 'WHAT IT IS', 'STARTED', 'SIZE', 'SESSIONS'], rows)}${kept ? ORIGINALS : ''}`;
+  const notes = asides.size === 0 ? '' : closedNote([...asides]);
+  return `On ${server}:\n${textTable(['DATABASE', 'WHAT IT IS', 'STARTED', 'SIZE', 'SESSIONS'], rows)}${notes}`;
 }
 
-const ORIGINALS =
-  'Originals are closed, which pg_upgrade refuses: drop them before it, with `safemigrate clean --originals --older-than 0s`.\n';
+const CLEANING: Readonly<Record<PutAside, string>> = {
+  original: '--originals',
+  'rolled-back': '--rolled-back',
+};
+
+function closedNote(flags: readonly string[]): string {
+  const cleaning = `safemigrate clean ${flags.join(' ')} --older-than 0s`;
+  return `Databases that were put aside are closed, which pg_upgrade refuses: drop them before it, with \`${cleaning}\`.\n`;
+}
 
 /** Describes a database in a phrase that also says what `clean` would do with it. */
 function whatItIs(database: OwnedDatabase): string {
@@ -258,6 +270,7 @@ function whatItIs(database: OwnedDatabase): string {
   if (owning === 'alive') return `${what} of a run that is alive`;
   if (owning === 'unknown') return `${what}; whether its run is alive is not known`;
   if (role === 'original') return `${what}${timeLeft(mark?.keepUntil)}`;
+  if (role === 'rolled-back') return rolledBackWords(database);
   return mark?.kept ? what : `${what} of a dead run`;
 }
 
@@ -273,6 +286,13 @@ function wayBackWords(wayBack: WayBack | undefined): string {
   }
   const leftMs = Date.parse(content.until) - Date.now();
   return `; follows as the way back for another ${formatDuration(leftMs)}, ${kept}`;
+}
+
+/** `rolled-back database: the migrated one, which a rollback put aside 3 h ago; it may have rows that are nowhere else` */
+function rolledBackWords(database: OwnedDatabase): string {
+  const at = putAsideAt(database);
+  const when = at === null ? '' : ` ${formatDuration(Math.max(0, Date.now() - at))} ago`;
+  return `rolled-back database: the migrated one, which a rollback put aside${when}; only \`safemigrate clean --rolled-back\` drops it`;
 }
 
 function timeLeft(keepUntil: string | undefined): string {

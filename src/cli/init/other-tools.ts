@@ -39,7 +39,7 @@ export const OTHER_TOOLS: readonly ToolRule[] = [
       const isByUrl = /dj[-_]database[-_]url|django-environ/.test(pythonPackages(here));
       return {
         evidence,
-        command: 'python manage.py migrate',
+        command: `${djangoVariables(here)}python manage.py migrate`,
         needsUrl: !isByUrl,
         // Each app has its own.
         folder: djangoApps(here) ? '**/migrations' : undefined,
@@ -96,7 +96,12 @@ export const OTHER_TOOLS: readonly ToolRule[] = [
       if (library) return library;
       if (folder === undefined) return undefined;
       const evidence = module ?? `-- +goose Up in ${folder}`;
-      return { evidence, command: `goose -dir ${folder} up`, urlEnv: 'GOOSE_DBSTRING', folder };
+      return {
+        evidence,
+        command: `goose -dir ${folder} postgres {safemigrate:url} up`,
+        urlEnv: 'GOOSE_DBSTRING',
+        folder,
+      };
     },
   },
   {
@@ -150,11 +155,13 @@ export const OTHER_TOOLS: readonly ToolRule[] = [
       const config = firstFile(here, 'flyway.toml', 'flyway.conf', 'conf/flyway.toml', 'conf/flyway.conf');
       const folder = firstFolder(here, 'migrations', 'sql', 'src/main/resources/db/migration');
       const found = { needsUrl: true, folder };
-      if (config) return { ...found, evidence: config, command: 'flyway migrate' };
+      if (config) return { ...found, evidence: config, command: `flyway ${JDBC_URL('-url')} migrate` };
       const maven = containing(here, 'pom.xml', /flyway-maven-plugin/);
-      if (maven) return { ...found, evidence: maven, command: 'mvn flyway:migrate' };
+      if (maven)
+        return { ...found, evidence: maven, command: `mvn flyway:migrate ${JDBC_URL('-Dflyway.url')}` };
       const gradle = GRADLE.find((name) => /org\.flywaydb\.flyway\b/.test(here.text(name)));
-      if (gradle) return { ...found, evidence: gradle, command: './gradlew flywayMigrate' };
+      if (gradle)
+        return { ...found, evidence: gradle, command: `./gradlew flywayMigrate ${JDBC_URL('-Pflyway.url')}` };
       return jvmLibrary(here, /flyway/, folder);
     },
   },
@@ -163,7 +170,8 @@ export const OTHER_TOOLS: readonly ToolRule[] = [
     find(here) {
       const config = firstFile(here, 'liquibase.properties');
       const folder = firstFolder(here, 'changes', 'src/main/resources/db/changelog', 'db/changelog');
-      if (config) return { evidence: config, command: 'liquibase update', needsUrl: true, folder };
+      if (config)
+        return { evidence: config, command: `liquibase update ${JDBC_URL('--url')}`, needsUrl: true, folder };
       const maven = containing(here, 'pom.xml', /liquibase-maven-plugin/);
       if (maven) return { evidence: maven, command: `mvn liquibase:update ${JDBC}`, folder };
       return jvmLibrary(here, /liquibase/, folder);
@@ -178,6 +186,9 @@ export const OTHER_TOOLS: readonly ToolRule[] = [
     },
   },
 ];
+
+/** The connection in an argument: a job that rehearses on a dump has no variable that names a database. */
+const JDBC_URL = (option: string) => `"${option}={safemigrate:jdbc-url}"`;
 
 /** Stands for a command that the files of the project do not tell. */
 const OWN_PROGRAM = 'your-program migrate';
@@ -196,6 +207,35 @@ function goLibrary(here: ProjectFiles, imports: RegExp, folders: readonly string
 function jvmLibrary(here: ProjectFiles, text: RegExp, folder: string | undefined): FoundTool | undefined {
   const evidence = ['pom.xml', ...GRADLE].find((name) => text.test(here.text(name)));
   return evidence === undefined ? undefined : { evidence, command: OWN_PROGRAM, isLibrary: true, folder };
+}
+
+/** Reads of a variable, in the ways of the packages for settings: `os.environ["DB_HOST"]`, `env("DB_HOST")`. */
+const DJANGO_SETTING =
+  /["'](HOST|PORT|NAME|USER|PASSWORD)["']\s*:\s*(?:int\()?(?:(?:os\.)?(?:environ(?:\.get)?|getenv)|env(?:\.\w+)?|config)[([]\s*["'](\w+)["']/g;
+const DJANGO_PLACES: Readonly<Record<string, string>> = {
+  HOST: 'host',
+  PORT: 'port',
+  NAME: 'database',
+  USER: 'user',
+  PASSWORD: 'password',
+};
+
+/** The variables of the settings, set to the clone: a job that rehearses on a dump has none that name a database. */
+function djangoVariables(here: ProjectFiles): string {
+  const packages = here.list('').flatMap((name) => [name, `${name}/settings`]);
+  const files = packages.flatMap((folder) =>
+    here.list(folder).flatMap((name) => (name.endsWith('.py') ? [`${folder}/${name}`] : [])),
+  );
+  for (const file of files.filter((each) => each.includes('settings'))) {
+    const read = new Map(
+      [...here.text(file).matchAll(DJANGO_SETTING)].map(([, key = '', variable = '']) => [key, variable]),
+    );
+    if (Object.keys(DJANGO_PLACES).every((key) => read.has(key)))
+      return `env ${Object.entries(DJANGO_PLACES)
+        .map(([key, place]) => `${read.get(key)}={safemigrate:${place}} `)
+        .join('')}`;
+  }
+  return '';
 }
 
 function djangoApps(here: ProjectFiles): boolean {

@@ -71,8 +71,14 @@ export const CLEAN_SETTINGS = {
         summary: 'also drop originals of swaps, for good, once the time of --keep-original is over',
         notInFile: true,
       }),
+      rolledBack: flag('--rolled-back', SWITCH, {
+        default: false,
+        summary: 'also drop databases that a rollback put aside, for good, with the rows that only they have',
+        notInFile: true,
+      }),
       olderThanMs: flag('--older-than <duration>', AGE, {
-        summary: 'with --originals: those of swaps before that instead, however long they were to be kept',
+        summary:
+          'with --originals or --rolled-back: those put aside before that instead, however long they were to be kept',
       }),
     },
   ),
@@ -161,10 +167,7 @@ export const INIT_SETTINGS = grouped(
   },
 );
 
-export const EXPLAIN_SETTINGS = grouped(
-  { group: 'Report' },
-  { json: flag('--json', SWITCH, { default: false, summary: 'print it as JSON', notInFile: true }) },
-);
+export const EXPLAIN_SETTINGS = { format: tableFormat };
 
 export const DEMO_SETTINGS = { report, redact };
 

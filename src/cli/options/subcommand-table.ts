@@ -44,7 +44,7 @@ const SUBCOMMANDS = {
     summary: 'write a config and a CI job for this project',
   },
   doctor: { options: DOCTOR_SETTINGS, summary: 'show which ways to clone work here, and why not' },
-  list: { options: LIST_SETTINGS, summary: 'show the clones and originals that safemigrate made' },
+  list: { options: LIST_SETTINGS, summary: 'show what safemigrate made here and on the server' },
   clean: { options: CLEAN_SETTINGS, summary: 'drop what dead runs left behind, and nothing else' },
   clone: { options: KEPT_CLONE_SETTINGS, summary: 'make clones that stay, and that `reset` brings back' },
   reset: {
@@ -63,7 +63,7 @@ const SUBCOMMANDS = {
   },
   rollback: {
     options: ROLLBACK_COMMAND_SETTINGS,
-    summary: 'swap back to the original that a swap has kept',
+    summary: 'swap back to the database that was put aside',
     argument: '[run]',
   },
   pause: {

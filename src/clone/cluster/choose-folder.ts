@@ -89,7 +89,11 @@ export async function measureFolder(
   const sum = { files: 0, bytes: 0 };
   for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
     if (performance.now() > deadline)
-      return { ...sum, atMostBytes: withSizes ? Math.max(sum.bytes, await usedBytes(folder)) : 0 };
+      return {
+        ...sum,
+        allCounted: false,
+        atMostBytes: withSizes ? Math.max(sum.bytes, await usedBytes(folder)) : 0,
+      };
     const entries = await readdir(at, { withFileTypes: true }).catch(() => []);
     for (const [index, entry] of entries.entries()) {
       if (index % AT_ONCE === 0) await setImmediate();
@@ -103,7 +107,7 @@ export async function measureFolder(
       }
     }
   }
-  return { ...sum, atMostBytes: sum.bytes };
+  return { ...sum, allCounted: true, atMostBytes: sum.bytes };
 }
 
 /** Returns 0 for a file that no longer exists, or cannot be read. */

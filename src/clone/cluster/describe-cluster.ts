@@ -54,12 +54,12 @@ function backupLines(
 }
 
 function byBackup(context: CloneContext, survey: Survey, folder: string): string[] {
-  const { layout, strategy, files } = survey;
+  const { layout, strategy } = survey;
   const { start, stop } = backupLines(context, survey);
   const copied = strategy === 'reflink' ? 'share the blocks of' : 'copy';
   return [
     ...start,
-    `-- ${copied} ${files} files of ${layout.data}, but for WAL, logs and what belongs to the running server`,
+    `-- ${copied} the files of ${layout.data}, but for WAL, logs and what belongs to the running server`,
     ...layout.tablespaces.map(
       ({ oid, folder: from }) => `-- ${copied} the tablespace ${from}, as ${folder}/tablespaces/${oid}`,
     ),
@@ -79,14 +79,19 @@ export function explainStrategy(survey: Survey): string {
 const HOW: Record<Survey['strategy'], (survey: Survey) => string> = {
   'btrfs snapshot': (survey) => bySnapshots(survey, 'btrfs subvolume'),
   'zfs snapshot': (survey) => bySnapshots(survey, 'ZFS dataset'),
-  reflink: ({ files, unshared, fileSystem, ...size }) =>
-    `its ${plural(files, 'file')} share their blocks with the copy${untried(fileSystem)}` +
+  reflink: ({ unshared, fileSystem, ...survey }) =>
+    `its ${filesWords(survey)} share their blocks with the copy${untried(fileSystem)}` +
     (unshared.length > 0
-      ? `, but for ${sizeWords(size)} in tablespaces on other file systems (${unshared.join(', ')})`
+      ? `, but for ${sizeWords(survey)} in tablespaces on other file systems (${unshared.join(', ')})`
       : ''),
-  copy: ({ fileSystem, place, ...size }) =>
-    `${sizeWords(size)} are copied in full, because ${WHY_NOT[fileSystem](place.parent)}`,
+  copy: ({ fileSystem, place, ...survey }) =>
+    `${sizeWords(survey)} in ${filesWords(survey)} are copied in full, because ${WHY_NOT[fileSystem](place.parent)}`,
 };
+
+/** The number of files, which no other line of a plan repeats: a second count would differ. The target's are an estimate of its catalog. */
+function filesWords({ files, allCounted }: Pick<Survey, 'files' | 'allCounted'>): string {
+  return `${allCounted ? 'about' : 'more than'} ${plural(files, 'file')}`;
+}
 
 /** Says for files that took too long to count what was seen, and what all used space of their file system would be. */
 export function sizeWords({ bytes, atMostBytes }: Pick<Survey, 'bytes' | 'atMostBytes'>): string {

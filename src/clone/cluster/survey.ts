@@ -39,6 +39,8 @@ export interface Survey {
   /** For the strategies that take snapshots. */
   readonly snapshots?: Snapshots;
   readonly files: number;
+  /** Whether the time sufficed to count the files; otherwise there are more of them. */
+  readonly allCounted: boolean;
   /** Bytes to copy in full, because they cannot share blocks with the clone's folder. */
   readonly bytes: number;
   /** More than `bytes` if the files took too long to count; nothing is refused because of it, since it was not measured. */
@@ -88,10 +90,9 @@ async function onSource<T>(context: CloneContext, use: (session: Session) => Pro
   return withSession(openMaintenanceSession(source, { run, audit, signal, purpose: 'inspect' }), use);
 }
 
-type Found = Omit<Survey, 'strategy' | 'fileSystem' | 'files' | 'bytes' | 'atMostBytes' | 'unshared'>;
-type Way = Pick<Survey, 'strategy' | 'fileSystem' | 'files' | 'bytes' | 'atMostBytes' | 'unshared'> & {
-  snapshots?: Snapshots;
-};
+type Size = 'files' | 'allCounted' | 'bytes' | 'atMostBytes' | 'unshared';
+type Found = Omit<Survey, 'strategy' | 'fileSystem' | Size>;
+type Way = Pick<Survey, 'strategy' | 'fileSystem' | Size> & { snapshots?: Snapshots };
 
 async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
   const { layout, place, server } = found;
@@ -105,6 +106,7 @@ async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
       snapshots,
       fileSystem,
       files: 0,
+      allCounted: true,
       bytes: 0,
       atMostBytes: 0,
       unshared: [],
@@ -118,11 +120,12 @@ async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
     databaseOfFolder(folder) === String(database.oid) ||
     isLeftOut(folder, layout.databases);
   if (shares) {
-    const { files } = await measureFolder(layout.data, false, isSkipped);
+    const { files, allCounted } = await measureFolder(layout.data, false, isSkipped);
     return {
       strategy: 'reflink',
       fileSystem,
       files: files + database.files,
+      allCounted,
       ...(await measureUnshared(found, probe)),
     };
   }
@@ -133,6 +136,7 @@ async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
     strategy: 'copy',
     fileSystem,
     files: database.files + sum(sizes.map(({ files }) => files)),
+    allCounted: sizes.every(({ allCounted }) => allCounted),
     bytes: database.sizeBytes + sum(sizes.map(({ bytes }) => bytes)),
     atMostBytes: database.sizeBytes + sum(sizes.map(({ atMostBytes }) => atMostBytes)),
     unshared: [],

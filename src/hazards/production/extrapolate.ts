@@ -44,7 +44,7 @@ const FASTEST_BYTES_PER_MS = 5_000_000;
 /** Time that sorting takes more on larger input than proportionally, as a power of the ratio of the logarithms of the rows. */
 const LOGARITHMIC: Partial<Record<WorkKind, number>> = { build: 1, 'concurrent build': 1, rewrite: 0.25 };
 
-/** Factors of the interval's ends, by docs/benchmarks.md. */
+/** Factors of the interval's ends, by test/bench/results/profile.bench.ts.json. */
 const SPREAD = { low: 0.7, high: 1.4 };
 const TYPICAL_SPREAD = { low: 1 / 4, high: 4 };
 

@@ -80,7 +80,7 @@ export class Sizes {
 const FIRST_WORKER_BYTES = 8 * 2 ** 20;
 const PROCESS_KB = 32 * 1024;
 
-/** Two processes build an index in 0.6 of the time of one (docs/benchmarks.md): they share the disk and the memory. */
+/** Two processes build an index in 0.6 of the time of one (test/bench/results/profile.bench.ts.json): they share the disk and the memory. */
 const GAIN = 0.7;
 
 /**

@@ -1,18 +1,18 @@
 import path from 'node:path';
 import type * as Tree from 'libpg-query';
-import { isBookkeeping } from '../../model/migration-tables.ts';
+import { historyTableOf, isBookkeeping } from '../../model/migration-tables.ts';
 import { fieldsIf } from '../../postgres/sql/classify-statement.ts';
 import { constantOf, itemsOf, type Node, nodesWithin, walkTree } from '../../postgres/sql/tree.ts';
 import type { KeptStatement } from '../kept-statements.ts';
 
 /** Where a tool records the name of a migration, or the time that its journal gives to one. */
 const RECORDS = {
-  prisma: ['_prisma_migrations', 'migration_name'],
-  drizzle: ['__drizzle_migrations', 'created_at'],
-  flyway: ['flyway_schema_history', 'script'],
-  alembic: ['alembic_version', 'version_num'],
-  django: ['django_migrations', 'name'],
-  rails: ['schema_migrations', 'version'],
+  prisma: [historyTableOf('Prisma'), 'migration_name'],
+  drizzle: [historyTableOf('Drizzle'), 'created_at'],
+  flyway: [historyTableOf('Flyway'), 'script'],
+  alembic: [historyTableOf('Alembic'), 'version_num'],
+  django: [historyTableOf('Django'), 'name'],
+  rails: [historyTableOf('Rails'), 'version'],
 } as const;
 
 /** Tools in whose format a safer form can be written. */

@@ -1,3 +1,5 @@
+import { historyTableOf, type KnownTool } from '../../model/migration-tables.ts';
+
 /** A file of a migrations folder, by what its tool records of it. */
 export interface PlacedFile {
   readonly file: string;
@@ -14,10 +16,9 @@ export interface PlacedFile {
 /** Reads a file of the working folder; empty if it cannot be read. */
 export type ReadSourceText = (file: string) => Promise<string>;
 
-/** A table in which a tool records its migrations. */
-export interface HistoryTable {
-  readonly tool: string;
-  readonly table: string;
+/** How the table in which a tool records its migrations is read. */
+interface HistoryReading {
+  readonly tool: KnownTool;
   /** All columns if `isExact`, since other tools have tables of this name. The first one identifies the migration. */
   readonly columns: readonly string[];
   readonly isExact?: true;
@@ -46,24 +47,26 @@ export interface HistoryTable {
 const stemOf = (name: string) => name.replace(/(?:\.up)?\.(?:[cm]?[jt]s|sql)$/, '');
 const NUMBERED_SCRIPT = /(?:^|\/)(\d[^/]*?)(?:\.up)?(?<!\.d|\.down)\.(?:[cm]?[jt]s|sql)$/;
 
+/** A table in which a tool records its migrations. */
+export interface HistoryTable extends HistoryReading {
+  readonly table: string;
+}
+
 /** A row for each tool. Left out are those whose folder or history cannot be read so, and those that always fail in such a case. */
-export const HISTORY_TABLES: readonly HistoryTable[] = [
+const READINGS: readonly HistoryReading[] = [
   {
     tool: 'Prisma',
-    table: '_prisma_migrations',
     columns: ['migration_name'],
     file: /(?:^|\/)([^/]+)\/migration\.sql$/,
   },
   {
     tool: 'Drizzle',
-    table: '__drizzle_migrations',
     columns: ['created_at'],
     file: /(?:^|\/)(\d{4}_[^/]+)\.sql$/,
     place: drizzlePlaces,
   },
   {
     tool: 'Flyway',
-    table: 'flyway_schema_history',
     columns: ['script'],
     file: /(?:^|\/)(V\d[^/]*\.sql)$/i,
     takes: /^V[\d._]*\d__.*\.sql$/,
@@ -72,7 +75,6 @@ export const HISTORY_TABLES: readonly HistoryTable[] = [
   },
   {
     tool: 'Rails',
-    table: 'schema_migrations',
     columns: ['version'],
     isExact: true,
     isProgram: true,
@@ -81,7 +83,6 @@ export const HISTORY_TABLES: readonly HistoryTable[] = [
   },
   {
     tool: 'dbmate',
-    table: 'schema_migrations',
     columns: ['version'],
     isExact: true,
     file: /(?:^|\/)(\d+)[^/]*\.sql$/,
@@ -89,7 +90,6 @@ export const HISTORY_TABLES: readonly HistoryTable[] = [
   },
   {
     tool: 'golang-migrate',
-    table: 'schema_migrations',
     columns: ['version', 'dirty'],
     isExact: true,
     file: /(?:^|\/)0*(\d+)_[^/]*\.up\.sql$/,
@@ -97,19 +97,16 @@ export const HISTORY_TABLES: readonly HistoryTable[] = [
   },
   {
     tool: 'goose',
-    table: 'goose_db_version',
     columns: ['version_id'],
     file: /(?:^|\/)0*(\d+)_[^/]+(?<!_test)\.(?:sql|go)$/,
   },
   {
     tool: 'sqlx',
-    table: '_sqlx_migrations',
     columns: ['version'],
     file: /(?:^|\/)0*(\d+)_[^/]+(?<!\.down)\.sql$/,
   },
   {
     tool: 'Alembic',
-    table: 'alembic_version',
     columns: ['version_num'],
     isProgram: true,
     file: /(?:^|\/)versions\/([^/]+)\.py$/,
@@ -119,7 +116,6 @@ export const HISTORY_TABLES: readonly HistoryTable[] = [
   },
   {
     tool: 'Knex',
-    table: 'knex_migrations',
     columns: ['name'],
     isProgram: true,
     file: NUMBERED_SCRIPT,
@@ -127,7 +123,6 @@ export const HISTORY_TABLES: readonly HistoryTable[] = [
   },
   {
     tool: 'node-pg-migrate',
-    table: 'pgmigrations',
     columns: ['name'],
     isProgram: true,
     file: NUMBERED_SCRIPT,
@@ -135,7 +130,6 @@ export const HISTORY_TABLES: readonly HistoryTable[] = [
   },
   {
     tool: 'Sequelize',
-    table: 'SequelizeMeta',
     columns: ['name'],
     isProgram: true,
     file: NUMBERED_SCRIPT,
@@ -143,16 +137,20 @@ export const HISTORY_TABLES: readonly HistoryTable[] = [
   },
   {
     tool: 'TypeORM',
-    table: 'migrations',
     columns: ['name', 'timestamp'],
     isProgram: true,
     file: /(?:^|\/)(\d{13})-[^/]+(?<!\.d)\.[cm]?[jt]s$/,
     keyOf: (name) => name.slice(-13),
   },
-  { tool: 'Django', table: 'django_migrations', columns: ['name'], within: 'app', isProgram: true },
-  { tool: 'Kysely', table: 'kysely_migration', columns: ['name'], isProgram: true },
-  { tool: 'MikroORM', table: 'mikro_orm_migrations', columns: ['name'], isProgram: true },
+  { tool: 'Django', columns: ['name'], within: 'app', isProgram: true },
+  { tool: 'Kysely', columns: ['name'], isProgram: true },
+  { tool: 'MikroORM', columns: ['name'], isProgram: true },
 ];
+
+export const HISTORY_TABLES: readonly HistoryTable[] = READINGS.map((reading) => ({
+  ...reading,
+  table: historyTableOf(reading.tool),
+}));
 
 const LATEST = String(Number.MAX_SAFE_INTEGER);
 

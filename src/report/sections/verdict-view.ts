@@ -5,6 +5,7 @@ import { serviceDoubt, watchedWords } from '../isolation-phrases.ts';
 import {
   alarmingChanges,
   commandDid,
+  doubtedTimes,
   losingChanges,
   sizesWords,
   unprovedWords,
@@ -55,9 +56,11 @@ export function doubtItems(report: Report): Item[] {
   const watched = watchedWords(report);
   const untried = untriedWords(report);
   const clone = serviceDoubt(report);
+  const times = doubtedTimes(report);
   return [
     ...(untried === undefined ? [] : [capital(untried)]),
     ...(unproved === undefined ? [] : [`Could not verify that the target is unchanged: ${unproved}`]),
+    ...(times === undefined ? [] : [`The times of statements and locks are not known: ${times}`]),
     ...(watched === undefined ? [] : [watched]),
     ...(clone === undefined ? [] : [clone]),
   ].map((text): Item => ({ mark: 'warning', text }));

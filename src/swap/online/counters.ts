@@ -40,20 +40,35 @@ export async function readWriteCounters(session: Session): Promise<WriteCounters
   };
 }
 
+/** Rows that were written and are not replicated. */
+export interface UnfollowedWrites {
+  /** A table, or `large objects`. */
+  readonly name: string;
+  /** null: the counters do not say it. */
+  readonly rows: number | null;
+}
+
 /**
- * Names the tables of which rows were written that are not replicated: all rows of those that the clone does not follow, and changed
+ * Counts, by table, the rows that were written and are not replicated: all rows of those that the clone does not follow, and changed
  * rows of those that only get new ones. A reset of the counters counts as a write of all.
  */
-export function writtenUnfollowed(before: WriteCounters, after: WriteCounters, plan: OnlinePlan): string[] {
+export function writtenUnfollowed(
+  before: WriteCounters,
+  after: WriteCounters,
+  plan: OnlinePlan,
+): UnfollowedWrites[] {
   const kinds = watchedKinds(plan);
-  const moved = [...after.tables].filter(([oid, now]) => {
+  const isReset = before.since !== after.since;
+  const written = [...after.tables].flatMap(([oid, now]): UnfollowedWrites[] => {
     const kind = kinds(oid);
-    if (kind === 'replicated') return false;
+    if (kind === 'replicated') return [];
     const then = before.tables.get(oid) ?? { inserted: '0', changed: '0' };
-    if (before.since !== after.since || then.changed !== now.changed) return true;
-    return kind === 'unfollowed' && then.inserted !== now.inserted;
+    const inserted = kind === 'unfollowed' ? Number(now.inserted) - Number(then.inserted) : 0;
+    const rows = inserted + Number(now.changed) - Number(then.changed);
+    if (isReset) return [{ name: now.name, rows: null }];
+    return rows === 0 ? [] : [{ name: now.name, rows }];
   });
-  return [...moved.map(([, { name }]) => name), ...(after.largeObjects ? ['large objects'] : [])];
+  return after.largeObjects ? [...written, { name: 'large objects', rows: null }] : written;
 }
 
 function watchedKinds({ tables }: OnlinePlan): (oid: number) => 'replicated' | 'inserts' | 'unfollowed' {

@@ -108,6 +108,6 @@ export async function requireUnchanged(
   const written = writtenUnfollowed(counters, await readWriteCounters(inside), plan);
   if (written.length > 0)
     throw swapFailure(
-      `production wrote to ${written.join(', ')}, which is not replicated; try again without such writes, or swap without --online`,
+      `production wrote to ${written.map(({ name }) => name).join(', ')}, which is not replicated; try again without such writes, or swap without --online`,
     );
 }

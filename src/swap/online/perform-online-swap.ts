@@ -155,7 +155,12 @@ async function exchangeOnline(
           });
     const closed = await inPhase(plan.emit, 'cut-over', () => closeBoth(run));
     const { original, successor } = closed;
-    const section = await window.rename(original, { ...successor, comment: window.comment }, back?.mark());
+    const wayBack = back?.mark();
+    const section = await window.rename(
+      original,
+      { ...successor, comment: window.comment },
+      { as: 'original', ...(wayBack && { wayBack }) },
+    );
     online = { ...online, ...cutOverCosts(closed, window, lag) };
     const started = await back?.start(closed.lsn);
     const watchdogPid = started?.failure === null ? window.leaveWayBackToAgent() : null;

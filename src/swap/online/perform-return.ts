@@ -24,9 +24,10 @@ import { prepareWindow } from '../open-window.ts';
 import type { SwapSubject } from '../rename.ts';
 import type { RollbackPlan } from '../swap-plan.ts';
 import { NOTHING_YET, refusedOnline } from '../swap-section.ts';
+import { type WritesSince, writesWords } from '../writes-since.ts';
 import { catchUp } from './catch-up.ts';
 import { CloneLag } from './clone-lag.ts';
-import { readWriteCounters, writtenUnfollowed } from './counters.ts';
+import { readWriteCounters, type UnfollowedWrites, writtenUnfollowed } from './counters.ts';
 import { closeBoth, cutOverCosts, type OnlineRun } from './cut-over.ts';
 import type { WayBackLimit } from './online-plan.ts';
 import { planReturn } from './plan-return.ts';
@@ -44,8 +45,8 @@ interface Stopped {
 interface ReturnDecisions {
   /** Writes that do not go back are given up. */
   readonly givesUp: boolean;
-  /** Asks the user. */
-  readonly confirm: () => Promise<boolean>;
+  /** Asks the user. @param writes that do not go back, so far. */
+  readonly confirm: (writes: WritesSince) => Promise<boolean>;
   /** Refuses a rollback that takes other changes back, and chooses the comment of the database. @param comment of the newer one. */
   readonly judge: (comment: string | null) => Promise<{ comment: string | null }>;
 }
@@ -78,12 +79,16 @@ export async function returnWithWrites(
     enterOriginal(control, original.name, (database) => enter(subject, database)),
   );
   const { limits, ...back } = await planReturn(newer, inside, [name, insertsName(name)]);
-  const counters = givesUp ? null : countersOf(content);
-  const written = counters ? writtenUnfollowed(counters, await readWriteCounters(newer), back) : [];
-  if (written.length > 0) return refusedOnline([notFollowed(written)]);
+  const counters = countersOf(content);
+  const unfollowed = async () => writesIn(writtenUnfollowed(counters, await readWriteCounters(newer), back));
+  let written = await unfollowed();
+  if (written.tables.length > 0 && !givesUp) return refusedOnline([notFollowed(written)]);
   for (const each of limits.filter(({ stops }) => !stops))
-    emit({ type: 'notice', message: `not taken back, and kept in the newer database only: ${each.what}` });
-  if (!(await confirm())) return refusedOnline(['it was not confirmed']);
+    emit({
+      type: 'notice',
+      message: `not taken back, and kept only in the database that is put aside: ${each.what}`,
+    });
+  if (!(await confirm(written))) return refusedOnline(['it was not confirmed']);
   const readDigest = await prepareDigest(newer);
   const digest = await readDigest();
   const lag = new CloneLag();
@@ -96,7 +101,7 @@ export async function returnWithWrites(
       digest,
       readDigest,
       properties,
-      counters,
+      counters: givesUp ? null : counters,
       clone: { database: original.name, oid: original.oid },
     },
     plan: back,
@@ -108,10 +113,12 @@ export async function returnWithWrites(
       // If the rename fails, it can follow again.
       ending: [`ALTER SUBSCRIPTION ${identifier(name)} DISABLE`],
     },
-    beforeSealing: () =>
-      control.query(
+    beforeSealing: async () => {
+      if (givesUp) written = await unfollowed();
+      await control.query(
         `ALTER DATABASE ${identifier(original.name)} CONNECTION LIMIT ${content.connectionLimit}`,
-      ),
+      );
+    },
     script: null,
     maxCutOverMs: plan.online.maxCutOverMs,
   };
@@ -130,9 +137,17 @@ export async function returnWithWrites(
   try {
     const { comment } = await judge(window.comment);
     const closed = await inPhase(emit, 'cut-over', () => closeBoth({ ...following, window }));
-    const section = await window.rename(closed.original, { ...closed.successor, comment });
+    const section = await window.rename(
+      closed.original,
+      { ...closed.successor, comment },
+      { as: 'rolled-back' },
+    );
     state.isSwapped = true;
-    return { ...section, online: { ...online, ...cutOverCosts(closed, window, lag) } };
+    return {
+      ...section,
+      ...(written.tables.length > 0 && { givenUp: { ...written, tables: [...written.tables] } }),
+      online: { ...online, ...cutOverCosts(closed, window, lag) },
+    };
   } catch (error) {
     return { ...(await window.undo(error)), online: { ...online, lag: lag.points() } };
   }
@@ -208,10 +223,22 @@ async function ownWayBack(
   );
 }
 
-function notFollowed(written: readonly string[]): string {
+/** Adds up what does not go back. */
+function writesIn(unfollowed: readonly UnfollowedWrites[]): WritesSince {
+  const isCounted = unfollowed.every(({ rows }) => rows !== null);
+  return {
+    rows: isCounted ? unfollowed.reduce((sum, { rows }) => sum + (rows ?? 0), 0) : null,
+    reason: isCounted
+      ? null
+      : `the server's counters do not tell those of ${unfollowed.map(({ name }) => name).join(', ')}`,
+    tables: unfollowed.map(({ name }) => name),
+  };
+}
+
+function notFollowed(written: WritesSince): string {
   return (
-    `rows were written since the swap that the original does not get, in ${written.join(', ')}; ` +
-    'with --discard-writes they stay in the newer database, which is kept'
+    `the original does not get all rows: ${writesWords(written, 'the swap')}; ` +
+    'with --discard-writes they stay in the database that is put aside'
   );
 }
 

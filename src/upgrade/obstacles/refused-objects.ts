@@ -56,7 +56,7 @@ export const REFUSED_OBJECTS: readonly ObstacleRule[] = [
     severity: 'error',
     message: 'pg_upgrade refuses databases that accept no connections',
     remedy:
-      'open them for the time of the upgrade, or drop them; those that a swap has kept go with `safemigrate clean --originals`',
+      'open them for the time of the upgrade, or drop them; those that a swap or a rollback has put aside go with `safemigrate clean --originals --rolled-back`',
     query: {
       of: 'cluster',
       sql: `SELECT datname AS object, format('ALTER DATABASE %I ALLOW_CONNECTIONS true;', datname) AS sql

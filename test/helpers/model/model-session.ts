@@ -39,7 +39,14 @@ export function take(from: Buffer[], bytes: number): Buffer {
   return all.subarray(0, bytes);
 }
 
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+/** The time of performance.now() while a session runs, which goes on only between the moves, so that times can be added up. */
+let nowMs = 0;
+const TURN_MS = 10;
+
+async function turn(): Promise<void> {
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  nowMs += TURN_MS;
+}
 
 export type Lost = 'nobody' | 'client' | 'server';
 
@@ -61,6 +68,7 @@ export interface SessionRun {
   readonly server: ModelServer;
   /** The session has ended. */
   readonly ended: boolean;
+  readonly workedMs: number;
 }
 
 /** A session of the proxy, whose network, lock readings and cancel requests are moved by the test, in any order. */
@@ -107,6 +115,16 @@ export class ModelSession {
   }
 
   async run(): Promise<SessionRun> {
+    const { now } = performance;
+    performance.now = () => nowMs;
+    try {
+      return await this.#run();
+    } finally {
+      performance.now = now;
+    }
+  }
+
+  async #run(): Promise<SessionRun> {
     const run = this.#session.run().then(() => {
       this.#ended = true;
     });
@@ -119,7 +137,14 @@ export class ModelSession {
     await this.#settle();
     const ended = this.#ended;
     if (ended) await run;
-    return { received: Buffer.concat(this.#toClient), events: this.#events, server: this.#server, ended };
+    const { workedMs } = this.#session;
+    return {
+      received: Buffer.concat(this.#toClient),
+      events: this.#events,
+      server: this.#server,
+      ended,
+      workedMs,
+    };
   }
 
   /** Moves one thing on. */

@@ -214,6 +214,7 @@ export const answersAsServer = fc.asyncProperty(plans, async ({ steps, observe, 
     [],
   );
   if (observe === 'off') return;
+  requireWholeTime(run);
   const statements = statementsOf(run.events);
   const { odd, ran } = expected.server;
   if (!odd && !mayRefuse)
@@ -296,6 +297,14 @@ function statementsOf(events: readonly Observed[]): SeenStatement[] {
       return { ...each, tag, error: error?.get('C') ?? null };
     })
     .sort((one, other) => byNumber(one.id, other.id));
+}
+
+/** All the time that the server worked on statements is theirs, and no more than that. */
+function requireWholeTime({ events, workedMs }: SessionRun): void {
+  let charged = 0;
+  for (const event of events)
+    if (event.type === 'end') charged += event.outcome.durationMs - (event.outcome.preparedMs ?? 0);
+  expect(charged).toBe(workedMs);
 }
 
 const byNumber = (one: number, other: number) => one - other;

@@ -8,13 +8,13 @@ import type { Session } from '../../../src/postgres/connection/session.ts';
 import type { Observed, Statement } from '../../../src/proxy/observed.ts';
 import { until } from '../../helpers/cutting.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../../helpers/database.ts';
-import { useOwnServers, VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST, useOwnServers } from '../../helpers/servers.ts';
 
-beforeAll(() => useOwnServers(...VERSIONS));
+beforeAll(() => useOwnServers(...OLDEST_AND_NEWEST));
 
 const LOST = { tag: null, rows: null, error: new Map([['C', '08006']]), durationMs: 1 };
 
-describe.each(VERSIONS)(
+describe.each(OLDEST_AND_NEWEST)(
   'the fate of a transaction whose connection was lost, on PostgreSQL %i',
   (version) => {
     let target: TemporaryDatabase;

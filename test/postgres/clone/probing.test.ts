@@ -4,9 +4,9 @@ import type { Server } from '../../../src/local-server/embedded.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { ownServer } from '../../helpers/own-server.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
 
-describe.each(VERSIONS)('looking what is possible, on PostgreSQL %d', (version) => {
+describe.each(OLDEST_AND_NEWEST)('looking what is possible, on PostgreSQL %d', (version) => {
   let server: Server;
   beforeAll(async () => {
     server = await ownServer(version, { settings: { autovacuum: 'off' } });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { identifier, literal } from '../../../src/postgres/sql/quote.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
-import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST, serverUrl } from '../../helpers/servers.ts';
 
 const suffix = randomBytes(4).toString('hex');
 const ODD = `role "of" 'odd' $name 🚀 ${suffix}`;
@@ -22,14 +22,14 @@ const ROLES = [
 ];
 
 beforeAll(async () => {
-  for (const version of VERSIONS)
+  for (const version of OLDEST_AND_NEWEST)
     await withClient(serverUrl(version), async (client) => {
       for (const statement of ROLES) await client.query(statement);
     });
 });
 
 afterAll(async () => {
-  for (const version of VERSIONS)
+  for (const version of OLDEST_AND_NEWEST)
     await withClient(serverUrl(version), async (client) => {
       for (const role of [MEMBER, STRANGER, OWNER, ODD]) await client.query(`DROP ROLE ${identifier(role)}`);
     });
@@ -48,7 +48,7 @@ async function catalogueOf(client: Client, name: string) {
   return rows[0];
 }
 
-describe.each(VERSIONS)('PostgreSQL %d', (version) => {
+describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d', (version) => {
   const admin = <T>(use: (client: Client) => Promise<T>) => withClient(serverUrl(version), use);
 
   async function target(statements: (database: string) => string[]) {

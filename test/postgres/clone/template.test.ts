@@ -13,16 +13,16 @@ import { changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { until } from '../../helpers/cutting.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { pending } from '../../helpers/pending.ts';
-import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST, serverUrl } from '../../helpers/servers.ts';
 
 const suffix = randomBytes(4).toString('hex');
 const ROLE = `maker_${suffix}`;
 const PLAIN = `plain_${suffix}`;
 const PASSWORD = 'secret word';
-const LAST = VERSIONS.at(-1) ?? 18;
+const LAST = OLDEST_AND_NEWEST.at(-1) ?? 18;
 
 beforeAll(async () => {
-  for (const version of VERSIONS)
+  for (const version of OLDEST_AND_NEWEST)
     await withClient(serverUrl(version), async (client) => {
       await client.query(`CREATE ROLE ${ROLE} LOGIN CREATEDB PASSWORD ${literal(PASSWORD)}`);
       await client.query(`CREATE ROLE ${PLAIN} LOGIN PASSWORD ${literal(PASSWORD)}`);
@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  for (const version of VERSIONS)
+  for (const version of OLDEST_AND_NEWEST)
     await withClient(serverUrl(version), async (client) => {
       const { rows } = await client.query<{ datname: string }>(
         'SELECT datname FROM pg_database WHERE datdba IN ($1::regrole, $2::regrole)',
@@ -84,7 +84,7 @@ const creating = (sent: readonly { sql: string }[]) =>
 const admin = (use: (client: Client) => Promise<unknown>, version = LAST) =>
   withClient(serverUrl(version), use);
 
-describe.each(VERSIONS)('PostgreSQL %d', (version) => {
+describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d', (version) => {
   test('clones with the statement that this version knows, marked at birth, open at the end, gone after the run', async () => {
     const database = await temporaryDatabase(version, {
       sql: 'CREATE TABLE t AS SELECT generate_series(1, 1000) AS id',
@@ -112,7 +112,7 @@ describe.each(VERSIONS)('PostgreSQL %d', (version) => {
           at: { database: clone.database, oid: Number(rows[0].oid) },
         });
       });
-      expect(parseOwnedName(clone.database)).toEqual({ kind: 'rehearsal', run: context.run });
+      expect(parseOwnedName(clone.database)).toEqual({ role: 'clone', run: context.run });
       return clone.database;
     });
     await admin(async (client) => {

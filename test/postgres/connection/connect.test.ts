@@ -9,7 +9,7 @@ import { parseSettings } from '../../../src/postgres/connection/connection-url.t
 import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
-import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST, serverUrl } from '../../helpers/servers.ts';
 
 const open: Session[] = [];
 
@@ -32,7 +32,7 @@ function changed(url: string, change: (url: URL) => void): string {
   return copy.href;
 }
 
-describe.each(VERSIONS)('a session on PostgreSQL %i', (version) => {
+describe.each(OLDEST_AND_NEWEST)('a session on PostgreSQL %i', (version) => {
   let database: TemporaryDatabase;
   beforeAll(async () => {
     database = await temporaryDatabase(version);

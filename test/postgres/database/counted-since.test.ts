@@ -8,7 +8,7 @@ import { readEnvironment } from '../../../src/postgres/connection/environment.ts
 import { withClient } from '../../helpers/client.ts';
 import { temporaryDatabase } from '../../helpers/database.ts';
 import { ownServer } from '../../helpers/own-server.ts';
-import { majorOf, VERSIONS } from '../../helpers/servers.ts';
+import { majorOf, OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
 
 async function readingOf(url: string): Promise<TrafficReading> {
   const settings = parseSettings(url, readEnvironment({}, '.'));
@@ -28,7 +28,7 @@ async function readingWith(url: string, rows: number): Promise<TrafficReading> {
   return readingOf(url);
 }
 
-describe.each(VERSIONS)('the time since which %d counts', (version) => {
+describe.each(OLDEST_AND_NEWEST)('the time since which %d counts', (version) => {
   let server: Server;
   beforeAll(async () => {
     server = await ownServer(version);

@@ -30,7 +30,7 @@ describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
     });
     for (const kind of ['bad', 'good'] as const)
       found[kind] = bySchema(await rehearseAll(version, kind, fixtures), fixtures);
-  }, 240_000);
+  }, 600_000);
 
   test.each(fixtures)('$name is found in the bad example, and not in the good one', ({ code, schema }) => {
     const codes = (kind: Kind) => (found[kind].get(schema) ?? []).map((hazard) => hazard.code);

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { withClient } from '../../helpers/client.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../../helpers/database.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
 
 /** What hazards are told of, because PostgreSQL reads the whole table for it, and what not: by its own statistics. */
-describe.each(VERSIONS)('on PostgreSQL %i', (version) => {
+describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
   const ROWS = 500;
   let database: TemporaryDatabase;
 

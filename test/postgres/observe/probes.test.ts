@@ -16,7 +16,7 @@ import { changedUrl } from '../../helpers/cloning.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { rehearse } from '../../helpers/rehearse.ts';
 import { type Scratch, scratch } from '../../helpers/scratch.ts';
-import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST, serverUrl } from '../../helpers/servers.ts';
 
 const SHOP = `
   CREATE TABLE customers (id serial PRIMARY KEY, email text NOT NULL UNIQUE, status text NOT NULL CHECK (status IN ('new', 'old')));
@@ -49,7 +49,7 @@ async function probesIn(session: Scratch['session']): Promise<Probe[]> {
   return relations.flatMap(probesOf);
 }
 
-describe.each(VERSIONS)('on %d', (version) => {
+describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
   const inShop = async (use: (at: Scratch) => Promise<void>) => {
     const at = await scratch(version, SHOP);
     try {

@@ -11,7 +11,7 @@ import type { Session } from '../../../src/postgres/connection/session.ts';
 import { withClient } from '../../helpers/client.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { scratch } from '../../helpers/scratch.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
 import { withDatabase } from '../../helpers/target-state.ts';
 
 const SHOP = `
@@ -53,7 +53,7 @@ async function compared(
   return compareQueries(listed(...texts), before, after);
 }
 
-describe.each(VERSIONS)('on %d', (version) => {
+describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
   test('a query that worked before and fails after is broken, with its error; one that failed before is counted', async () => {
     const { session, settings, drop } = await scratch(version, SHOP);
     try {
@@ -208,7 +208,7 @@ describe.each(VERSIONS)('on %d', (version) => {
   });
 });
 
-describe.each(VERSIONS)('pg_stat_statements on %d', (version) => {
+describe.each(OLDEST_AND_NEWEST)('pg_stat_statements on %d', (version) => {
   let server: Server;
   let url: string;
 

@@ -4,7 +4,7 @@ import { withClient } from '../../helpers/client.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { until } from '../../helpers/cutting.ts';
 import { ownServer } from '../../helpers/own-server.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
 
 /** A worker that begins at once, and takes minutes for some hundred pages. */
 const SLOW_WORKERS = {
@@ -14,7 +14,7 @@ const SLOW_WORKERS = {
   autovacuum_vacuum_cost_limit: '1',
 };
 
-describe.each(VERSIONS)('PostgreSQL %d', (version) => {
+describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d', (version) => {
   let server: Server;
   beforeAll(async () => {
     server = await ownServer(version, { settings: SLOW_WORKERS });

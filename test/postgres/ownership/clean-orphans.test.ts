@@ -5,6 +5,7 @@ import { clean } from '../../../src/ownership/clean.ts';
 import { dropOwnedDatabase } from '../../../src/ownership/drop.ts';
 import { formatMark, type Mark, ownedName } from '../../../src/ownership/mark.ts';
 import { ownedDatabases } from '../../../src/ownership/owned.ts';
+import { isPutAside } from '../../../src/ownership/put-aside.ts';
 import {
   advisoryLockKey,
   markerConnectionLimit,
@@ -19,10 +20,10 @@ import { identifier, literal } from '../../../src/postgres/sql/quote.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { ownServer } from '../../helpers/own-server.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
 
 /** `clean` looks at a whole server, so these are nobody else's. */
-describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('PostgreSQL %d', (version) => {
+describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d', (version) => {
   let server: Server;
   beforeAll(async () => {
     server = await ownServer(version, { settings: { max_prepared_transactions: '5', wal_level: 'logical' } });
@@ -90,7 +91,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
     more: { name?: string; run?: RunId } = {},
   ) {
     const run = more.run ?? newRunId();
-    const name = more.name ?? ownedName('app', 'rehearsal', run);
+    const name = more.name ?? ownedName('app', 'clone', run);
     await admin((client) => client.query(`CREATE DATABASE ${identifier(name)}`));
     const mark: Mark = {
       version: 1,
@@ -109,7 +110,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
 
   async function unmarked(clause: (run: RunId) => string) {
     const run = newRunId();
-    const name = ownedName('app', 'rehearsal', run);
+    const name = ownedName('app', 'clone', run);
     await admin((client) => client.query(`CREATE DATABASE ${identifier(name)} ${clause(run)}`));
     return { name, run };
   }
@@ -133,7 +134,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
       ownRun: false,
       enter,
     };
-    if (!found?.mark?.kept && found?.role !== 'original')
+    if (!found?.mark?.kept && !isPutAside(found?.role ?? null))
       await expect(withSession((session) => dropOwnedDatabase(session, order))).rejects.toMatchObject({
         code: 'NOT_OURS',
       });
@@ -196,7 +197,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
   });
 
   test('a mark whose run is not that of the name is not enough', async () => {
-    const { name } = await left((mark) => mark, { name: ownedName('app', 'rehearsal', newRunId()) });
+    const { name } = await left((mark) => mark, { name: ownedName('app', 'clone', newRunId()) });
     await stays(name, /name is not one that safemigrate gives/);
   });
 
@@ -259,11 +260,11 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
     expect((await cleaned(true)).removed).toHaveLength(1);
   });
 
-  test('an original stays, whatever is asked for', async () => {
+  test.each(['original', 'rolled-back'] as const)('a database put aside as %s stays', async (role) => {
     const run = newRunId();
-    const name = ownedName('app', 'before', run);
-    await left((mark) => ({ ...mark, role: 'original' }), { name, run });
-    await stays(name, /original/);
+    const name = ownedName('app', role, run);
+    await left((mark) => ({ ...mark, role }), { name, run });
+    await stays(name, new RegExp(role));
     expect((await cleaned(true)).removed).toEqual([]);
   });
 

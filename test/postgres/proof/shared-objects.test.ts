@@ -17,7 +17,7 @@ describe.each(VERSIONS)('on %d', (version) => {
     const [oid, database] = [target?.oid ?? 0, target?.name ?? ''];
     const [who] = await session.query<{ name: string }>('SELECT current_user AS name');
     const user = who?.name;
-    const own = ownedName('app', 'rehearsal', newRunId());
+    const own = ownedName('app', 'clone', newRunId());
     const steps: [string, string[]][] = [
       [`CREATE ROLE ${role}`, [`role ${role} created`]],
       [`ALTER ROLE ${role} CREATEDB`, [`role ${role}: rolcreatedb false → true`]],

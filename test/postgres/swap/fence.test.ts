@@ -9,14 +9,14 @@ import type { Session } from '../../../src/postgres/connection/session.ts';
 import { closeDatabase, stillClosed } from '../../../src/swap/fence.ts';
 import { renameInto, wasRenamed } from '../../../src/swap/rename.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
-import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST, serverUrl } from '../../helpers/servers.ts';
 
 const opened: Session[] = [];
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((session) => session.close()));
 });
 
-async function sessionOn(version: (typeof VERSIONS)[number]): Promise<Session> {
+async function sessionOn(version: (typeof OLDEST_AND_NEWEST)[number]): Promise<Session> {
   const settings = parseSettings(serverUrl(version), readEnvironment({}, '/'));
   const session = await openSession(settings, { purpose: 'test' });
   opened.push(session);
@@ -46,7 +46,7 @@ async function commentOf(session: Session, name: string): Promise<string | null>
   return row?.comment ?? null;
 }
 
-describe.each(VERSIONS)('a fenced database on PostgreSQL %d', (version) => {
+describe.each(OLDEST_AND_NEWEST)('a fenced database on PostgreSQL %d', (version) => {
   test('a fenced database has no sessions, accepts none, and can be reopened', async () => {
     const database = await temporaryDatabase(version);
     const session = await sessionOn(version);

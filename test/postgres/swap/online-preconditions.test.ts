@@ -11,9 +11,9 @@ import { onlineObstacles } from '../../../src/swap/online/preconditions.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl } from '../../helpers/cloning.ts';
 import { ownServer } from '../../helpers/own-server.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
 
-describe.each(VERSIONS)('PostgreSQL %d', (version: ServerVersion) => {
+describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d', (version: ServerVersion) => {
   let server: Server;
   let plain: string;
   beforeAll(async () => {

@@ -66,7 +66,7 @@ test.each(PAGES)('every block of code in %s says what it is made of', (page) => 
 /** Options that pages name, but that belong to other programs: Liquibase, vacuumdb. */
 const OTHERS = [
   ...['--username', '--analyze-in-stages', '--pythonpath', '--settings'],
-  ...['--knexfile', '--config', '--overload'],
+  ...['--knexfile', '--config', '--overload', '--table'],
 ];
 
 test.each(PAGES)('every option that the prose of %s names exists', (page) => {

@@ -51,17 +51,26 @@ describe('the tool of a project is recognised', () => {
     ['node-pg-migrate', 'node-pg-migrate', 'safemigrate -- npx node-pg-migrate up'],
     ['dbmate', 'dbmate', 'safemigrate -- dbmate --no-dump-schema migrate'],
     ['psql', 'a shell script', 'safemigrate -- sh migrate.sh'],
-    ['django', 'Django', 'safemigrate --url "$DATABASE_URL" -- python manage.py migrate'],
+    [
+      'django',
+      'Django',
+      'safemigrate --url "$DATABASE_URL" -- env DB_HOST={safemigrate:host} DB_PORT={safemigrate:port} DB_NAME={safemigrate:database} ' +
+        'DB_USER={safemigrate:user} DB_PASSWORD={safemigrate:password} python manage.py migrate',
+    ],
     ['alembic', 'Alembic', 'safemigrate -- alembic upgrade head'],
-    ['goose', 'goose', 'safemigrate -- goose -dir migrations up'],
+    ['goose', 'goose', 'safemigrate -- goose -dir migrations postgres {safemigrate:url} up'],
     [
       'golang-migrate',
       'golang-migrate',
       'safemigrate -- migrate -path migrations -database {safemigrate:url} up',
     ],
     ['sqlx', 'sqlx', 'safemigrate -- sqlx migrate run'],
-    ['flyway', 'Flyway', 'safemigrate --url "$DATABASE_URL" -- flyway migrate'],
-    ['liquibase', 'Liquibase', 'safemigrate --url "$DATABASE_URL" -- liquibase update'],
+    ['flyway', 'Flyway', 'safemigrate --url "$DATABASE_URL" -- flyway "-url={safemigrate:jdbc-url}" migrate'],
+    [
+      'liquibase',
+      'Liquibase',
+      'safemigrate --url "$DATABASE_URL" -- liquibase update "--url={safemigrate:jdbc-url}"',
+    ],
   ])('in fixtures/projects/%s: %s', (folder, name, command) => {
     const [tool] = detectTools(filesIn(path.join(FIXTURES, folder)));
     expect(tool).toMatchObject({ name });
@@ -255,7 +264,7 @@ const LAYOUTS: readonly [what: string, Layout, Expected][] = [
     { 'go.mod': 'module shop\n', 'main.go': 'package main', 'sql/migrations/1_init.sql': '-- +goose Up\n' },
     {
       name: 'goose',
-      command: 'goose -dir sql/migrations up',
+      command: 'goose -dir sql/migrations postgres {safemigrate:url} up',
       folder: 'sql/migrations',
       urlEnv: 'GOOSE_DBSTRING',
     },
@@ -299,7 +308,7 @@ const LAYOUTS: readonly [what: string, Layout, Expected][] = [
     },
     {
       name: 'Flyway',
-      command: './gradlew flywayMigrate',
+      command: './gradlew flywayMigrate "-Pflyway.url={safemigrate:jdbc-url}"',
       folder: 'src/main/resources/db/migration',
     },
   ],
@@ -383,7 +392,7 @@ describe('what is written', () => {
     const [, workflow] = files;
     expect(workflow?.text).toContain("paths: ['migrations/**']");
     expect(workflow?.text).toContain('- run: pnpm install --frozen-lockfile');
-    expect(workflow?.text).toMatch(/^ {12}-- goose -dir migrations up$/m);
+    expect(workflow?.text).toMatch(/^ {12}-- goose -dir migrations postgres \{safemigrate:url\} up$/m);
     expect(parse(workflow?.text ?? '').jobs.rehearse.env).toEqual({ SAFEMIGRATE_DUMP: 'test/dump.sql' });
     expect(planInit({ ...tool(), folder: undefined }, filesOf(remote)).files[1]?.text).not.toContain(
       'paths:',
@@ -405,7 +414,7 @@ describe('what is written', () => {
   test('is a script that any CI runs elsewhere, with a note on the remote', () => {
     const { files, notes } = planInit(tool(), filesOf({}));
     expect(files.map(({ file }) => file)).toEqual([CONFIG, 'safemigrate-ci.sh']);
-    expect(files[1]?.text).toMatch(/^ {2}-- goose -dir migrations up$/m);
+    expect(files[1]?.text).toMatch(/^ {2}-- goose -dir migrations postgres \{safemigrate:url\} up$/m);
     // Also where a job says `sh safemigrate-ci.sh`, nothing is installed whose checksum is wrong.
     expect(files[1]?.text).toMatch(/^set -e$[\s\S]*sha256sum --check/m);
     expect(notes).toEqual(['The repository has no remote. Run safemigrate-ci.sh in its CI.']);
@@ -414,6 +423,32 @@ describe('what is written', () => {
       expect.stringContaining('is on neither GitHub nor GitLab: https://git.example.org/a.git'),
     ]);
   });
+
+  test.each([
+    ['prisma', ['*._prisma_migrations'], '"${DIRECT_URL%%\\?*}"'],
+    ['drizzle', ['*.__drizzle_migrations'], '"$DATABASE_URL"'],
+    ['django', ['*.django_migrations', '*.django_content_type', '*.auth_permission'], '"$DATABASE_URL"'],
+    ['alembic', ['*.alembic_version'], '"postgresql://${DATABASE_URL#*://}"'],
+    ['flyway', ['*.flyway_schema_history'], '"$DATABASE_URL"'],
+    ['knex', ['*.knex_migrations', '*.knex_migrations_lock'], '"$DATABASE_URL"'],
+    ['goose', ['*.goose_db_version'], '"$GOOSE_DBSTRING"'],
+  ])(
+    'says in the job for %s how its dump is made, with the rows of its own tables',
+    (folder, tables, url) => {
+      const [found] = detectTools(filesIn(path.join(FIXTURES, folder)));
+      if (!found) throw new Error(`${folder} is recognised`);
+      const chosen = tables.map((table) => `--table='${table}'`).join(' ');
+      const remote = { '.git/config': 'url = https://gitlab.example.org/a.git' };
+      for (const files of [{}, remote, { '.github/dependabot.yml': '' }]) {
+        const texts = planInit(found, filesOf(files)).files.map(({ text }) =>
+          text.replaceAll(/^ *# */gm, ''),
+        );
+        expect(texts.join('')).toContain(
+          `pg_dump --schema-only ${url} > test/dump.sql\npg_dump --data-only --inserts ${chosen} ${url} >> test/dump.sql\n`,
+        );
+      }
+    },
+  );
 
   test('has a placeholder for a command that the files do not tell, and says so', () => {
     const { files, notes } = planInit(

@@ -98,6 +98,14 @@ describe('a budget', () => {
     expect(budgetReasons(spent(), policy({ maxLocks: [general, own] }))).toEqual([]);
   });
 
+  test('a budget of a lock counts as exceeded if the times are not known', () => {
+    const caveats = [{ path: 'statements[].durationMs', kind: 'unmeasured', reason: 'they disagree' }] as const;
+    const maxLocks = [{ mode: 'ACCESS EXCLUSIVE', maxMs: 3_600_000 }] as const;
+    expect(budgetReasons(spent({ caveats }), policy({ maxLocks }))).toEqual([
+      '--limit lock counts as exceeded: they disagree',
+    ]);
+  });
+
   test('a budget that could not be measured counts as exceeded', () => {
     const unseen = spent({
       data: null,

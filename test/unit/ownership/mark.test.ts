@@ -3,7 +3,13 @@ import { formatMark, type Mark, ownedName, parseMark, parseOwnedName } from '../
 import { newRunId } from '../../../src/ownership/run-id.ts';
 
 const run = newRunId(1_763_700_000_123);
-const KINDS = ['rehearsal', 'before', 'probe'] as const;
+const WORDS = {
+  clone: 'rehearsal',
+  original: 'before',
+  'rolled-back': 'rolledback',
+  probe: 'probe',
+} as const;
+const ROLES = ['clone', 'original', 'rolled-back', 'probe'] as const;
 const TARGETS = [
   'app',
   '',
@@ -22,11 +28,11 @@ const TARGETS = [
 
 describe('the name of something that safemigrate makes', () => {
   test.each(TARGETS)('fits into 63 bytes, keeps the run and cuts no character: %s', (target) => {
-    for (const kind of KINDS) {
-      const name = ownedName(target, kind, run);
+    for (const role of ROLES) {
+      const name = ownedName(target, role, run);
       expect(Buffer.byteLength(name)).toBeLessThanOrEqual(63);
-      expect(parseOwnedName(name)).toEqual({ kind, run });
-      const stem = name.slice(0, -`_${kind}_${run}`.length);
+      expect(parseOwnedName(name)).toEqual({ role, run });
+      const stem = name.slice(0, -`_${WORDS[role]}_${run}`.length);
       expect(target.startsWith(stem)).toBe(true);
       expect(Buffer.from(name, 'utf8').toString('utf8')).toBe(name);
       expect(name).not.toMatch(/[\ud800-\udbff](?![\udc00-\udfff])/);
@@ -34,12 +40,12 @@ describe('the name of something that safemigrate makes', () => {
   });
 
   test('uses all the bytes there are', () => {
-    expect(Buffer.byteLength(ownedName('x'.repeat(63), 'rehearsal', run))).toBe(63);
-    expect(Buffer.byteLength(ownedName('🚀'.repeat(20), 'rehearsal', run))).toBeGreaterThan(59);
+    expect(Buffer.byteLength(ownedName('x'.repeat(63), 'clone', run))).toBe(63);
+    expect(Buffer.byteLength(ownedName('🚀'.repeat(20), 'clone', run))).toBeGreaterThan(59);
   });
 
   test('is taken as it is where it fits', () => {
-    expect(ownedName('app', 'rehearsal', run)).toBe(`app_rehearsal_${run}`);
+    expect(ownedName('app', 'clone', run)).toBe(`app_rehearsal_${run}`);
   });
 
   test.each([
@@ -56,8 +62,8 @@ describe('the name of something that safemigrate makes', () => {
 
   test('is that of a clone of a clone: the last part counts', () => {
     const second = newRunId(1_763_700_999_999);
-    expect(parseOwnedName(ownedName(ownedName('a', 'probe', run), 'rehearsal', second))).toEqual({
-      kind: 'rehearsal',
+    expect(parseOwnedName(ownedName(ownedName('a', 'probe', run), 'clone', second))).toEqual({
+      role: 'clone',
       run: second,
     });
   });
