@@ -85,8 +85,16 @@ export const PAGE: readonly PageSection[] = [
     tables: [
       { file: 'online-swap.bench.ts', title: 'the type of a column of 5 GB', code: ONLINE },
       { file: 'online-fence.bench.ts', title: 'a target of 100 MB', code: ONLINE },
-      { file: 'online-swap.test.ts', title: `online swaps under load, ${PAUSES}, PostgreSQL 19`, code: ONLINE },
-      { file: 'online-swap.test.ts', title: `online swaps behind PgBouncer, ${PAUSES}, PostgreSQL 19`, code: ONLINE },
+      {
+        file: 'online-swap.test.ts',
+        title: `online swaps under load, ${PAUSES}, PostgreSQL 19`,
+        code: ONLINE,
+      },
+      {
+        file: 'online-swap.test.ts',
+        title: `online swaps behind PgBouncer, ${PAUSES}, PostgreSQL 19`,
+        code: ONLINE,
+      },
       { file: 'online-swap.test.ts', title: 'time from the kill -9', code: ONLINE },
     ],
   },

@@ -35,10 +35,12 @@ const MOST_RUNS = 3;
  * What each of some runs disagrees about with its sources. A busy machine delays one of them here and there, which both ways of
  * looking see differently; what the program does wrong it does in each. So further ones are made only if they are needed.
  */
-export async function lastingDisagreements(measure: () => Promise<Disagreement[]>): Promise<string[]> {
-  let lasting = await measure();
+export async function lastingDisagreements(
+  measure: (doubts: readonly Disagreement[]) => Promise<Disagreement[]>,
+): Promise<string[]> {
+  let lasting = await measure([]);
   for (let runs = 1; runs < MOST_RUNS && lasting.length > 0; runs++) {
-    const again = new Set((await measure()).map(({ number }) => number));
+    const again = new Set((await measure(lasting)).map(({ number }) => number));
     lasting = lasting.filter(({ number }) => again.has(number));
   }
   return lasting.map(

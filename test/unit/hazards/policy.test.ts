@@ -99,7 +99,9 @@ describe('a budget', () => {
   });
 
   test('a budget of a lock counts as exceeded if the times are not known', () => {
-    const caveats = [{ path: 'statements[].durationMs', kind: 'unmeasured', reason: 'they disagree' }] as const;
+    const caveats = [
+      { path: 'statements[].durationMs', kind: 'unmeasured', reason: 'they disagree' },
+    ] as const;
     const maxLocks = [{ mode: 'ACCESS EXCLUSIVE', maxMs: 3_600_000 }] as const;
     expect(budgetReasons(spent({ caveats }), policy({ maxLocks }))).toEqual([
       '--limit lock counts as exceeded: they disagree',
