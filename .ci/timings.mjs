@@ -30,7 +30,12 @@ export function timingsOf(folder) {
 }
 
 function table(title, entries) {
-  return ['', `| ${title} | s |`, '|---|---|', ...entries.map(([name, s]) => `| ${name} | ${s.toFixed(0)} |`)];
+  return [
+    '',
+    `| ${title} | s |`,
+    '|---|---|',
+    ...entries.map(([name, s]) => `| ${name} | ${s.toFixed(0)} |`),
+  ];
 }
 
 /** `e2e`, `postgres/hazards`: of `postgres`, which has the most files, the folder in it. */

@@ -84,6 +84,16 @@ export function formatCount(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
+/** `66,473`, or of an estimate, with the two digits that matter: `about 66,000`. */
+export function formatEstimate(count: number, exact: boolean): string {
+  return exact ? formatCount(count) : `about ${formatCount(twoDigits(count))}`;
+}
+
+/** An estimate is off by some percent: more digits would look like a count. */
+export function twoDigits(count: number): number {
+  return count < 100 ? count : Number(count.toPrecision(2));
+}
+
 /** `1 change`, `5,000 changes`. */
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;

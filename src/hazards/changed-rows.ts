@@ -88,7 +88,8 @@ function namedChanges(context: HazardContext, left: Counters): ChangedRows[] {
       if (does !== 'insert' && does !== 'update' && does !== 'delete' && does !== 'merge') return [];
       const relation = context.resolve(action.table, statement);
       const pools = poolsOf(context, statement, relation, left);
-      const upserted = take(pools, does, rows);
+      // The counters have committed rows only; its own were locked all the same.
+      const upserted = statement.rolledBack ? 0 : take(pools, does, rows);
       if (!isOld(context, relation, statement)) return [];
       const counted = statement.rowsAtProductionSize === undefined;
       const of = { statement, relation, counted };
@@ -150,7 +151,7 @@ function hiddenChanges(context: HazardContext, left: Counters): ChangedRows[] {
     const weights = weightsOf(candidates);
     const factor = growthOf(context, relation, changed);
     return candidates.flatMap((statement, index): ChangedRows[] => {
-      if (statement.error || endsTransactions(context, statement)) return [];
+      if (statement.error || statement.rolledBack || endsTransactions(context, statement)) return [];
       const share = weights[index] ?? 0;
       const counted = share === 1 && factor === 1;
       const entry = (rows: number, verb: ChangedRows['verb']) => {
@@ -162,7 +163,7 @@ function hiddenChanges(context: HazardContext, left: Counters): ChangedRows[] {
   });
 }
 
-/** Statements that may have changed rows of a table without naming it. One that failed may have, too: its rows were counted. */
+/** Statements that may have changed rows of a table without naming it. */
 function candidatesFor(context: HazardContext, relation: string): StatementSection[] {
   const holding = context.facts.statements.filter(
     (statement) =>

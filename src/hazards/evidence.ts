@@ -1,4 +1,12 @@
-import { formatBytes, formatCount, formatDuration, formatInterval, listed, plural } from '../format.ts';
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatEstimate,
+  formatInterval,
+  listed,
+  plural,
+} from '../format.ts';
 import type { ConvertedColumn, ProductionTime, StatementSection } from '../model/report.ts';
 import type { HazardContext } from './hazard-context.ts';
 import type { StatementLock } from './held-locks.ts';
@@ -20,7 +28,7 @@ export function locksEvidence(context: HazardContext, locks: readonly StatementL
   return listed(words, { separator: '; ' });
 }
 
-/** `public.orders: 18 GB, about 1,203,442 rows, 12 reads and 3 writes per second`. */
+/** `public.orders: 18 GB, about 1,200,000 rows, 12 reads and 3 writes per second`. */
 export function relationEvidence(context: HazardContext, relation: string): string {
   const known = figures(context, relation);
   return known.length === 0 ? relation : `${relation}: ${known.join(', ')}`;
@@ -56,11 +64,7 @@ function details(
   const words = [
     ...(size === null ? [] : [formatBytes(size)]),
     ...(rewritten ? ['rewritten'] : []),
-    ...(waiting === null || waiting < 1
-      ? []
-      : [
-          `about ${formatCount(Math.round(waiting))} ${Math.round(waiting) === 1 ? 'statement' : 'statements'} would wait`,
-        ]),
+    ...(waiting === null || waiting < 1 ? [] : [`about ${plural(waiting, 'statement')} would wait`]),
   ];
   return words.length === 0 ? '' : ` (${words.join(', ')})`;
 }
@@ -99,7 +103,7 @@ export function conversionCounts(column: ConvertedColumn): string[] {
 }
 
 export function rowCount(rows: number, exact: boolean): string {
-  return `${exact ? '' : 'about '}${formatCount(rows)} ${rows === 1 ? 'row' : 'rows'}`;
+  return `${formatEstimate(rows, exact)} ${rows === 1 ? 'row' : 'rows'}`;
 }
 
 function rate(perSecond: number): string {

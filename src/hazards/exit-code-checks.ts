@@ -74,8 +74,7 @@ export const EXIT_CODE_CHECKS: readonly ExitCodeCheck[] = [
       for (const { transaction, outcome } of transactions) {
         const own = statements.filter((statement) => statement.transaction === transaction);
         const ended = own.some(
-          ({ index, tag, error }) =>
-            error !== null || (tag === 'ROLLBACK' && !parsed.get(index)?.toSavepoint),
+          ({ index, tag, error }) => error !== null || (tag === 'ROLLBACK' && !parsed.get(index)?.savepoint),
         );
         // pg_dump never ends its transaction, and many a tool calls it when it has migrated: it reads.
         const lost = own.filter(
@@ -185,13 +184,11 @@ function effectsOf({ schema, data, statements, transactions, parsed }: CommandOu
   ];
   const again = madeAgain({ statements, transactions, parsed });
   const unnamed = changes.length === 0 && schema?.before !== schema?.after ? ['the schema'] : [];
-  // The server's counters of written rows include those that were rolled back.
-  const allKept = transactions.every(({ outcome }) => outcome === 'committed');
   const rows = [
     ...(data?.tables ?? [])
       .filter(({ rowsBefore, rowsAfter, rewritten }) => rewritten || rowsBefore !== rowsAfter)
       .map(({ relation }) => relation),
-    ...(allKept ? (data?.written ?? []) : []).map(({ relation }) => relation),
+    ...(data?.written ?? []).flatMap(({ relation, atMost }) => (atMost ? [] : [relation])),
     ...writtenRelations({ statements, transactions, parsed }),
   ];
   return { definitions: [...changes, ...unnamed, ...again].sort(), rows: [...new Set(rows)].sort() };
@@ -211,7 +208,8 @@ function madeAgain({
 }: Pick<CommandOutcome, 'statements' | 'transactions' | 'parsed'>): string[] {
   const kept = committed(transactions);
   const done = statements.filter(
-    ({ index, error, transaction }) => error === null && kept.has(transaction) && !parsed.get(index)?.local,
+    ({ index, error, transaction, rolledBack }) =>
+      error === null && !rolledBack && kept.has(transaction) && !parsed.get(index)?.local,
   );
   const kinds = new Set(done.flatMap(({ tag }) => /^DROP (.*)$/.exec(tag ?? '')?.[1] ?? []));
   return [...kinds].flatMap((kind) => {
@@ -236,9 +234,9 @@ function writtenRelations({
   const kept = committed(transactions);
   return statements
     .filter((statement) => {
-      const { error, rows, transaction } = statement;
+      const { error, rows, transaction, rolledBack } = statement;
       const wrote = effectOfStatement(statement, parsed) === 'rows' && (rows ?? 1) > 0;
-      return wrote && error === null && kept.has(transaction);
+      return wrote && error === null && !rolledBack && kept.has(transaction);
     })
     .flatMap(({ locks }) => locks ?? [])
     .filter(({ mode }) => mode === 'ROW EXCLUSIVE' || mode === 'ACCESS EXCLUSIVE')

@@ -1,13 +1,7 @@
-import {
-  type Holder,
-  oldest,
-  type RelationRates,
-  type Standby,
-  type TargetTraffic,
-} from '../database/traffic.ts';
+import { type Holder, oldest, type Standby, type TargetTraffic } from '../database/traffic.ts';
 import { formatDuration } from '../format.ts';
 import type { Unmeasured } from '../measured.ts';
-import type { DiskSpace } from '../model/hazard-facts.ts';
+import type { CatalogueFacts, DiskSpace } from '../model/hazard-facts.ts';
 import type {
   Caveat,
   DataSection,
@@ -18,12 +12,14 @@ import type {
 import { conflictsOf, LOCK_MODES, type LockMode, lockModeOf } from '../postgres/lock-modes.ts';
 import { type HeldLock, longestLocks } from './held-locks.ts';
 import { effectiveRates, type Rates, SHORT_SAMPLE_MS } from './rates.ts';
+import { waitingStatements } from './waiting.ts';
 
 export interface ForecastInput {
   readonly traffic: TargetTraffic | Unmeasured;
   readonly statements: readonly StatementSection[];
   readonly schema: Pick<SchemaSection, 'changes'> | null;
   readonly data: DataSection | null;
+  readonly catalogue: Pick<CatalogueFacts, 'renamed'>;
   /** Sizes on the target, with indexes and TOAST, of the relations that the command rewrites; null if they could not be read. */
   readonly rewrittenBytes: ReadonlyMap<string, number> | null;
   /** Space on the target's file system before the clone was made; null if that cannot be seen. */
@@ -51,9 +47,14 @@ export function forecast(measured: ForecastInput) {
       : { ...traffic, averagedMs: null };
   const walBytes = data?.walBytes ?? null;
   const holders = byRelation(traffic.holders);
+  // Locks have the names from after the command, the target those from before.
+  const former = new Map([...measured.catalogue.renamed].map(([before, after]) => [after, before]));
   const all = longestLocks(measured.statements, measured.schema)
     .filter(({ blocks }) => blocks.includes('reads') || blocks.includes('writes'))
-    .map((lock) => lockForecast(lock, traffic, rates, holders.get(lock.relation) ?? []));
+    .map((lock) => {
+      const name = former.get(lock.relation) ?? lock.relation;
+      return lockForecast(lock, traffic, rates, { name, holders: holders.get(name) ?? [] });
+    });
   const locks = oncePerWait(all, measured.statements, traffic.tableOfIndex);
   const section: ForecastSection = {
     ...(profiledAt === null ? {} : { profiledAt }),
@@ -120,13 +121,12 @@ function lockForecast(
   lock: HeldLock,
   traffic: TargetTraffic,
   { relations, transactionsPerSecond }: Rates,
-  holders: readonly Holder[],
-): ForecastSection['locks'][number] {
+  { name, holders }: { readonly name: string; readonly holders: readonly Holder[] },
+): LockForecast {
   const { relation, heldMs } = lock;
-  const table = traffic.tableOfIndex.get(relation) ?? relation;
+  const table = traffic.tableOfIndex.get(name) ?? name;
   const rates = relations.get(table);
-  const perSecond = rates && arrivals(rates, lock, transactionsPerSecond);
-  const queued = perSecond === undefined || heldMs === null ? null : Math.round((perSecond * heldMs) / 1000);
+  const queued = waitingStatements(lock, rates ?? null, transactionsPerSecond);
   const { open, max, reserved } = traffic.sessions;
   return {
     relation,
@@ -142,18 +142,6 @@ function lockForecast(
     sessionsRunOut: queued === null ? null : queued > 0 && open + queued >= max - reserved,
     waitsFor: inTheWay(lock, holders),
   };
-}
-
-/**
- * Statements per second that would have to wait. One statement may start many scans and write many rows, but a transaction waits
- * only once, so that the rate of transactions is an upper bound.
- */
-function arrivals(rates: RelationRates, { blocks }: HeldLock, transactionsPerSecond: number | null): number {
-  // An UPDATE or DELETE scans for its rows, and thus already counts as a read.
-  const touches = blocks.includes('reads')
-    ? rates.readsPerSecond + rates.insertsPerSecond
-    : rates.writesPerSecond;
-  return Math.min(touches, transactionsPerSecond ?? touches);
 }
 
 function inTheWay(

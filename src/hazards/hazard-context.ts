@@ -263,15 +263,10 @@ function partitionsAttached(context: HazardContext): ReadonlyMap<string, Stateme
 
 /** The index of the statement that created a table, by table name. */
 function tablesCreated(context: HazardContext): ReadonlyMap<string, number> {
-  const undone = new Set(
-    context.facts.transactions
-      .filter(({ outcome }) => outcome === 'rolled back')
-      .map(({ transaction }) => transaction),
-  );
   const made = new Map<string, number>();
   for (const { statement, action } of context.actionsOf('create table')) {
     const name = context.resolve(action.table, statement);
-    if (action.ifNotExists || made.has(name) || undone.has(statement.transaction)) continue;
+    if (action.ifNotExists || made.has(name) || statement.rolledBack) continue;
     made.set(name, statement.index);
   }
   return made;

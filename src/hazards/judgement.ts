@@ -49,6 +49,7 @@ export function reachJudgement(
     ...findHazards({
       ...evidence,
       traffic: expected.rates?.relations ?? null,
+      transactionsPerSecond: expected.rates?.transactionsPerSecond ?? null,
       lockTable: 'unmeasured' in evidence.traffic ? undefined : evidence.traffic.lockTable,
       logicalSlots: 'unmeasured' in evidence.traffic ? undefined : evidence.traffic.logicalSlots,
       indexScans: 'unmeasured' in evidence.traffic ? undefined : evidence.traffic.indexScans,

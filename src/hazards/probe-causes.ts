@@ -51,15 +51,10 @@ type Lock = NonNullable<StatementSection['locks']>[number];
 
 /** Statements that left something else than a note of the migration tool's. */
 function leavingStatements({ facts }: HazardContext): StatementSection[] {
-  const undone = new Set(
-    facts.transactions
-      .filter(({ outcome }) => outcome === 'rolled back')
-      .map(({ transaction }) => transaction),
-  );
   return facts.statements.filter(
-    ({ index, error, transaction, locks }) =>
+    ({ index, error, rolledBack, locks }) =>
       error === null &&
-      !undone.has(transaction) &&
+      !rolledBack &&
       isLeaving(facts.parsed.get(index)?.effect, locks) &&
       !(locks?.length && locks.every(({ relation, indexOf }) => isBookkeeping(indexOf ?? relation))),
   );

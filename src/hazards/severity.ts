@@ -3,6 +3,7 @@ import { blocks } from '../postgres/lock-modes.ts';
 import type { HazardContext } from './hazard-context.ts';
 import type { StatementLock } from './held-locks.ts';
 import { BUSY_PER_SECOND, ERROR, MANY_ROWS, WARNING } from './thresholds.ts';
+import { waitingStatements } from './waiting.ts';
 
 export type Severity = Hazard['severity'];
 
@@ -41,13 +42,12 @@ export function severityElsewhen(
 
 /** Statements that would be waiting when the lock is released; null if the target's traffic is unknown. */
 export function waitingFor(context: HazardContext, { relation, mode, heldMs }: StatementLock): number | null {
-  const traffic = context.traffic(relation);
-  if (!traffic || heldMs === null) return null;
-  const kept = blocks(mode);
-  const rate =
-    (kept.includes('reads') ? traffic.readsPerSecond : 0) +
-    (kept.includes('writes') ? traffic.writesPerSecond : 0);
-  return (rate * heldMs) / 1000;
+  const { transactionsPerSecond = null } = context.facts;
+  return waitingStatements(
+    { heldMs, blocks: blocks(mode) },
+    context.traffic(relation),
+    transactionsPerSecond,
+  );
 }
 
 /**

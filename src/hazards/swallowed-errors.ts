@@ -90,7 +90,8 @@ class Run {
     if (!this.#kept.has(transaction)) return false;
     const own = this.#byTransaction.get(transaction) ?? [];
     const next = own.find((each) => each.index > index && each.error === null);
-    const isBack = next !== undefined && this.#history.parsed.get(next.index)?.toSavepoint === true;
+    const isBack =
+      next !== undefined && this.#history.parsed.get(next.index)?.savepoint?.does === 'roll back';
     return isBack && !SAVEPOINT_OF_PSQL.test(next.sql);
   }
 

@@ -2,7 +2,7 @@ import { formatBytes, formatCount, formatDuration, listed } from '../format.ts';
 import type { RecordedTransaction } from '../model/hazard-facts.ts';
 import type { ForecastSection, Hazard, StatementSection } from '../model/report.ts';
 import { changedRows } from './changed-rows.ts';
-import { locksEvidence, relationEvidence } from './evidence.ts';
+import { locksEvidence, relationEvidence, rowCount } from './evidence.ts';
 import type { HazardContext } from './hazard-context.ts';
 import { type Finding, type HazardRecord, type HazardTexts, sqlAdvice } from './hazard-definition.ts';
 import type { StatementLock } from './held-locks.ts';
@@ -77,7 +77,10 @@ function rowConflicts(context: HazardContext, statements: readonly StatementSect
         relation,
         severity: waiting >= ERROR.waiting ? 'error' : 'warning',
         message: `about ${formatCount(Math.round(waiting))} UPDATEs and DELETEs of running code would wait for rows of ${relation} that the migration changes`,
-        evidence: `${formatCount(rows)} rows (${Math.round(share * 100)} %) locked for ${formatDuration(lock.heldMs)}; ${relationEvidence(context, relation)}`,
+        evidence: `${rowCount(
+          rows,
+          own.every(({ counted }) => counted),
+        )} (${Math.round(share * 100)} %) locked for ${formatDuration(lock.heldMs)}; ${relationEvidence(context, relation)}`,
         advice: sqlAdvice(
           'Repeat a batch, committing after each, until it changes nothing:',
           `${first.verb === 'delete' ? `DELETE FROM ${relation}` : `UPDATE ${relation} SET …`} WHERE ctid IN (SELECT ctid FROM ${relation} WHERE … LIMIT 5000)`,

@@ -59,7 +59,7 @@ export const dataSection = z.object({
   ),
   /** Number of relations that are not listed, because nothing changed in them. */
   unchangedTables: z.int(),
-  /** Rows that the command wrote, including those of transactions that were rolled back, but not those of TRUNCATE. */
+  /** Rows that the command wrote and committed, but not those of TRUNCATE. Rows that were rolled back are not among them. */
   written: z.array(
     z.object({
       /** Qualified name of the table. */
@@ -70,6 +70,8 @@ export const dataSection = z.object({
       updated: z.int(),
       /** Rows deleted. */
       deleted: z.int(),
+      /** The numbers are upper bounds: rows that were rolled back may be among them. Absent: they are exact. */
+      atMost: z.literal(true).optional(),
     }),
   ),
   /** Stored data that was deleted or cut, under the names from before the command. */

@@ -33,6 +33,8 @@ export interface HazardFacts {
   readonly rerun: { readonly statements: readonly Pick<StatementSection, 'sql'>[] } | null;
   /** Traffic by relation; null if that of the target was not sampled. */
   readonly traffic: ReadonlyMap<string, RelationTraffic> | null;
+  /** Transactions per second in the target database; missing or null: not known. */
+  readonly transactionsPerSecond?: number | null;
   /** The statement after which a probe differs, as far as that was looked for. */
   readonly causes?: ReadonlyMap<ProbeDifference, number> | undefined;
   /** Kinds of transactions that were seen on the target or are in the profile; missing: none were recorded. */

@@ -55,6 +55,12 @@ export type StatementEffect =
   /** It runs code that the parser does not see. */
   | 'unknown';
 
+/** A statement about a savepoint. */
+export interface SavepointUse {
+  readonly does: 'set' | 'release' | 'roll back';
+  readonly name: string;
+}
+
 export interface StatementFacts {
   /** An ALTER TABLE may ask for several things. */
   readonly actions: readonly Action[];
@@ -63,8 +69,8 @@ export interface StatementFacts {
   /** Locks that it takes and releases before its end. */
   readonly releases?: readonly ReleasedLock[];
   readonly saferTexts?: SaferTexts;
-  /** It goes back to a savepoint, which the server answers as it answers the end of a transaction: ROLLBACK. */
-  readonly toSavepoint: boolean;
+  /** Missing: it neither sets a savepoint nor names one. To go back to one is answered as the end of a transaction is: ROLLBACK. */
+  readonly savepoint?: SavepointUse | undefined;
   /** It concerns nothing but cursors, prepared statements and temporary relations of its session. */
   readonly local?: boolean;
 }

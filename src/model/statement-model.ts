@@ -111,6 +111,8 @@ export const statementSection = z.object({
       constraint: z.string().nullable(),
     })
     .nullable(),
+  /** true: it succeeded, and its effect was rolled back with its transaction or to a savepoint. Absent otherwise. */
+  rolledBack: z.boolean().optional(),
   /** The server's warnings about it, the first 5; absent if there were none. Messages of level NOTICE and below are left out. */
   warnings: z
     .array(

@@ -31,7 +31,14 @@ import { readProcedures } from './locks-in-bodies.ts';
 import { readOrphans } from './orphans.ts';
 import { keepingSequences } from './probes/try-probes.ts';
 import { allRelations, givenRelations, newAmong, type RelationTree } from './relation-names.ts';
-import { compareRelations, currentCounts, type RelationsData, readRelations, rowsGone } from './relations.ts';
+import {
+  compareRelations,
+  type RelationsData,
+  readRelations,
+  rowsGone,
+  withRowsBefore,
+} from './relations.ts';
+import { currentCounts } from './written-rows.ts';
 
 interface CloneWatchOptions {
   readonly target: Target;
@@ -43,6 +50,7 @@ interface CloneWatchOptions {
 
 interface Asked {
   readonly procedures: boolean;
+  readonly rolledBack: boolean;
   readonly unseen: (session: Session) => Promise<ActingObject[]>;
 }
 
@@ -119,6 +127,7 @@ export class CloneWatch {
    * once the interrupt has come, since the user who interrupts does not want to wait.
    * @param wanted OIDs of relations whose names are needed.
    * @param options.procedures the definitions of procedures are needed.
+   * @param options.rolledBack a part of the command failed or was rolled back.
    * @param options.unseen finds what acts on the target's server and was never seen.
    */
   async after(
@@ -129,7 +138,8 @@ export class CloneWatch {
     if (interrupt?.aborted) return notObserved(before);
     if (!before) throw new Error('the clone was not read before the command');
     try {
-      return await this.#compare(before, wanted, { procedures: false, unseen: async () => [], ...options });
+      const asked = { procedures: false, rolledBack: true, unseen: async () => [], ...options };
+      return await this.#compare(before, wanted, asked);
     } catch (error) {
       if (interrupt?.aborted) return notObserved(before);
       throw error;
@@ -190,18 +200,19 @@ export class CloneWatch {
     );
     const relations = data?.relations ?? null;
     const isShared = this.#clone.isolation === 'same-cluster';
-    const rows =
-      relations && compareRelations(before.relations, relations, Number(wal?.bytes ?? 0), isShared);
+    const then = relations ? withRowsBefore(before.relations, relations) : before.relations;
+    const wrote = { isShared, maybeRolledBack: asked.rolledBack };
+    const rows = relations && compareRelations(then, relations, Number(wal?.bytes ?? 0), wrote);
     const { redefined } = { ...NO_EFFECTS, ...effects };
     caveats.push(...(schema?.caveats ?? []), ...(rows?.caveats ?? []));
     return {
-      schema: schema && withLostRows(schema.section, before.relations, relations),
+      schema: schema && withLostRows(schema.section, then, relations),
       data: rows?.section ?? null,
       sizeBytes: relations?.databaseBytes ?? null,
       tree: new Map([...before.tree, ...(data?.tree ?? [])]),
       made: data?.made ?? new Set<number>(),
       catalogue: {
-        ...catalogueFacts(before.catalogue, before.relations, data),
+        ...catalogueFacts(before.catalogue, then, data),
         dropped: schema?.dropped ?? new Map(),
         definitions: schema?.definitions ?? NO_DEFINITIONS,
         effects: { ...NO_EFFECTS, ...effects, redefined: isShared ? ofOwnDatabase(redefined) : redefined },
@@ -254,10 +265,11 @@ export class CloneWatch {
   }
 
   async #readDataAgain(session: Session, before: DataBefore, wanted: Iterable<number>, caveats: Caveat[]) {
-    caveats.push(...(await currentCounts(session)));
+    const late = await currentCounts(session);
+    caveats.push(...late);
     const tree = await givenRelations(session, wanted);
     return {
-      relations: await readRelations(session, before.relations),
+      relations: await readRelations(session, before.relations, late.length === 0),
       tree,
       made: newAmong(tree, before.tree),
       unindexedForeignKeys: await readUnindexedForeignKeys(session),

@@ -7,8 +7,9 @@ import type { ThereAndBack } from '../schema/type-changes.ts';
 import type { ColumnContent } from './lost-data.ts';
 import { namedParts, pagesOf, readTables } from './row-values.ts';
 
-/** The target must not feel it: larger tables are estimated from the statistics of their columns, or compared by a sample. */
+/** The target must not feel it: of larger tables a sample is compared. */
 const SMALL_ROWS = 100_000;
+/** Larger tables are estimated from the statistics of their columns; a second is mostly enough to count others, and the limit for it. */
 const SMALL_BYTES = 100 * 1024 * 1024;
 /** Limit for tables that were never analysed, so that their number of rows is not known. */
 const SMALL_UNKNOWN_BYTES = 8 * 1024 * 1024;
@@ -64,7 +65,7 @@ export async function contentOf(
     if (contents.has(row.object)) continue;
     const ofTable = rows.filter(({ schema, name }) => schema === row.schema && name === row.name);
     const isSmall = ofTable.every(
-      ({ rows, bytes, readable }) => readable && bytes !== null && isSmallTable(rows, bytes),
+      ({ bytes, readable }) => readable && bytes !== null && bytes <= SMALL_BYTES,
     );
     const mayCount = isSmall && performance.now() < deadline;
     const counted = mayCount ? await count(session, ofTable, casts, touched) : undefined;

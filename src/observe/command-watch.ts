@@ -18,6 +18,7 @@ import { releasedCaveats, withLocksByRule } from './locks-by-rule.ts';
 import { readBodies, withBodies } from './locks-in-bodies.ts';
 import { namesOf, type RelationTree, tablesOfIndexes } from './relation-names.ts';
 import { withRewrites } from './rewritten-relations.ts';
+import { withRolledBack } from './rolled-back.ts';
 import { Sampler, SlowStatements } from './sampler.ts';
 import { statementFacts } from './statement-facts.ts';
 import {
@@ -71,6 +72,8 @@ export interface CommandWatch {
   lockedRelations(): Set<number>;
   /** It sent a CALL or DO, whose procedures are to be read. */
   ranCode(): boolean;
+  /** A statement failed, or a part of the command was rolled back. */
+  rolledBack(): boolean;
   /** The sessions so far. */
   sessions(): readonly SessionStart[];
   /** Its transactions, for telling what it wrote from what others wrote. */
@@ -137,6 +140,7 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
     },
     lockedRelations: () => seen.log.relations(options.cloneOid),
     ranCode: () => seen.log.ranCode,
+    rolledBack: () => seen.log.rolledBack,
     sessions: () => [...seen.sessions.values()],
     transactions: seen.transactions,
     statements: (known) => statementsOf(seen, options, known),
@@ -217,11 +221,12 @@ async function statementsOf(
   const parsed = await statementFacts(seen);
   const bodies = await readBodies(seen, parsed, procedures, searchPath);
   const rules = { parsed, tree, made, searchPath, bodies };
-  const section = withLocksByRule(seen, rules);
+  const transactions = log.transactions();
+  const section = withRolledBack(withLocksByRule(seen, rules), transactions, parsed);
   const statements = withTables(withRewrites(section, parsed, data), tree);
   return {
     statements,
-    transactions: log.transactions(),
+    transactions,
     parsed: withBodies(parsed, bodies),
     sessionsWithLockTimeout: thoseWith(sessions, asksForLockTimeout),
     statementTimeouts: statementTimeouts(sessions),

@@ -54,7 +54,7 @@ SELECT w.object, pg_total_relation_size(c.oid)::float8 AS bytes
  * count of small tables that gives up early.
  */
 export async function measureDataLoss(options: BothSides, observed: LossInput): Promise<DataLoss> {
-  const { data, transactions, retyped } = observed;
+  const { data, retyped } = observed;
   const caveats: Caveat[] = [];
   const touched: string[] = [];
   const converted = await convertedAmong(options, observed, touched, caveats);
@@ -103,7 +103,7 @@ export async function measureDataLoss(options: BothSides, observed: LossInput): 
     });
   const untouched = retyped.filter(({ object }) => isUntouched(contents.get(object)));
   const schema = suspected && withoutLossOf(suspected, untouched);
-  const all = data && lostData({ schema, data, transactions, columns: contents });
+  const all = data && lostData({ schema, data, columns: contents });
   const copied = await copiedAmong(options, all ?? [], touched, caveats);
   const tables = await tablesCopied(options, all ?? [], touched, caveats);
   const isCopied = (table: string) => tables.some(({ relation }) => relation === table);

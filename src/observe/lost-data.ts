@@ -22,7 +22,6 @@ export interface ColumnContent {
 export interface Losses {
   readonly schema: SchemaSection | null;
   readonly data: DataSection;
-  readonly transactions: readonly TransactionSection[];
   /** Contents of the columns, by qualified name. */
   readonly columns: ReadonlyMap<string, ColumnContent>;
 }
@@ -65,17 +64,16 @@ function changedColumns({ schema, columns }: Losses): Lost[] {
 const UNKNOWN: ColumnContent = { rows: null, rowsWithValue: null, rowsChanged: null, exact: false };
 
 /**
- * Uses the server's count of deleted rows, since inserts hide deletes in the row difference. The count includes rolled-back deletes, so
- * it is used only if nothing was rolled back. Dead rows make the estimate before a rewrite larger than
- * the one after it: the difference of the two is no loss.
+ * Uses the server's count of deleted rows, since inserts hide deletes in the row difference; not if deletes that were rolled back may be
+ * in it. Dead rows make the estimate before a rewrite larger than the one after it: the difference of the two is no loss.
  */
-function deletedRows({ data, transactions }: Losses, dropped: ReadonlySet<string>): Lost[] {
-  const rolledBack = transactions.some(({ outcome }) => outcome !== 'committed');
+function deletedRows({ data }: Losses, dropped: ReadonlySet<string>): Lost[] {
   const names = new Set([...data.tables, ...data.written].map(({ relation }) => relation));
   return [...names].sort().flatMap((relation): Lost[] => {
     if (dropped.has(relation)) return [];
     const table = data.tables.find((each) => each.relation === relation);
-    const counted = rolledBack ? 0 : (data.written.find((each) => each.relation === relation)?.deleted ?? 0);
+    const written = data.written.find((each) => each.relation === relation && !each.atMost);
+    const counted = written?.deleted ?? 0;
     const deleted = Math.max(table ? difference(table) : 0, counted);
     if (deleted <= 0) return [];
     return [
@@ -83,7 +81,8 @@ function deletedRows({ data, transactions }: Losses, dropped: ReadonlySet<string
         object: relation,
         kind: 'table',
         what: 'deleted',
-        rows: table?.rowsBefore ?? null,
+        // Beside a number that was counted, an estimate would look like a count.
+        rows: table && (table.exact || deleted !== counted) ? table.rowsBefore : null,
         rowsWithValue: deleted,
         rowsChanged: null,
         exact: deleted === counted || (table?.exact ?? false),

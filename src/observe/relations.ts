@@ -1,8 +1,10 @@
+import { formatEstimate, listed } from '../format.ts';
 import type { Caveat, DataSection } from '../model/report.ts';
 import { HAS_FILES, RELATIONS_AND_SCHEMAS, USER_SCHEMA } from '../postgres/catalogue/user-objects.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { waitUntil } from '../postgres/session-helpers.ts';
-import { displayName, identifier } from '../postgres/sql/quote.ts';
+import { displayName } from '../postgres/sql/quote.ts';
+import { countRows } from './count-rows.ts';
+import { committedRows, NOTHING_WRITTEN, ROW_COUNTERS, type WrittenCounters } from './written-rows.ts';
 
 /** Contents of one relation. Sizes in bytes, with TOAST, without indexes, free space and visibility maps. */
 export interface RelationData {
@@ -15,8 +17,7 @@ export interface RelationData {
   /** Counted, or estimated from the last ANALYZE and the size now; null where there was none. */
   readonly rows: number | null;
   readonly exact: boolean;
-  /** Rows since the statistics of the database began, those of transactions that were rolled back included. */
-  readonly written: Readonly<Record<'inserted' | 'updated' | 'deleted', number>>;
+  readonly counters: WrittenCounters;
 }
 
 export interface RelationsData {
@@ -24,19 +25,13 @@ export interface RelationsData {
   readonly databaseBytes: number;
 }
 
-const COUNT_UP_TO_BYTES = 8 * 1024 * 1024;
-const COUNT_BUDGET_MS = 300;
-const COUNT_AT_MOST = 2000;
-/** Relations counted by one statement: few enough to notice in time that the budget is spent. */
-const COUNT_AT_ONCE = 50;
-const COUNT_AT_ONCE_BYTES = 16 * 1024 * 1024;
+/** Relations that the command did not touch are counted once more only if they are small. */
+const COUNT_AGAIN_UP_TO_BYTES = 8 * 1024 * 1024;
 
 const RELATIONS = `
 select c.oid, n.nspname as schema, c.relname as name, c.relfilenode as filenode, pg_catalog.pg_relation_size(c.oid) as main,
   case c.reltoastrelid when 0 then 0 else pg_catalog.pg_relation_size(c.reltoastrelid) end as toast,
-  c.reltuples as tuples, c.relpages as pages,
-  pg_catalog.pg_stat_get_tuples_inserted(c.oid) as inserted, pg_catalog.pg_stat_get_tuples_updated(c.oid) as updated,
-  pg_catalog.pg_stat_get_tuples_deleted(c.oid) as deleted,
+  c.reltuples as tuples, c.relpages as pages, ${ROW_COUNTERS},
   pg_catalog.has_schema_privilege(n.oid, 'USAGE') and pg_catalog.has_table_privilege(c.oid, 'SELECT')
     and not (c.relrowsecurity and pg_catalog.row_security_active(c.oid)) and (c.relkind = 'r' or c.relispopulated) as readable
 from ${RELATIONS_AND_SCHEMAS}
@@ -55,56 +50,55 @@ interface Row {
   toast: string | null;
   tuples: number;
   pages: number;
-  inserted: string | null;
-  updated: string | null;
-  deleted: string | null;
+  inserted: number | null;
+  updated: number | null;
+  deleted: number | null;
+  committed: number | null;
+  analyzed: number | null;
   readable: boolean | null;
 }
 
 /**
- * Before PostgreSQL 15 the counts of written rows come from a file up to half a second old, and the last writes of the command
- * would be missing without a sign. Later versions have no such file, and give no time.
+ * Reads rows and sizes of all tables and materialized views of the session's database. Rows are counted for about a second: after the
+ * command those of the relations that it touched first. Others have their rows of `before`, and those that the server counted since.
+ * @param before a reading before the command. @param isCurrent the server has counted all rows that the command wrote.
  */
-const COUNTS_ARE_OLD = `
-select coalesce(pg_catalog.pg_stat_get_snapshot_timestamp() < $1::timestamptz, false) as old,
-  pg_catalog.pg_stat_clear_snapshot()::text as cleared`;
-const COUNTS_COME = { everyMs: 20, timeoutMs: 3000 };
-
-/** Waits until the server has counted all writes before now. Sessions report their writes when they end. @returns a caveat if it has not. */
-export async function currentCounts(session: Session): Promise<Caveat[]> {
-  const [now] = await session.query<{ now: string }>('select pg_catalog.clock_timestamp()::text as now');
-  const isOld = async () => (await session.query<{ old: boolean }>(COUNTS_ARE_OLD, [now?.now]))[0]?.old;
-  if (await waitUntil(async () => !(await isOld()), COUNTS_COME)) return [];
-  const reason =
-    'the server had not counted all written rows yet: the last ones of the command may be missing';
-  return [{ path: 'data.written', kind: 'unmeasured', reason }];
-}
-
-/**
- * Reads what every table and materialized view of the session's database holds. Rows are counted where that is
- * cheap: up to 8 MB each, for about 300 ms in all; relations that were counted `before` come first, so that the same
- * ones are counted twice.
- */
-export async function readRelations(session: Session, before?: RelationsData): Promise<RelationsData> {
+export async function readRelations(
+  session: Session,
+  before?: RelationsData,
+  isCurrent = false,
+): Promise<RelationsData> {
   const rows = await session.query<Row>(RELATIONS);
   const [sizes] = await session.query<{ bytes: string; block: number }>(SIZES);
-  const counts = await countSmall(session, rows, before);
-  const held = rows.map((row): RelationData => {
+  const read = rows.map((row): RelationData & { readonly row: Row } => ({
+    row,
+    oid: row.oid,
+    schema: row.schema,
+    name: row.name,
+    filenode: row.filenode,
+    sizeBytes: row.main === null || row.toast === null ? null : Number(row.main) + Number(row.toast),
+    rows: null,
+    exact: false,
+    counters: countersOf(row),
+  }));
+  const counts = await countRows(
+    session,
+    read.flatMap(({ row, ...relation }) => {
+      const then = before?.relations.get(row.oid);
+      const touched = then === undefined || isTouched(then, relation);
+      const [isRead, bytes] = [row.readable && row.main !== null && row.main !== '0', Number(row.main)];
+      const { oid, schema, name } = relation;
+      return isRead && (touched || bytes <= COUNT_AGAIN_UP_TO_BYTES)
+        ? [{ oid, schema, name, bytes, touched }]
+        : [];
+    }),
+  );
+  const held = read.map(({ row, ...relation }): RelationData => {
     const count = row.main === '0' ? 0 : counts.get(row.oid);
-    return {
-      oid: row.oid,
-      schema: row.schema,
-      name: row.name,
-      filenode: row.filenode,
-      sizeBytes: row.main === null || row.toast === null ? null : Number(row.main) + Number(row.toast),
-      rows: count ?? continued(row, before) ?? estimate(row, sizes?.block ?? 8192),
-      exact: count !== undefined,
-      written: {
-        inserted: Number(row.inserted ?? 0),
-        updated: Number(row.updated ?? 0),
-        deleted: Number(row.deleted ?? 0),
-      },
-    };
+    if (count !== undefined) return { ...relation, rows: count, exact: true };
+    const { rows: known, exact } = continued(relation, before) ?? { rows: null, exact: false };
+    if (known !== null) return { ...relation, rows: known, exact: exact && isCurrent };
+    return { ...relation, rows: estimate(row, sizes?.block ?? 8192) };
   });
   return {
     relations: new Map(held.map((relation) => [relation.oid, relation])),
@@ -112,16 +106,57 @@ export async function readRelations(session: Session, before?: RelationsData): P
   };
 }
 
+function countersOf({ inserted, updated, deleted, committed, analyzed }: Row): WrittenCounters {
+  return {
+    inserted: inserted ?? 0,
+    updated: updated ?? 0,
+    deleted: deleted ?? 0,
+    committed: committed ?? 0,
+    analyzed: analyzed ?? 0,
+  };
+}
+
+function isTouched(then: RelationData, now: RelationData): boolean {
+  return (
+    then.filenode !== now.filenode ||
+    then.sizeBytes !== now.sizeBytes ||
+    committedRows(then.counters, now.counters, null, true) !== undefined
+  );
+}
+
 /**
  * From what was there before and what came and went since. An UPDATE leaves dead rows behind, so that the pages of a
  * relation say little of its rows; a new file (TRUNCATE, a rewrite) begins empty.
  */
-function continued(row: Row, before: RelationsData | undefined): number | null {
-  const then = before?.relations.get(row.oid);
-  if (!then || then.rows === null || then.filenode !== row.filenode || row.inserted === null) return null;
-  const inserted = Number(row.inserted) - then.written.inserted;
-  const deleted = Number(row.deleted) - then.written.deleted;
-  return Math.max(0, then.rows + inserted - deleted);
+function continued(
+  now: RelationData,
+  before: RelationsData | undefined,
+): Pick<RelationData, 'rows' | 'exact'> | null {
+  const then = before?.relations.get(now.oid);
+  if (!then || then.rows === null || then.filenode !== now.filenode) return null;
+  const { growth, exact } = growthOf(then, now);
+  return { rows: Math.max(0, then.rows + growth), exact: then.exact && exact };
+}
+
+/** Rows more than before, by the server's counters. */
+function growthOf(then: RelationData, now: RelationData): { growth: number; exact: boolean } {
+  const {
+    inserted = 0,
+    deleted = 0,
+    atMost = false,
+  } = committedRows(then.counters, now.counters, null, true) ?? {};
+  return { growth: inserted - deleted, exact: !atMost };
+}
+
+/** Adds the rows before the command of relations that were counted only after it: the server counted the rows in between. */
+export function withRowsBefore(before: RelationsData, after: RelationsData): RelationsData {
+  const relations = [...before.relations.values()].map((then) => {
+    const now = after.relations.get(then.oid);
+    if (!now || then.exact || !now.exact || now.rows === null || then.filenode !== now.filenode) return then;
+    const { growth, exact } = growthOf(then, now);
+    return exact && now.rows >= growth ? { ...then, rows: now.rows - growth, exact } : then;
+  });
+  return { ...before, relations: new Map(relations.map((each) => [each.oid, each])) };
 }
 
 /** Estimates as the planner does: the density of rows at the last ANALYZE or VACUUM, times the pages of now. */
@@ -130,54 +165,17 @@ function estimate({ tuples, pages, main }: Row, blockBytes: number): number | nu
   return pages === 0 ? Math.round(tuples) : Math.round((tuples / pages) * (Number(main) / blockBytes));
 }
 
-async function countSmall(
-  session: Session,
-  rows: readonly Row[],
-  before: RelationsData | undefined,
-): Promise<Map<number, number>> {
-  const counts = new Map<number, number>();
-  const known = ({ oid }: Row) => (before?.relations.get(oid)?.exact === true ? 0 : 1);
-  const small = rows
-    .filter(
-      ({ main, readable }) => readable && main !== null && main !== '0' && Number(main) <= COUNT_UP_TO_BYTES,
-    )
-    .sort((a, b) => known(a) - known(b) || Number(a.main) - Number(b.main))
-    .slice(0, COUNT_AT_MOST);
-  const deadline = performance.now() + COUNT_BUDGET_MS;
-  for (let start = 0; start < small.length && performance.now() < deadline; ) {
-    const chunk = small.slice(start, start + chunkLength(small, start));
-    start += chunk.length;
-    const sql = chunk.map(({ oid, schema, name }) => {
-      const relation = `${identifier(schema)}.${identifier(name)}`;
-      return `select ${oid}::int8 as oid, pg_catalog.count(*) as n from only ${relation}`;
-    });
-    for (const { oid, n } of await session.query<{ oid: string; n: string }>(sql.join(' union all ')))
-      counts.set(Number(oid), Number(n));
-  }
-  return counts;
-}
-
-function chunkLength(rows: readonly Row[], start: number): number {
-  let bytes = 0;
-  let length = 0;
-  for (const { main } of rows.slice(start, start + COUNT_AT_ONCE)) {
-    bytes += Number(main);
-    if (length > 0 && bytes > COUNT_AT_ONCE_BYTES) break;
-    length++;
-  }
-  return length;
-}
-
 /**
  * Makes the report's data section: relations that changed in rows, size or storage are listed, the others counted.
  * @param walBytes difference of pg_current_wal_lsn() over the command; null if it could not be read.
  * @param isShared others write to the same cluster in the meantime.
+ * @param maybeRolledBack a part of the command was rolled back.
  */
 export function compareRelations(
   before: RelationsData,
   after: RelationsData,
   walBytes: number | null,
-  isShared = false,
+  { isShared = false, maybeRolledBack = true } = {},
 ): { section: DataSection; caveats: Caveat[] } {
   const tables: DataSection['tables'] = [];
   const written: DataSection['written'] = [];
@@ -196,7 +194,9 @@ export function compareRelations(
       bytesAfter: now ? now.sizeBytes : 0,
       rewritten,
     };
-    const wrote = now && writtenSince(then?.written, now.written);
+    const growth = entry.exact && !rewritten ? (entry.rowsAfter ?? 0) - (entry.rowsBefore ?? 0) : null;
+    const wrote =
+      now && committedRows(then?.counters ?? NOTHING_WRITTEN, now.counters, growth, maybeRolledBack);
     if (wrote) written.push({ relation: entry.relation, ...wrote });
     const kept = then !== undefined && now !== undefined;
     // Counted on one side and estimated on the other, a difference of the two is one of method.
@@ -209,28 +209,17 @@ export function compareRelations(
   const sizeDeltaBytes = after.databaseBytes - before.databaseBytes;
   return {
     section: { tables, unchangedTables, written, lost: [], walBytes, sizeDeltaBytes },
-    caveats: caveatsOf(tables, walBytes, isShared),
+    caveats: [...caveatsOf(tables, walBytes, isShared), ...rolledBackCaveats(written)],
   };
 }
 
 const byName = (a: { relation: string }, b: { relation: string }) => a.relation.localeCompare(b.relation);
 
-/** @returns undefined where nothing was written. */
-function writtenSince(
-  then: RelationData['written'] | undefined,
-  now: RelationData['written'],
-): RelationData['written'] | undefined {
-  const inserted = now.inserted - (then?.inserted ?? 0);
-  const updated = now.updated - (then?.updated ?? 0);
-  const deleted = now.deleted - (then?.deleted ?? 0);
-  return inserted > 0 || updated > 0 || deleted > 0 ? { inserted, updated, deleted } : undefined;
-}
-
 function caveatsOf(tables: DataSection['tables'], walBytes: number | null, isShared: boolean): Caveat[] {
   const caveats: Caveat[] = [];
   const estimated = tables.filter(({ exact }) => !exact).length;
   if (estimated > 0) {
-    const reason = `rows of ${estimated} listed relations are estimates from the last ANALYZE: only small relations are counted`;
+    const reason = `rows of ${estimated} listed relations are estimates from the last ANALYZE: relations are counted for about a second`;
     caveats.push({ path: 'data.tables', kind: 'estimate', reason });
   }
   if (tables.some(({ rowsBefore, rowsAfter }) => rowsBefore === null || rowsAfter === null)) {
@@ -250,6 +239,13 @@ function caveatsOf(tables: DataSection['tables'], walBytes: number | null, isSha
   return caveats;
 }
 
+function rolledBackCaveats(written: DataSection['written']): Caveat[] {
+  const unsure = written.filter(({ atMost }) => atMost).map(({ relation }) => relation);
+  if (unsure.length === 0) return [];
+  const reason = `rows of ${listed(unsure)} that were rolled back may be among those that were written: the server counts them together`;
+  return [{ path: 'data.written', kind: 'estimate', reason }];
+}
+
 /**
  * Rows that are gone from relations that are still there, in words: no way back restores them. What is estimated is compared only
  * if the relation was emptied or kept its file: a rewrite drops dead rows, which an estimate counts.
@@ -264,7 +260,7 @@ export function rowsGone(before: RelationsData, after: RelationsData): string[] 
       const gone = then.rows - now.rows;
       if (gone <= 0 || !(isComparable || now.rows === 0)) return [];
       return [
-        `${exact ? '' : 'about '}${gone} ${gone === 1 ? 'row' : 'rows'} deleted from ${displayName(now.schema, now.name)}`,
+        `${formatEstimate(gone, exact)} ${gone === 1 ? 'row' : 'rows'} deleted from ${displayName(now.schema, now.name)}`,
       ];
     })
     .sort();

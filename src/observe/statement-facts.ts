@@ -4,8 +4,8 @@ import {
   actionsOf,
   beginsAsDml,
   effectOf,
-  isRollbackTo,
   releasedLocks,
+  savepointOf,
   strongestEffect,
 } from '../postgres/sql/classify-statement.ts';
 import { LocalNames, type LocalReading } from '../postgres/sql/local-names.ts';
@@ -64,6 +64,6 @@ async function parsed(sql: string, at: number): Promise<StatementFacts | undefin
     saferTexts: only && statements.length === 1 ? await readSaferTexts(sql, only.node) : {},
     releases: statements.flatMap(({ node }) => releasedLocks(node)),
     effect: strongestEffect(statements.map(({ node }) => effectOf(node))),
-    toSavepoint: statements.some(({ node }) => isRollbackTo(node)),
+    savepoint: only && savepointOf(only.node),
   };
 }

@@ -100,6 +100,14 @@ export class StatementLog {
     return this.#store.list().some(({ outcome }) => outcome?.tag === 'CALL' || outcome?.tag === 'DO');
   }
 
+  /** Tells whether a statement failed, or a transaction or a part of one was rolled back. */
+  get rolledBack(): boolean {
+    return this.#store.list().some(({ statement, outcome }) => {
+      const end = this.#store.transaction(statement.transaction)?.end;
+      return outcome?.error != null || outcome?.tag === 'ROLLBACK' || end?.outcome !== 'committed';
+    });
+  }
+
   /** Tells whether a text was too large to be read. */
   get hasUnread(): boolean {
     return this.#store.list().some(({ statement }) => statement.note === 'unread');

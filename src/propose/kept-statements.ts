@@ -54,16 +54,14 @@ export async function keptStatements(
   const transactions = new Map(facts.transactions.map((each) => [each.transaction, each]));
   const codes = codesByStatement(recording, hazards);
   const begins = new Map<number, string>();
-  const savepoints = new Savepoints();
   const kept: KeptStatement[] = [];
   for (const section of facts.statements) {
-    const { index, error, transaction, explicit } = section;
+    const { index, error, transaction, explicit, rolledBack } = section;
     const outcome = transactions.get(transaction)?.outcome;
-    if (error !== null || outcome === 'rolled back') continue;
+    if (error !== null || rolledBack || outcome === 'rolled back') continue;
     const read = await readKept(recording, section);
     if (read === null) continue;
     if (roleOf(read.node) === 'begin') begins.set(transaction, read.sql);
-    savepoints.note(section, read.node);
     const actions = recording.context.actions(section);
     const timeout = actions.find((action) => action.does === 'set lock_timeout');
     if (leavesNothing(read.node)) continue;
@@ -77,7 +75,7 @@ export async function keptStatements(
     const setsLockTimeout = timeout !== undefined;
     kept.push({ section, subject, begin: begins.get(transaction), setsLockTimeout });
   }
-  return kept.filter(({ section }) => !savepoints.undid(section));
+  return kept;
 }
 
 /** The hazards by statement; those of rows by every statement that changes many. */
@@ -212,31 +210,4 @@ export function unitsOf(statements: readonly KeptStatement[], all: readonly Stat
   }
   const endOf = ([{ section }]: Unit) => ends.get(section.transaction) ?? section.index;
   return [...units.values()].sort((one, other) => endOf(one) - endOf(other));
-}
-
-/** Which statements were undone by ROLLBACK TO SAVEPOINT. */
-class Savepoints {
-  /** Savepoints that exist, by transaction, the innermost last. */
-  readonly #open = new Map<number, { name: string; index: number }[]>();
-  readonly #undone: { readonly transaction: number; readonly after: number; readonly before: number }[] = [];
-
-  /** To be given each statement that succeeded, in the order in which they were sent. */
-  note({ index, transaction }: StatementSection, node: Node): void {
-    const { kind, savepoint_name: name = '' } = fieldsIf(node, 'TransactionStmt') ?? {};
-    const open = this.#open.get(transaction) ?? [];
-    const at = open.findLastIndex((each) => each.name === name);
-    const savepoint = open[at];
-    if (kind === 'TRANS_STMT_SAVEPOINT') this.#open.set(transaction, [...open, { name, index }]);
-    if (!savepoint) return;
-    if (kind === 'TRANS_STMT_RELEASE') this.#open.set(transaction, open.slice(0, at));
-    if (kind !== 'TRANS_STMT_ROLLBACK_TO') return;
-    this.#open.set(transaction, open.slice(0, at + 1));
-    this.#undone.push({ transaction, after: savepoint.index, before: index });
-  }
-
-  undid({ index, transaction }: StatementSection): boolean {
-    return this.#undone.some(
-      (each) => each.transaction === transaction && each.after < index && index < each.before,
-    );
-  }
 }

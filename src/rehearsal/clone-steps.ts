@@ -59,6 +59,7 @@ export function readAfter(
     const observed = await before.watch.after(wire.lockedRelations(), {
       interrupt,
       procedures: wire.ranCode(),
+      rolledBack: wire.rolledBack(),
       unseen: (session) => actsUnseen(context, clone, gate, session),
     });
     const seen = await wire.statements({

@@ -2,6 +2,7 @@ import {
   formatBytes,
   formatCount,
   formatDuration,
+  formatEstimate,
   formatTime,
   listed,
   memoryWords,
@@ -29,22 +30,23 @@ type OpenTransaction = NonNullable<ForecastSection['oldestTransaction']>;
 /** `drops column public.users.legacy_email: 1,203,442 of 1,250,000 rows had a value`. */
 export function lostWords(lost: Lost): string {
   const { object, kind, what, rows, rowsWithValue, exact, copy } = lost;
-  const about = exact ? '' : 'about ';
+  const count = (number: number) => formatEstimate(number, exact);
+  const rowsWord = rows === 1 ? 'row' : 'rows';
   if (what === 'deleted')
     return rowsWithValue === null
       ? `deletes rows of ${object}`
-      : `deletes ${about}${formatCount(rowsWithValue)}${rows === null ? '' : ` of ${formatCount(rows)}`} ${rows === null && rowsWithValue === 1 ? 'row' : 'rows'} of ${object}`;
+      : `deletes ${count(rowsWithValue)}${rows === null ? '' : ` of ${count(rows)}`} ${rows === null && rowsWithValue === 1 ? 'row' : 'rows'} of ${object}`;
   if (what === 'narrowed' && rowsWithValue !== null && wereCounted(lost))
-    return `changes the type of column ${object}: ${about}${cutWords(lost)} of ${formatCount(rowsWithValue)}${sampleWords(lost)}`;
+    return `changes the type of column ${object}: ${cutWords(lost)} of ${count(rowsWithValue)}${sampleWords(lost)}`;
   if (what === 'narrowed' && lost.rowsCompared)
     return `changes the type of column ${object}: none of ${plural(lost.rowsCompared, 'value')} is cut or rounded, ${boundWords(lost.rowsCompared)}${sampleWords(lost)}`;
   const did = `${what === 'dropped' ? 'drops' : 'changes the type of'} ${kind} ${object}${what === 'narrowed' ? ', whose values may be cut or changed' : ''}`;
   if (rowsWithValue === null || rows === null) return `${did}: the amount of data is unknown`;
-  if (kind === 'table') return `${did}: it held ${about}${plural(rows, 'row')}`;
+  if (kind === 'table') return `${did}: it held ${count(rows)} ${rowsWord}`;
   const lacking = copy
     ? `; ${copy.column} lacks ${formatCount(copy.missing)} of ${plural(copy.values, 'value')} that were looked up`
     : '';
-  return `${did}: ${about}${formatCount(rowsWithValue)} of ${plural(rows, 'row')} had a value${lacking}`;
+  return `${did}: ${count(rowsWithValue)} of ${count(rows)} ${rowsWord} had a value${lacking}`;
 }
 
 /**
@@ -62,7 +64,9 @@ export function convertedWords(column: ConvertedColumn, verb: 'converts' | 'over
     changed === 0
       ? `none ${of} is changed${exact ? '' : bound}`
       : `none ${of} becomes NULL or equal to another one, but the values may have changed`;
-  const sample = exact ? '' : ` (a sample${rows === null ? '' : ` of about ${plural(rows, 'row')}`})`;
+  const sample = exact
+    ? ''
+    : ` (a sample${rows === null ? '' : ` of ${formatEstimate(rows, false)} ${rows === 1 ? 'row' : 'rows'}`})`;
   return `${did}: ${counts.length === 0 ? none : listed(counts)}${sample}`;
 }
 
@@ -75,13 +79,15 @@ function sampleWords({ rows, rowsCompared }: Lost): string {
   if (rowsCompared === undefined) return '';
   return rows === null
     ? ' (a sample)'
-    : ` (a sample: ${formatCount(rowsCompared)} of about ${plural(rows, 'row')})`;
+    : ` (a sample: ${formatCount(rowsCompared)} of ${formatEstimate(rows, false)} ${rows === 1 ? 'row' : 'rows'})`;
 }
 
 /** `12 values cut or rounded`, or that the values were not counted. */
-function cutWords({ rowsChanged }: Lost): string {
+function cutWords({ rowsChanged, exact }: Lost): string {
   const count = rowsChanged ?? null;
-  return count === null ? 'values may be cut or changed' : `${plural(count, 'value')} cut or rounded`;
+  return count === null
+    ? 'values may be cut or changed'
+    : `${formatEstimate(count, exact)} ${count === 1 ? 'value' : 'values'} cut or rounded`;
 }
 
 /** Reports of earlier versions have no such count. */

@@ -219,18 +219,39 @@ test('the report forecasts what the locks would do on the target, with its input
 });
 
 test('a target in use is forecast with its traffic and the transaction that the lock would wait for', async () => {
+  const body = `const client = await connect();
+    await client.query('BEGIN; ALTER TABLE users ALTER COLUMN id TYPE bigint; ALTER TABLE users RENAME TO people');
+    console.log('it waits');
+    await new Promise((resolve) => process.stdin.once('data', resolve));
+    await client.query('COMMIT'); await client.end(); process.exit(0)`;
+  /** Transactions of several statements, most of which scan and write. */
+  const visit = () =>
+    withClient(target.url, async (client) => {
+      const transaction = `BEGIN; ${'UPDATE users SET legacy_email = legacy_email WHERE id < 10; '.repeat(3)} COMMIT`;
+      for (let n = 0; n < 40; n++) await client.query(transaction);
+      return 'go\n';
+    });
   await withClient(target.url, async (client) => {
     await client.query("SET application_name = 'nightly report'");
     await client.query('BEGIN; SELECT count(*) FROM users');
-    const args = ['--clone', 'cluster'];
-    const { report } = await rehearse(target.url, sqlCommand('ALTER TABLE users ADD note text'), { args });
+    const { report } = await rehearse(target.url, scriptCommand(body), {
+      args: ['--clone', 'cluster'],
+      typed: [[/it waits/, visit]],
+    });
     expect(report.forecast?.locks).toMatchObject([
       {
-        relation: 'public.users',
+        relation: 'public.people',
         waitsFor: { mode: 'ACCESS SHARE', application: 'nightly report', state: 'idle in transaction' },
       },
     ]);
     expect(report.forecast?.oldestTransaction?.application).toBe('nightly report');
+    const queued = report.forecast?.locks[0]?.queued;
+    expect(queued).toBeGreaterThan(0);
+    const evidence = report.hazards.map((hazard) => `${hazard.code}: ${hazard.evidence}`);
+    const words = evidence.flatMap((each) => each.match(/about [\d,]+ statements? would wait/g) ?? []);
+    expect(new Set(words), evidence.join('\n')).toEqual(
+      new Set([`about ${queued?.toLocaleString('en-US')} statements would wait`]),
+    );
     await client.query('ROLLBACK');
   });
 });

@@ -84,7 +84,7 @@ export function asking(actions: Record<number, Action | Action[]>): HazardFacts[
   return new Map(
     Object.entries(actions).map(([index, action]) => [
       Number(index),
-      { actions: [action].flat(), effect: 'unknown', toSavepoint: false },
+      { actions: [action].flat(), effect: 'unknown' },
     ]),
   );
 }

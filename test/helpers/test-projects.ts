@@ -29,7 +29,9 @@ export const MAIN_PATHS = [
 const ON_MORE_VERSIONS = ['postgres/hazards/hazards'].map((name) => `test/${name}.test.ts`);
 
 /** Folders whose tests do not belong to the one run of everything: they have a configuration of their own, or none. */
-const APART = ['unit', 'traffic', 'zfs', 'executable', 'soak', 'bench'].map((folder) => `test/${folder}/**`);
+const APART = ['unit', 'oracle', 'traffic', 'zfs', 'executable', 'soak', 'bench'].map(
+  (folder) => `test/${folder}/**`,
+);
 
 /** Pure functions need no process and no modules of their own for each file, which cost more than the tests do. */
 export const UNIT: TestProjectInlineConfiguration = {
@@ -44,8 +46,11 @@ export const MAIN = withServers('main', [...MAIN_PATHS, ...ON_MORE_VERSIONS], {
 export function allWithServers(left: readonly string[] = []): TestProjectInlineConfiguration[] {
   return [
     withServers('servers', ['test/**/*.test.ts'], { exclude: [...APART, ...left] }),
-    // What waits for clients that work is measured there.
-    withServers('traffic', ['test/traffic/**/*.test.ts'], { maxWorkers: 2, sequence: { groupOrder: 1 } }),
+    // They measure times, and need a processor that is not taken.
+    withServers('traffic', ['test/{oracle,traffic}/**/*.test.ts'], {
+      maxWorkers: 2,
+      sequence: { groupOrder: 1 },
+    }),
     withServers('zfs', ['test/zfs/**/*.test.ts'], { maxWorkers: 1, sequence: { groupOrder: 2 } }),
   ];
 }

@@ -1,4 +1,4 @@
-import { formatCount, listed, plural } from '../../format.ts';
+import { formatCount, formatEstimate, listed, plural } from '../../format.ts';
 import { isReplaced, losesValues } from '../../model/converted-column.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { ConvertedColumn } from '../../model/report.ts';
@@ -62,7 +62,7 @@ export const LOSSES: readonly HazardRecord[] = [
           const values = lost?.rowsWithValue ?? (table?.rows === 0 ? 0 : null);
           const counted =
             lost && lost.rowsWithValue !== null && lost.rows !== null
-              ? `${lost.exact ? '' : 'about '}${formatCount(lost.rowsWithValue)} of ${rowCount(lost.rows, true)} had a value`
+              ? `${formatEstimate(lost.rowsWithValue, lost.exact)} of ${rowCount(lost.rows, lost.exact)} had a value`
               : relationEvidence(context, relation);
           const statement =
             indexOfDrop(context, 'column', object) ?? indexOfCode(context, relation, bare(lastPart(object)));
@@ -137,7 +137,14 @@ export const LOSSES: readonly HazardRecord[] = [
           evidence:
             inside.length === 0
               ? 'it contained no tables'
-              : `${plural(inside.length, 'table')}${rows === null ? '' : ` with ${rowCount(rows, false)}`}`,
+              : `${plural(inside.length, 'table')}${
+                  rows === null
+                    ? ''
+                    : ` with ${rowCount(
+                        rows,
+                        inside.every(([, { exact }]) => exact),
+                      )}`
+                }`,
           advice: sqlAdvice(
             'Keep it under another name until it is certain that it is not missed:',
             `ALTER SCHEMA ${object} RENAME TO ${displayName(`${object.replaceAll('"', '')}_unused`)}`,
@@ -258,7 +265,7 @@ function narrowed(context: HazardContext): Finding[] {
         severity: weighLoss(context, relation, rowsChanged),
         lostRows: rowsChanged,
         message: `the new type of ${object} cuts or rounds its values`,
-        evidence: `${exact ? '' : 'about '}${formatCount(rowsChanged)} of ${plural(rowsWithValue ?? rowsChanged, 'value')} do not come back by a cast to the type of before`,
+        evidence: `${formatEstimate(rowsChanged, exact)} of ${formatEstimate(rowsWithValue ?? rowsChanged, exact)} ${rowsWithValue === 1 ? 'value does' : 'values do'} not come back by a cast to the type of before`,
         advice: sqlAdvice(
           'Keep the old values until it is certain that they are not missed:',
           `ALTER TABLE ${relation} ADD COLUMN ${displayName(`${bare(lastPart(object))}_new`)} …`,

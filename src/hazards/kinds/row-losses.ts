@@ -143,16 +143,11 @@ function updating(context: HazardContext, relation: string): number | null {
 }
 
 function byTheirStatement(context: HazardContext): Finding[] {
-  const undone = new Set(
-    context.facts.transactions
-      .filter(({ outcome }) => outcome === 'rolled back')
-      .map(({ transaction }) => transaction),
-  );
   const deleted = changedRows(context, context.facts.statements, false).filter(
     ({ verb, relation, statement }) =>
       (verb === 'delete' || verb === 'merge') &&
       deletedFrom(context, statement).includes(relation) &&
-      !undone.has(statement.transaction) &&
+      !statement.rolledBack &&
       isCounted(context, relation),
   );
   return byTable(deleted).flatMap((ofTable) => deletedBy(context, ofTable));
@@ -198,12 +193,12 @@ function byCascade(context: HazardContext): Finding[] {
         verb === 'delete' && named.length > 0 && !named.includes(relation) && isCounted(context, relation)
       );
     })
-    .map(({ statement, relation, rows }) => ({
+    .map(({ statement, relation, rows, counted }) => ({
       statement: statement.index,
       relation,
       severity: context.relation(relation)?.unlogged ? 'notice' : 'warning',
       message: `deletes rows of ${relation} too, which the statement does not name`,
-      evidence: `${plural(rows, 'row')} deleted, counted by the server; ${relationEvidence(context, relation)}`,
+      evidence: `${rowCount(rows, counted)} deleted${counted ? ', counted by the server' : ''}; ${relationEvidence(context, relation)}`,
       lostRows: rows,
       advice: `If they are to go: delete them first, by a statement that names ${relation}. If not: ON DELETE RESTRICT.`,
     }));

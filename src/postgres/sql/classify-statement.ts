@@ -1,4 +1,10 @@
-import type { Action, NamedLock, ReleasedLock, StatementEffect } from '../../model/statement-actions.ts';
+import type {
+  Action,
+  NamedLock,
+  ReleasedLock,
+  SavepointUse,
+  StatementEffect,
+} from '../../model/statement-actions.ts';
 import { isNamingSetting, isReadingSetting } from './kinds/session-kinds.ts';
 import { firstWord } from './normalize.ts';
 import { locksOfQuery } from './query-locks.ts';
@@ -72,9 +78,22 @@ export function isDml(node: Node): boolean {
   return propertiesOf(node).dml === true;
 }
 
+const SAVEPOINTS: Readonly<Record<string, SavepointUse['does']>> = {
+  TRANS_STMT_SAVEPOINT: 'set',
+  TRANS_STMT_RELEASE: 'release',
+  TRANS_STMT_ROLLBACK_TO: 'roll back',
+};
+
+/** The work of SAVEPOINT, RELEASE or ROLLBACK TO, and the name of the savepoint; undefined for any other statement. */
+export function savepointOf(node: Node): SavepointUse | undefined {
+  const { kind = '', savepoint_name: name = '' } = fieldsIf(node, 'TransactionStmt') ?? {};
+  const does = SAVEPOINTS[kind];
+  return does && { does, name };
+}
+
 /** ROLLBACK TO SAVEPOINT. */
 export function isRollbackTo(node: Node): boolean {
-  return fieldsIf(node, 'TransactionStmt')?.kind === 'TRANS_STMT_ROLLBACK_TO';
+  return savepointOf(node)?.does === 'roll back';
 }
 
 /** SELECT, VALUES, TABLE. */

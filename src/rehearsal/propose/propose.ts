@@ -168,7 +168,10 @@ async function tryScript(
   const wire = await openWire(second, prepared.command, { gate });
   const ran = await runScript(second, statementsOfScript(parts), wire);
   runs.push(ran);
-  const observed = await watch.after(ran.wire.lockedRelations(), { procedures: ran.wire.ranCode() });
+  const observed = await watch.after(ran.wire.lockedRelations(), {
+    procedures: ran.wire.ranCode(),
+    rolledBack: ran.wire.rolledBack(),
+  });
   const { tree, data, made, catalogue, procedures } = observed;
   const { searchPath } = catalogue;
   const seen = await ran.wire.statements({ tree, data, made, searchPath, procedures });

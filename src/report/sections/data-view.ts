@@ -1,4 +1,4 @@
-import { formatBytes, formatBytesDelta, formatCount, plural } from '../../format.ts';
+import { formatBytes, formatBytesDelta, formatCount, formatEstimate, plural } from '../../format.ts';
 import { isReplaced } from '../../model/converted-column.ts';
 import type { ConvertedColumn, DataSection, Report } from '../../model/report.ts';
 import { convertedWords, lostWords } from '../phrases.ts';
@@ -130,7 +130,7 @@ export function dataView({ data, schema }: Report): Section[] {
 }
 
 /** `66,667 updated, 3 deleted`. */
-function writtenWords({ inserted, updated, deleted }: DataSection['written'][number]): string {
+function writtenWords({ inserted, updated, deleted, atMost }: DataSection['written'][number]): string {
   const counts: [number, string][] = [
     [inserted, 'inserted'],
     [updated, 'updated'],
@@ -138,7 +138,7 @@ function writtenWords({ inserted, updated, deleted }: DataSection['written'][num
   ];
   return counts
     .filter(([count]) => count > 0)
-    .map(([count, verb]) => `${formatCount(count)} ${verb}`)
+    .map(([count, verb]) => `${atMost ? 'at most ' : ''}${formatCount(count)} ${verb}`)
     .join(', ');
 }
 
@@ -160,8 +160,7 @@ function summaryOf({ tables, unchangedTables, sizeDeltaBytes, walBytes }: DataSe
 
 function tableRow(table: Table, schema: Report['schema'], largest: number): Cell[] {
   const { relation, rowsBefore, rowsAfter, exact, bytesBefore, bytesAfter, rewritten } = table;
-  const about = exact ? '' : '~';
-  const rows = (count: number | null) => (count === null ? null : `${about}${formatCount(count)}`);
+  const rows = (count: number | null) => (count === null ? null : formatEstimate(count, exact));
   const size = (bytes: number | null) => (bytes === null ? null : formatBytes(bytes));
   const verb = verbOf(table, schema);
   const lost = exact ? (rowsBefore ?? 0) - (rowsAfter ?? rowsBefore ?? 0) : 0;

@@ -79,7 +79,8 @@ export function dataWords({ data, schema, command }: Report): string {
       ...(possible.length > 0 ? [`may be lost: ${names(possible)}`] : []),
     ].join('; ');
   const changed = data.written.reduce((sum, { updated, deleted }) => sum + updated + deleted, 0);
-  return `nothing is lost${changed === 0 ? '' : `; ${plural(changed, 'row')} updated or deleted`}`;
+  const atMost = data.written.some((each) => each.atMost) ? 'at most ' : '';
+  return `nothing is lost${changed === 0 ? '' : `; ${atMost}${plural(changed, 'row')} updated or deleted`}`;
 }
 
 /** The time of an apply or a swap includes the rehearsal, if there was one, and the wait for an answer. */

@@ -121,12 +121,22 @@ function factsOf(statement: StatementSection): string[] {
 
 /** Facts that have no column of their own on a page. */
 function furtherFacts(statement: StatementSection): string[] {
-  const { atProductionSize, repeated, rewrote, explicit, transaction, file, line = null } = statement;
+  const {
+    atProductionSize,
+    repeated,
+    rewrote,
+    rolledBack,
+    explicit,
+    transaction,
+    file,
+    line = null,
+  } = statement;
   return [
     ...(file !== undefined ? [placeWords({ file, line })] : []),
     ...(atProductionSize ? [statementTime(statement)] : []),
     ...(repeated ? [repetitionWords(repeated)] : []),
     ...(rewrote.length === 0 ? [] : [`rewrote ${rewrote.join(', ')}`]),
+    ...(rolledBack ? ['rolled back'] : []),
     ...(explicit && !repeated ? [`transaction ${formatCount(transaction)}`] : []),
   ];
 }

@@ -1,4 +1,4 @@
-import { formatCount, plural } from '../../format.ts';
+import { formatCount, plural, twoDigits } from '../../format.ts';
 import { attemptAdvice, decidingAttempts } from '../../hazards/attempt-words.ts';
 import type { Hazard, Report, StatementSection } from '../../model/report.ts';
 import { serviceDoubt, watchedWords } from '../isolation-phrases.ts';
@@ -129,7 +129,7 @@ export function impliedReason(report: Report): string {
   const deleted =
     gone === 0
       ? ''
-      : ` ${isExact ? '' : 'About '}${plural(gone, 'row')} of its tables ${gone === 1 ? 'is' : 'are'} gone.`;
+      : ` ${isExact ? '' : 'About '}${plural(isExact ? gone : twoDigits(gone), 'row')} of its tables ${gone === 1 ? 'is' : 'are'} gone.`;
   const failed = command.swallowedErrors.length;
   const swallowed = failed === 0 ? '' : ` But ${plural(failed, 'statement')} failed in the server.`;
   return `the command succeeded on ${sizeOfClone(report)}.${counted}${lost}${perhaps}${deleted}${swallowed}`;

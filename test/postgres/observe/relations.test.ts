@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { lostData } from '../../../src/observe/lost-data.ts';
-import { compareRelations, currentCounts, readRelations, rowsGone } from '../../../src/observe/relations.ts';
+import { compareRelations, readRelations, rowsGone } from '../../../src/observe/relations.ts';
+import { currentCounts } from '../../../src/observe/written-rows.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { waitUntil } from '../../../src/postgres/session-helpers.ts';
 import { withClient } from '../../helpers/client.ts';
@@ -64,48 +65,135 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
-  test('a large relation is estimated once it was analysed, and unmeasured before', async () => {
-    const { session, drop } = await scratch(version);
+  test('rows are counted that were committed, however much else was rolled back', sends, async () => {
+    const { session, url, drop } = await scratch(version);
     try {
-      await session.query(`CREATE TABLE large WITH (autovacuum_enabled = off) AS
-        SELECT i, repeat('x', 1000) AS v FROM generate_series(1, 10000) i`);
-      const unknown = await readRelations(session);
-      await session.query('ANALYZE large');
-      const known = await readRelations(session);
-      const rowsOf = (data: typeof known) =>
-        [...data.relations.values()].map(({ rows, exact }) => [rows, exact]);
-      expect(rowsOf(unknown)).toEqual([[null, false]]);
-      expect(rowsOf(known)).toEqual([[10000, false]]);
-      await session.query('ALTER TABLE large ADD COLUMN w uuid DEFAULT gen_random_uuid()');
-      const { caveats } = compareRelations(unknown, await readRelations(session), 5, true);
-      expect(caveats.map(({ path, kind }) => [path, kind])).toEqual([
-        ['data.tables', 'estimate'],
-        ['data.tables', 'unmeasured'],
-        ['data.walBytes', 'estimate'],
+      await withClient(url, (client) =>
+        client.query(`CREATE TABLE orders (id int PRIMARY KEY, total int);
+          INSERT INTO orders SELECT n, n FROM generate_series(1, 5000) n;
+          CREATE TABLE failed AS TABLE orders; CREATE TABLE mixed AS TABLE orders; CREATE TABLE caught AS TABLE orders;
+          CREATE TABLE analyzed AS TABLE orders`),
+      );
+      await currentCounts(session);
+      const before = await readRelations(session);
+      await withClient(url, async (client) => {
+        await client.query('UPDATE failed SET total = 1 / (id - 4999)').catch(() => {});
+        await client.query('BEGIN; DELETE FROM failed; ROLLBACK');
+        await client.query('BEGIN; UPDATE orders SET total = 0 WHERE id <= 7; SAVEPOINT a');
+        await client.query('UPDATE orders SET total = 1; ROLLBACK TO a; COMMIT');
+        await client.query('BEGIN; DELETE FROM mixed WHERE id <= 10; INSERT INTO mixed VALUES (6000, 1)');
+        await client.query('SAVEPOINT a; INSERT INTO mixed SELECT * FROM orders; ROLLBACK TO a; COMMIT');
+        await client.query(`DO $$ BEGIN
+          BEGIN UPDATE caught SET total = 2; RAISE 'no'; EXCEPTION WHEN OTHERS THEN NULL; END; END $$`);
+        await client.query('BEGIN; DELETE FROM analyzed WHERE id <= 20; ROLLBACK; ANALYZE analyzed');
+      });
+      expect(await currentCounts(session)).toEqual([]);
+      const { section, caveats } = compareRelations(before, await readRelations(session, before, true), 0);
+      expect(section.written).toEqual([
+        { relation: 'public.analyzed', inserted: 0, updated: 0, deleted: 20, atMost: true },
+        { relation: 'public.mixed', inserted: 1, updated: 0, deleted: 10 },
+        { relation: 'public.orders', inserted: 0, updated: 7, deleted: 0 },
+      ]);
+      expect(caveats).toEqual([
+        { path: 'data.written', kind: 'estimate', reason: expect.stringContaining('public.analyzed') },
+      ]);
+      const lost = lostData({ schema: null, data: section, columns: new Map() });
+      expect(lost.map(({ object, rowsWithValue }) => [object, rowsWithValue])).toEqual([
+        ['public.mixed', 10],
       ]);
     } finally {
       await drop();
     }
   });
 
-  test('a rewrite of a large relation with dead rows deletes none; TRUNCATE deletes all', async () => {
-    const { session, drop } = await scratch(version);
+  test('tables of more rows than fit in 8 MB are counted, as count(*) does', async () => {
+    const { session, url, drop } = await scratch(version);
     try {
+      // Half of the rows are dead, and the rest unevenly distributed, so that the planner's estimate is another number.
+      await session.query(`CREATE TABLE rewritten (id int, note text) WITH (autovacuum_enabled = off);
+        INSERT INTO rewritten SELECT n, repeat('x', n % 300) FROM generate_series(1, 133332) n;
+        ANALYZE rewritten; DELETE FROM rewritten WHERE id % 2 = 0; CREATE TABLE grown AS TABLE rewritten`);
+      const before = await readRelations(session);
+      await withClient(url, async (client) => {
+        await client.query('ALTER TABLE rewritten ALTER id TYPE bigint; DELETE FROM grown WHERE id < 100');
+      });
+      await currentCounts(session);
+      const { section, caveats } = compareRelations(before, await readRelations(session, before, true), 0);
+      const counted = await session.query<{ rewritten: string; grown: string }>(
+        'SELECT (SELECT count(*) FROM rewritten) AS rewritten, (SELECT count(*) FROM grown) AS grown',
+      );
+      expect(counted).toEqual([{ rewritten: '66666', grown: '66616' }]);
+      expect(section.tables.map((t) => [t.relation, t.rowsBefore, t.rowsAfter, t.exact])).toEqual([
+        ['public.grown', 66_666, 66_616, true],
+        ['public.rewritten', 66_666, 66_666, true],
+      ]);
+      expect(Math.min(...section.tables.map(({ bytesBefore }) => bytesBefore ?? 0))).toBeGreaterThan(
+        8 * 2 ** 20,
+      );
+      expect(caveats).toEqual([]);
+    } finally {
+      await drop();
+    }
+  });
+
+  test('a relation that cannot be counted is estimated once it was analysed, and unmeasured before', async () => {
+    const { session, settings, drop } = await scratch(version);
+    const role = `uncounted_${process.pid}`;
+    try {
+      await session.query(`CREATE ROLE ${role} LOGIN PASSWORD 'uncounted'`);
+      const reader = await openSession(
+        { ...settings, user: role, password: 'uncounted' },
+        { purpose: 'test' },
+      );
+      await session.query(`CREATE TABLE large WITH (autovacuum_enabled = off) AS
+        SELECT i, repeat('x', 1000) AS v FROM generate_series(1, 10000) i`);
+      const unknown = await readRelations(reader);
+      await session.query('ANALYZE large');
+      const known = await readRelations(reader);
+      const rowsOf = (data: typeof known) =>
+        [...data.relations.values()].map(({ rows, exact }) => [rows, exact]);
+      expect(rowsOf(unknown)).toEqual([[null, false]]);
+      expect(rowsOf(known)).toEqual([[10000, false]]);
+      await session.query('ALTER TABLE large ADD COLUMN w uuid DEFAULT gen_random_uuid()');
+      const { caveats } = compareRelations(unknown, await readRelations(reader), 5, { isShared: true });
+      expect(caveats.map(({ path, kind }) => [path, kind])).toEqual([
+        ['data.tables', 'estimate'],
+        ['data.tables', 'unmeasured'],
+        ['data.walBytes', 'estimate'],
+      ]);
+      await reader.close();
+    } finally {
+      await session.query(`DROP ROLE ${role}`);
+      await drop();
+    }
+  });
+
+  test('a rewrite of an estimated relation with dead rows deletes none; TRUNCATE deletes all', async () => {
+    const { session, settings, drop } = await scratch(version);
+    const role = `estimated_${process.pid}`;
+    try {
+      await session.query(`CREATE ROLE ${role} LOGIN PASSWORD 'estimated'`);
+      const reader = await openSession(
+        { ...settings, user: role, password: 'estimated' },
+        { purpose: 'test' },
+      );
       for (const table of ['compacted', 'retyped', 'emptied'])
         await session.query(`CREATE TABLE ${table} WITH (autovacuum_enabled = off) AS
           SELECT i, repeat('x', 1000) AS v FROM generate_series(1, 10000) i;
           ANALYZE ${table}; UPDATE ${table} SET i = i WHERE i % 10 = 0`);
-      const before = await readRelations(session);
+      const before = await readRelations(reader);
       await session.query('VACUUM FULL compacted');
       await session.query('ALTER TABLE retyped ALTER i TYPE bigint; TRUNCATE emptied');
-      const after = await readRelations(session, before);
+      const after = await readRelations(reader, before);
       const { section } = compareRelations(before, after, 0);
-      const lost = lostData({ schema: null, data: section, transactions: [], columns: new Map() });
+      const lost = lostData({ schema: null, data: section, columns: new Map() });
       expect(lost.map(({ object, exact }) => [object, exact])).toEqual([['public.emptied', false]]);
       expect(rowsGone(before, after)).toEqual([
         expect.stringMatching(/^about 1\d{4} rows deleted from public.emptied$/),
       ]);
+      await reader.close();
     } finally {
+      await session.query(`DROP ROLE ${role}`);
       await drop();
     }
   });

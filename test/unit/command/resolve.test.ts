@@ -33,7 +33,10 @@ beforeAll(() => {
   mkdirSync(join(folder, 'packages/api'), { recursive: true });
 });
 
-afterAll(() => rmSync(folder, { recursive: true }));
+afterAll(() => {
+  chmodSync(join(folder, 'closed'), 0o700);
+  rmSync(folder, { recursive: true });
+});
 
 const NOBODY = 65_534;
 

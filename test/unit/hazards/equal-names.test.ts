@@ -15,10 +15,7 @@ describe('a name that several schemas have', () => {
           statement(3, { locks: [['b.orders', 'ACCESS EXCLUSIVE', 1]] }),
         ],
         parsed: new Map(
-          actions.map(([index, action]) => [
-            index,
-            { actions: [action], effect: 'none' as const, toSavepoint: false },
-          ]),
+          actions.map(([index, action]) => [index, { actions: [action], effect: 'none' as const }]),
         ),
         catalogue: {
           relations: new Map(['a', 'b', 'c'].map((schema) => [`${schema}.orders`, relation(1, 1)])),

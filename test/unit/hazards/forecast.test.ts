@@ -34,6 +34,7 @@ const of = (more: Partial<TargetTraffic> = {}, measured: Partial<ForecastInput> 
     statements,
     data,
     schema,
+    catalogue: { renamed: new Map() },
     rewrittenBytes: new Map([['public.events', 24 * GB]]),
     diskSpace: null,
     unsharedBytes: null,
@@ -272,6 +273,7 @@ test('without traffic there is no forecast, and a caveat says why', () => {
 });
 
 const MEASURED_NOTHING = {
+  catalogue: { renamed: new Map() },
   traffic: { unmeasured: 'the target is gone' },
   rewrittenBytes: null,
   diskSpace: null,

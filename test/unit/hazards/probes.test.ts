@@ -126,7 +126,7 @@ describe('a probe with another result', () => {
         statement(1, { tag: 'ALTER TABLE', locks: [['public.orders', 'ACCESS EXCLUSIVE', 1]] }),
         statement(2, second),
       ];
-      const of = (each: StatementEffect) => ({ actions: [], effect: each, toSavepoint: false });
+      const of = (each: StatementEffect) => ({ actions: [], effect: each });
       const parsed = new Map([
         [1, of('schema')],
         [2, of(effect)],

@@ -29,7 +29,6 @@ function found(given: Partial<HazardFacts>) {
           {
             actions: [{ does: 'update' as const, table: { schema: 'public', name: 'orders' } }],
             effect: 'rows' as const,
-            toSavepoint: false,
           },
         ],
       ]),

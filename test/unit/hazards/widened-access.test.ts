@@ -163,7 +163,7 @@ test('a new function with the rights of its owner is a notice, unless a GRANT na
           statement(1, { tag: 'CREATE FUNCTION', sql: 'CREATE FUNCTION find' }),
           ...more.map((sql, at) => statement(at + 2, { tag: sql.slice(0, sql.indexOf(' ')), sql })),
         ],
-        parsed: new Map([[1, { actions: [make], effect: 'schema', toSavepoint: false }]]),
+        parsed: new Map([[1, { actions: [make], effect: 'schema' }]]),
         catalogue: {
           searchPath: ['public'],
           effects: { ...NO_EFFECTS, redefined: [{ ...open, before, after }] },

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { HazardContext } from '../../../src/hazards/hazard-context.ts';
 import type { StatementSection } from '../../../src/model/report.ts';
+import { withRolledBack } from '../../../src/observe/rolled-back.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
 import { statementsOfScript, writeVerbatim } from '../../../src/propose/write-script.ts';
 import { facts, statement } from '../../helpers/facts.ts';
@@ -29,9 +30,9 @@ async function script(
     endedAt: '',
     outcome: 'committed' as const,
   }));
-  const context = new HazardContext(
-    facts({ statements, transactions, parsed: await statementFacts(statements) }),
-  );
+  const parsed = await statementFacts(statements);
+  const marked = withRolledBack(statements, transactions, parsed);
+  const context = new HazardContext(facts({ statements: marked, transactions, parsed }));
   const start = (session: number) => ({
     user: 'app',
     database: 'shop',

@@ -117,7 +117,7 @@ describe('lost data', () => {
     ],
     [
       { ...column, what: 'narrowed', rows: 10, rowsWithValue: 9, exact: false },
-      'changes the type of column public.users.email, whose values may be cut or changed: about 9 of 10 rows had a value',
+      'changes the type of column public.users.email, whose values may be cut or changed: about 9 of about 10 rows had a value',
     ],
     [
       { ...column, what: 'narrowed', rows: 10, rowsWithValue: 9, rowsChanged: 1, exact: true },
@@ -133,7 +133,7 @@ describe('lost data', () => {
         rowsCompared: 6_000,
         exact: false,
       },
-      'changes the type of column public.users.email: about 60,000 values cut or rounded of 120,000 (a sample: 6,000 of about 120,000 rows)',
+      'changes the type of column public.users.email: about 60,000 values cut or rounded of about 120,000 (a sample: 6,000 of about 120,000 rows)',
     ],
     [
       {

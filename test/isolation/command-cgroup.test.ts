@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { removeEmptyCgroups, startInCgroup } from '../../../src/command/command-cgroup.ts';
-import { skipReason } from '../../helpers/requirements.ts';
+import { removeEmptyCgroups, startInCgroup } from '../../src/command/command-cgroup.ts';
+import { skipReason } from '../helpers/requirements.ts';
 
 const probe = startInCgroup(() => undefined).cgroup;
 probe?.dissolve();
