@@ -3,7 +3,7 @@ import type { MeasuredRun } from './measured-run.ts';
 import { IN_PARTS, LEAVES_PORTALS } from './modes.ts';
 import type { LoggedExecution } from './server-log.ts';
 import type { SeenLock } from './server-watch.ts';
-import { LAST_PART, RELATIONS, ROWS } from './steps.ts';
+import { LAST_PART, ROWS } from './steps.ts';
 
 /** How far a number may be from its source: a share of it, and what the two ways of looking differ by in any case. */
 export interface Tolerance {
@@ -185,7 +185,7 @@ function rowsOf(name: string): number | null {
 /** Rewritten are those with another file. */
 function files({ report, keys, counters, relations }: MeasuredRun): Disagreement[] {
   const rewriting = new Set(report.statements.flatMap(({ rewrote }) => rewrote));
-  const expected = keys.map((key) => `public.${key}_${RELATIONS[0]}`);
+  const expected = keys.map((key) => `public.${key}_big`);
   return [
     ...counters.flatMap(({ relation, file }) => {
       const table = report.data?.tables.find((each) => each.relation === `public.${relation}`);

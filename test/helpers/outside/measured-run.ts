@@ -26,8 +26,10 @@ interface Counters {
   readonly file: number;
 }
 
+/** The server counts what was rolled back as well: all that the steps delete in the tables `undone`. */
 const COUNTERS = `
-SELECT relname AS relation, n_tup_ins::int AS inserted, n_tup_upd::int AS updated, n_tup_del::int AS deleted, pg_relation_filenode(relid)::int AS file
+SELECT relname AS relation, n_tup_ins::int AS inserted, n_tup_upd::int AS updated,
+  CASE WHEN relname LIKE '%\\_undone' THEN 0 ELSE n_tup_del END::int AS deleted, pg_relation_filenode(relid)::int AS file
 FROM pg_stat_user_tables`;
 
 interface Measuring {

@@ -148,8 +148,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     fault: 'a rewrite is not seen',
     file: RELATIONS,
-    search: 'now !== undefined && then.filenode !== now.filenode;',
-    replace: 'now !== undefined && then.oid !== now.oid;',
+    search: 'then !== undefined && now !== undefined && then.filenode !== now.filenode;',
+    replace: 'then !== undefined && now !== undefined && then.oid !== now.oid;',
     run: 'drivers',
     shows: /_big: rewritten$/,
   },
@@ -163,9 +163,9 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     fault: 'deleted rows are counted twice',
-    file: RELATIONS,
-    search: 'const deleted = now.deleted - (then?.deleted ?? 0);',
-    replace: 'const deleted = 2 * (now.deleted - (then?.deleted ?? 0));',
+    file: 'observe/written-rows.ts',
+    search: 'const deleted = Math.max(0, now.deleted - then.deleted);',
+    replace: 'const deleted = 2 * Math.max(0, now.deleted - then.deleted);',
     run: 'drivers',
     shows: /_rows: rows inserted, updated, deleted$/,
   },

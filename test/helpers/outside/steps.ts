@@ -73,12 +73,11 @@ export function tablesOf(keys: readonly string[], { rows }: Cost): string {
     (sql, key) => `${sql}
 CREATE TABLE ${key}_big AS SELECT id, id AS total FROM generate_series(1, ${rows}) AS id;
 CREATE TABLE ${key}_rows AS SELECT id, 0 AS n FROM generate_series(1, 200) AS id;
+CREATE TABLE ${key}_undone AS SELECT id FROM generate_series(1, 200) AS id;
 CREATE TABLE ${key}_held (id int);`,
     FUNCTIONS,
   );
 }
-
-export const RELATIONS = ['big', 'rows', 'held'] as const;
 
 /** What each mode of each driver does, in this order. */
 export function stepsOf(key: string, { seconds, using }: Cost): Step[] {
@@ -114,7 +113,7 @@ export function stepsOf(key: string, { seconds, using }: Cost): Step[] {
     write('update inside', 'UPDATE <rows> SET n = n + 1 WHERE id <= $1::float8', 5.5),
     { do: 'commit' },
     { do: 'begin' },
-    write('undone', 'DELETE FROM <rows> WHERE id <= $1::float8', 10.5),
+    step('undone', `DELETE FROM ${key}_undone WHERE id <= $1::float8`, 10.5),
     { do: 'rollback' },
     {
       do: 'together',
