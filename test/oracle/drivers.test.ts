@@ -4,7 +4,7 @@ import { MEASURED_DRIVERS } from '../helpers/outside/modes.ts';
 import { SHORT } from '../helpers/outside/steps.ts';
 import { OLDEST_AND_NEWEST } from '../helpers/servers.ts';
 
-/** Three runs, on a machine that has other work. */
+/** Some runs, on a machine that has other work. */
 const TIMEOUT_MS = 10 * 60_000;
 
 test.each(OLDEST_AND_NEWEST)(

@@ -7,7 +7,7 @@ import { UNSOURCED_NUMBERS } from '../helpers/outside/unsourced-numbers.ts';
 import { measureWaits, WAITS } from '../helpers/outside/waits-run.ts';
 import { OLDEST_AND_NEWEST } from '../helpers/servers.ts';
 
-/** Three runs, on a machine that has other work. */
+/** Some runs, on a machine that has other work. */
 const TIMEOUT_MS = 10 * 60_000;
 
 /** Compared by drivers.test.ts, for each driver and protocol. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { disagreements } from '../helpers/outside/disagreements.ts';
+import { disagreements, lastingDisagreements } from '../helpers/outside/disagreements.ts';
 import { measure } from '../helpers/outside/measured-run.ts';
 import { MEASURED_DRIVERS } from '../helpers/outside/modes.ts';
 import { measureNumbers } from '../helpers/outside/numbers-run.ts';
@@ -23,6 +23,10 @@ describe('a fault in a number that is put into the program', () => {
     run === 'numbers'
       ? measureNumbers(18, program)
       : measure(18, { drivers: DRIVERS, cost: SHORT, atOnce: 2, ...(program && { program }) }, disagreements);
+
+  test.each(['drivers', 'numbers'] as const)('is not there at first: %s', async (run) => {
+    expect(await lastingDisagreements(() => wrongNumbers(run))).toEqual([]);
+  });
 
   test.each(PLANTED_FAULTS)('$fault: the oracle fails', async (fault) => {
     const program = await build.plant(fault);

@@ -29,7 +29,7 @@ export function disagreements(run: MeasuredRun): Disagreement[] {
   return [...times(run), ...locks(run), ...rows(run), ...files(run)];
 }
 
-const MOST_RUNS = 3;
+const MOST_RUNS = 6;
 
 /**
  * What each of some runs disagrees about with its sources. A busy machine delays one of them here and there, which both ways of
