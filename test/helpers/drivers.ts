@@ -41,12 +41,12 @@ export const LANGUAGES = {
     ],
   }),
   rust: language('rust', {
-    pins: ['Cargo.toml', 'Cargo.lock', path.join('src', 'main.rs')],
+    pins: ['Cargo.toml', 'Cargo.lock', path.join('src', 'main.rs'), path.join('src', 'bin', 'oracle.rs')],
     probe: ['cargo', '--version'],
     needs: 'Cargo 1.94 or newer',
     install: [
       ['cargo', 'build', '--quiet', '--locked', '--target-dir=target'],
-      ['sh', '-c', 'mkdir bin && mv target/debug/migrate bin/migrate && rm -r target'],
+      ['sh', '-c', 'mkdir bin && mv target/debug/migrate target/debug/oracle bin && rm -r target'],
     ],
     timeoutMs: 20 * 60_000,
   }),

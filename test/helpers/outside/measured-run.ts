@@ -4,6 +4,7 @@ import type { ServerVersion } from '../../../src/local-server/binaries.ts';
 import { temporaryFolder } from '../cli.ts';
 import { LANGUAGES } from '../drivers.ts';
 import { toolchain } from '../toolchains.ts';
+import { disagreements, lastingDisagreements } from './disagreements.ts';
 import { keyOf, type MeasuredDriver } from './modes.ts';
 import { type LoggedExecution, readServerLog } from './server-log.ts';
 import { type Cost, stepsOf, tablesOf } from './steps.ts';
@@ -25,20 +26,29 @@ interface Counters {
   readonly file: number;
 }
 
+/** The server counts what was rolled back as well: all that the steps delete in the tables `undone`. */
 const COUNTERS = `
-SELECT relname AS relation, n_tup_ins::int AS inserted, n_tup_upd::int AS updated, n_tup_del::int AS deleted, pg_relation_filenode(relid)::int AS file
+SELECT relname AS relation, n_tup_ins::int AS inserted, n_tup_upd::int AS updated,
+  CASE WHEN relname LIKE '%\\_undone' THEN 0 ELSE n_tup_del END::int AS deleted, pg_relation_filenode(relid)::int AS file
 FROM pg_stat_user_tables`;
 
-/** Rehearses one command that has all modes of these drivers run their steps, one driver after the other. */
+interface Measuring {
+  readonly drivers: readonly MeasuredDriver[];
+  readonly cost: Cost;
+  /** Of so many drivers the programs run at the same time. */
+  readonly atOnce: number;
+  /** What is tried: a build of the program. */
+  readonly program?: readonly string[];
+}
+
+/** Rehearses one command that has all modes of these drivers run their steps. */
 export async function measure<T>(
   version: ServerVersion,
-  drivers: readonly MeasuredDriver[],
-  cost: Cost,
+  { drivers, cost, atOnce, program }: Measuring,
   judge: (run: MeasuredRun) => T,
-  program?: readonly string[],
 ): Promise<T> {
   const keys = drivers.flatMap(({ name, modes }) => modes.map((mode) => keyOf(name, mode)));
-  const folder = await folderOf(drivers, cost);
+  const folder = await folderOf(drivers, cost, atOnce);
   return rehearseUnderWatch(
     version,
     { sql: tablesOf(keys, cost), folder, ...(program && { program }) },
@@ -50,8 +60,32 @@ export async function measure<T>(
   );
 }
 
+const AT_ONCE = 4;
+
+/**
+ * What the report says of each mode of these drivers otherwise than its sources, in the end. At first several drivers run at the
+ * same time; those about which there is a doubt run again by themselves.
+ */
+export async function wrongNumbersOf(
+  version: ServerVersion,
+  drivers: readonly MeasuredDriver[],
+  cost: Cost,
+): Promise<string[]> {
+  return lastingDisagreements((doubts) => {
+    const doubted = drivers.filter(({ name, modes }) =>
+      modes.some((mode) => doubts.some(({ number }) => number.includes(keyOf(name, mode)))),
+    );
+    if (doubts.length === 0) return measure(version, { drivers, cost, atOnce: AT_ONCE }, disagreements);
+    return measure(
+      version,
+      { drivers: doubted.length > 0 ? doubted : drivers, cost, atOnce: 1 },
+      disagreements,
+    );
+  });
+}
+
 /** The folder that the command runs in: programs, their steps, and what to start. */
-async function folderOf(drivers: readonly MeasuredDriver[], cost: Cost): Promise<string> {
+async function folderOf(drivers: readonly MeasuredDriver[], cost: Cost, atOnce: number): Promise<string> {
   const folder = temporaryFolder();
   const installed = new Map<MeasuredDriver['language'], string>([[null, '']]);
   const commands: (readonly string[])[] = [];
@@ -65,7 +99,7 @@ async function folderOf(drivers: readonly MeasuredDriver[], cost: Cost): Promise
         writeFileSync(path.join(folder, file), text);
   }
   writeFileSync(path.join(folder, 'steps.json'), JSON.stringify(steps));
-  writeFileSync(path.join(folder, 'programs.json'), JSON.stringify(commands));
+  writeFileSync(path.join(folder, 'programs.json'), JSON.stringify({ atOnce, programs: commands }));
   return folder;
 }
 

@@ -77,9 +77,18 @@ const ALL_DRIVERS: readonly MeasuredDriver[] = [
     modes: JDBC_MODES,
     language: 'jdbc',
     command: (installed) => [...JAVA(installed, 'Oracle'), ...JDBC_MODES],
-    scripts: (mode, steps) => ({ [`steps-${mode}.txt`]: lines(steps) }),
+    scripts: (mode, steps) => ({ [`steps-${mode}.txt`]: lines(steps, '?') }),
   },
 ];
+
+/** Cargo takes minutes to build it. */
+export const RUST_DRIVER: MeasuredDriver = {
+  name: 'tokio-postgres',
+  modes: ['simple', 'prepared', 'pipelined'],
+  language: 'rust',
+  command: (installed) => [path.join(installed, 'bin/oracle'), 'simple', 'prepared', 'pipelined'],
+  scripts: (mode, steps) => ({ [`rust-${mode}.txt`]: lines(steps, '$') }),
+};
 
 /** Those that the variable names, separated by commas, or all of them. */
 export const MEASURED_DRIVERS = ALL_DRIVERS.filter(
@@ -91,6 +100,7 @@ export const IN_PARTS: ReadonlySet<string> = new Set(
   [
     ['postgres.js', 'extended', 'prepared', 'pipelined'],
     ['asyncpg', 'prepared'],
+    ['tokio-postgres', 'prepared', 'pipelined'],
     ['pgjdbc', 'extended', 'prepared', 'for-prepared', 'batched'],
   ].flatMap(([driver = '', ...modes]) => modes.map((mode) => keyOf(driver, mode))),
 );
@@ -126,12 +136,12 @@ function psqlScript(steps: readonly Step[]): string {
     .join('');
 }
 
-/** Java has no reader of JSON of its own. */
-function lines(steps: readonly Step[]): string {
+/** For languages without a reader of JSON of their own. @param parameter what stands for one: `?`, or `$` with its number. */
+function lines(steps: readonly Step[], parameter: '?' | '$'): string {
   const line = (step: SingleStep, what: string = step.do) => {
     if (!('sql' in step)) return `${[what, 'seconds' in step ? step.seconds : ''].join('\t')}\n`;
     const { size = '', values, sql, literal } = step;
-    return `${[what, size, values.join(' '), sql.replaceAll(/\$\d/g, '?'), literal].join('\t')}\n`;
+    return `${[what, size, values.join(' '), parameter === '$' ? sql : sql.replaceAll(/\$\d/g, '?'), literal].join('\t')}\n`;
   };
   return steps
     .map((step) =>

@@ -18,7 +18,7 @@ export async function measureNumbers(
     '-c',
     'exec psql -X -q -v ON_ERROR_STOP=1 -o /dev/null "$DATABASE_URL" -f migration.sql',
   ];
-  writeFileSync(path.join(folder, 'programs.json'), JSON.stringify([psql]));
+  writeFileSync(path.join(folder, 'programs.json'), JSON.stringify({ atOnce: 1, programs: [psql] }));
   return rehearseUnderWatch(version, { sql: TARGET, folder, ...(program && { program }) }, async (run) =>
     disagreementsOfNumbers(await readNumbers(run)),
   );

@@ -42,7 +42,7 @@ export const COMMAND = `
 ALTER /*rewrite*/ TABLE orders ALTER COLUMN total TYPE bigint;
 UPDATE /*update*/ orders SET customer = customer + 1 WHERE id <= 20000;
 DELETE /*delete*/ FROM orders WHERE id > 66000;
-INSERT /*insert*/ INTO lines SELECT g FROM generate_series(10001, 15000) AS g;
+INSERT /*insert*/ INTO lines SELECT g FROM generate_series(10001, 110000) AS g;
 ALTER /*drop column*/ TABLE orders DROP COLUMN note;
 ALTER /*narrow*/ TABLE orders ALTER COLUMN price TYPE numeric(12,1);
 DROP /*drop table*/ TABLE gone;
@@ -88,7 +88,7 @@ export const SOURCED_NUMBERS: readonly SourcedNumber[] = [
     source: 'what the test knows of its own rows',
     within: EXACTLY,
     pairs: ({ report }) =>
-      Object.entries({ update: 20_000, delete: 666, insert: 5000, sleep: 1, undone: 100 }).map(
+      Object.entries({ update: 20_000, delete: 666, insert: 100_000, sleep: 1, undone: 100 }).map(
         ([name, rows]) => [name, statementOf(report, name)?.rows, rows],
       ),
   },

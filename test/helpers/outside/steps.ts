@@ -33,8 +33,12 @@ export const SHORT: Cost = {
   using: `(total + (pg_sleep(0.002)::text = 'x')::int)`,
 };
 
-/** pg_sleep(1), and a rewrite of some seconds. */
-export const LONG: Cost = { seconds: 0.5, rows: 6_000_000, using: '' };
+/** pg_sleep(1), and a rewrite of about five seconds of work. */
+export const LONG: Cost = {
+  seconds: 0.5,
+  rows: 1_500_000,
+  using: '(total + 0 * length(md5(repeat(total::text, 40))))',
+};
 
 /** Rows of each step; null: its tag has no count. */
 export const ROWS: Readonly<Record<string, number | null>> = {
@@ -73,12 +77,11 @@ export function tablesOf(keys: readonly string[], { rows }: Cost): string {
     (sql, key) => `${sql}
 CREATE TABLE ${key}_big AS SELECT id, id AS total FROM generate_series(1, ${rows}) AS id;
 CREATE TABLE ${key}_rows AS SELECT id, 0 AS n FROM generate_series(1, 200) AS id;
+CREATE TABLE ${key}_undone AS SELECT id FROM generate_series(1, 200) AS id;
 CREATE TABLE ${key}_held (id int);`,
     FUNCTIONS,
   );
 }
-
-export const RELATIONS = ['big', 'rows', 'held'] as const;
 
 /** What each mode of each driver does, in this order. */
 export function stepsOf(key: string, { seconds, using }: Cost): Step[] {
@@ -98,8 +101,8 @@ export function stepsOf(key: string, { seconds, using }: Cost): Step[] {
     sleep('sleep', 2),
     sleep('sleep', 1),
     sleep('sleep', 1.5),
-    // The server converts the literal when it parses: in Parse.
-    step('parse', `SELECT '(${seconds * 1.5})'::slow_row`),
+    // The server converts the literal when it parses: in Parse, and so only once if it is prepared.
+    ...twice(step('parse', `SELECT '(${seconds * 1.5})'::slow_row`)),
     // It evaluates an immutable function when it plans: in Bind.
     step('plan', `SELECT slow_constant(${seconds * 1.5})`),
     write('insert', 'INSERT INTO <rows> SELECT g, 0 FROM generate_series(301, $1::int) AS g', 340),
@@ -114,7 +117,7 @@ export function stepsOf(key: string, { seconds, using }: Cost): Step[] {
     write('update inside', 'UPDATE <rows> SET n = n + 1 WHERE id <= $1::float8', 5.5),
     { do: 'commit' },
     { do: 'begin' },
-    write('undone', 'DELETE FROM <rows> WHERE id <= $1::float8', 10.5),
+    step('undone', `DELETE FROM ${key}_undone WHERE id <= $1::float8`, 10.5),
     { do: 'rollback' },
     {
       do: 'together',
@@ -130,4 +133,8 @@ export function stepsOf(key: string, { seconds, using }: Cost): Step[] {
       size: 5,
     },
   ];
+}
+
+function twice<T>(step: T): [T, T] {
+  return [step, step];
 }
