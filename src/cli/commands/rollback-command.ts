@@ -28,7 +28,8 @@ export async function rollbackCommand(
         audit: auditTo(audit),
         emit: display.emit,
         signal,
-        confirm: (question) => confirm({ lines: questionLines(question), yes, signal }),
+        confirm: (question) =>
+          confirm({ lines: questionLines(question, options.discardWrites ?? false), yes, signal }),
       }),
     );
     display.finish();
@@ -54,8 +55,13 @@ export async function rollbackCommand(
   }
 }
 
+const LATER_ROWS = 'Rows that clients still write are (--discard-writes).';
+
 /** Says what a rollback is about to do, and how many rows it gives up. */
-function questionLines({ target, database, role, follows, writes }: RollbackQuestion): string[] {
+function questionLines(
+  { target, database, role, follows, writes }: RollbackQuestion,
+  discards: boolean,
+): string[] {
   const since = exchangeOf(role);
   const words = writesWords(writes, since);
   const becomes = role === 'original' ? 'as a rolled-back database' : 'as an original';
@@ -68,18 +74,19 @@ function questionLines({ target, database, role, follows, writes }: RollbackQues
       : []),
     ...(words === null
       ? [
-          `No row is given up so far. If one is by the time that ${target} is closed, it is refused, and opened again.`,
+          `No row is given up so far. ${discards ? LATER_ROWS : `If one would be, ${target} is opened again.`}`,
         ]
       : [`So far ${words}. Only the database that is put aside has them then (--discard-writes).`]),
   ];
 }
 
-/** `The rolled-back database, which the migration had made, is kept as app_rolledback_1: only clean --rolled-back drops it.` */
+/** `The migrated database is put aside as app_rolledback_1: only clean --rolled-back drops it. Only it has these rows: …` */
 function keptWords({ original, rolledBack, givenUp }: SwapSection): string {
   const kept =
     rolledBack === undefined
       ? `The original is kept as ${original}.`
       : `The migrated database is put aside as ${rolledBack}: only \`safemigrate clean --rolled-back\` drops it.`;
-  const words = givenUp && writesWords(givenUp, 'the swap');
+  const since = exchangeOf(rolledBack === undefined ? 'rolled-back' : 'original');
+  const words = givenUp && writesWords(givenUp, since);
   return words ? `${kept} Only it has these rows: ${words}.` : kept;
 }
