@@ -146,7 +146,9 @@ describe('a way back', () => {
     const given = await rollback('--discard-writes');
     expect(given, given.stderr).toMatchObject({
       exitCode: 0,
-      stdout: expect.stringMatching(/\d+ rows were written since the swap, and it is not known how many of them/),
+      stdout: expect.stringMatching(
+        /\d+ rows were written since the swap, and it is not known how many of them/,
+      ),
     });
     // It has got what came before the row that it cannot have.
     expect(await ask('SELECT * FROM item')).toEqual([

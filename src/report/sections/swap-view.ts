@@ -105,7 +105,9 @@ function closures(online: OnlineSection, closings: SwapSection['closings']): str
   const waste =
     givenUp.length === 0
       ? []
-      : [`given up: ${plural(givenUp.length, 'attempt')} ${which}, ${timesWords(givenUp, longestOf(givenUp))}`];
+      : [
+          `given up: ${plural(givenUp.length, 'attempt')} ${which}, ${timesWords(givenUp, longestOf(givenUp))}`,
+        ];
   const waited = postponedMs === null ? [] : [`postponed for ${formatDuration(postponedMs)}`];
   const all = [...(words === '' ? [] : [words]), ...waste, ...(cutOverClosedMs === null ? [] : waited)];
   return all.length === 0 ? null : all.join('; ');
