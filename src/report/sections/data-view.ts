@@ -72,7 +72,7 @@ function convertedItem(column: ConvertedColumn, verb: 'converts' | 'overwrites')
 }
 
 /** Rows, sizes and storage of the tables before and after. */
-export function dataView({ data, schema }: Report): Section[] {
+export function dataView({ data, schema, caveats }: Report): Section[] {
   const section = { id: 'data', title: 'Data', folds: 'in-comment', importance: 5 } as const;
   if (data === null) return [{ ...section, summary: 'not compared', shownIn: AS_TEXT, blocks: [] }];
   const { tables, written } = data;
@@ -86,7 +86,7 @@ export function dataView({ data, schema }: Report): Section[] {
   return [
     {
       ...section,
-      summary: summaryOf(data),
+      summary: summaryOf(data, caveats),
       ...(tables.length + changed.length === 0 ? { shownIn: AS_TEXT } : {}),
       blocks: [
         {
@@ -152,9 +152,14 @@ function weight(table: Table): number {
   return largestSize(table) + (table.rewritten ? 2 ** 52 : 0);
 }
 
-function summaryOf({ tables, unchangedTables, sizeDeltaBytes, walBytes }: DataSection): string {
+function summaryOf(
+  { tables, unchangedTables, sizeDeltaBytes, walBytes }: DataSection,
+  caveats: Report['caveats'],
+): string {
   const size = sizeDeltaBytes === null ? 'not measured' : formatBytesDelta(sizeDeltaBytes);
-  const wal = walBytes === null ? 'not measured' : formatBytes(walBytes);
+  // On a shared server that of other sessions is in it.
+  const isBound = caveats.some(({ path, kind }) => path === 'data.walBytes' && kind === 'estimate');
+  const wal = walBytes === null ? 'not measured' : `${isBound ? 'at most ' : ''}${formatBytes(walBytes)}`;
   const changed = tables.length === 0 ? 'no table changed' : `${plural(tables.length, 'table')} changed`;
   return `${changed}, ${formatCount(unchangedTables)} unchanged; size ${size}; WAL ${wal}`;
 }

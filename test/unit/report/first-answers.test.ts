@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { strongestLock } from '../../../src/hazards/held-locks.ts';
 import type { Report } from '../../../src/model/report.ts';
+import { dataView } from '../../../src/report/sections/data-view.ts';
 import { verdictView } from '../../../src/report/sections/verdict-view.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
@@ -187,4 +188,17 @@ describe('what to do next', () => {
   test('a dump is not applied to', () => {
     expect(answer('Next', sampleReport({ target: { origin: 'dump' } }))).toBe('deploy it');
   });
+});
+
+test('numbers that are upper bounds say so', () => {
+  const { data } = sampleReport();
+  if (data === null) throw new Error('the sample has data');
+  const written = [{ relation: 'public.orders', inserted: 0, updated: 5, deleted: 0, atMost: true as const }];
+  const caveats = [{ path: 'data.walBytes', kind: 'estimate' as const, reason: 'others wrote' }];
+  const report = sampleReport({
+    data: { ...data, lost: [], converted: [], written, walBytes: 2048 },
+    caveats,
+  });
+  expect(answer('Data', report)).toBe('nothing is lost; at most 5 rows updated or deleted');
+  expect(dataView(report)[0]?.summary).toMatch(/WAL at most 2 kB$/);
 });
