@@ -112,7 +112,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version === 18))(
     test('each example ran as it was meant', () => {
       const failures = report.statements.flatMap(({ error }) => error?.message ?? []);
       expect(failures).toEqual(Array(2).fill('column "code" of relation "items" contains null values'));
-      });
+    });
 
     test.each(EXAMPLES.map((example, index) => [index, ...example] as const))(
       'the column that rewrites the table is named: %i',
