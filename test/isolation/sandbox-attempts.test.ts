@@ -82,7 +82,9 @@ describe('what a command tries to reach is named', () => {
       return flat(stderr);
     };
     const failed = await run('process.exit(1)');
-    expect(failed).toContain('failed with exit code 1: its own output says why; if that names api.doppler.com:443');
+    expect(failed).toContain(
+      'failed with exit code 1: its own output says why; if that names api.doppler.com:443',
+    );
     expect(failed).toContain("permit: ['api.doppler.com:443'] in a config file");
     const afterwards = await run(`${MIGRATE} process.exit(1)`);
     expect(afterwards).toContain('none of its statements failed in the server');
