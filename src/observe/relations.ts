@@ -25,11 +25,10 @@ export interface RelationsData {
   readonly databaseBytes: number;
 }
 
-/**
- * Other relations than those that the command touched are counted only if they are small. Counting larger ones before it would fill the cache with
- * their pages, and the command would run faster than on a clone as it is.
- */
-const COUNT_OTHERS_UP_TO_BYTES = 16 * 1024 * 1024;
+/** Counting larger relations before the command would fill the clone's cache with their pages, and the command would be measured faster. */
+const COUNT_BEFORE_UP_TO_BYTES = 64 * 1024 * 1024;
+/** Relations that the command did not touch are counted once more only if they are small. */
+const COUNT_AGAIN_UP_TO_BYTES = 8 * 1024 * 1024;
 
 const RELATIONS = `
 select c.oid, n.nspname as schema, c.relname as name, c.relfilenode as filenode, pg_catalog.pg_relation_size(c.oid) as main,
@@ -62,8 +61,8 @@ interface Row {
 }
 
 /**
- * Reads rows and sizes of all tables and materialized views of the session's database. Rows are counted for a moment before the command, and for
- * about a second after it: those of relations that it touched first. Others have their rows of `before`, and those that the server counted since.
+ * Reads rows and sizes of all tables and materialized views of the session's database. Rows are counted for about a second, after the command
+ * those of the relations that it touched first. Others have their rows of `before`, and those that the server counted since.
  * @param before a reading before the command. @param isCurrent the server has counted all rows that the command wrote.
  */
 export async function readRelations(
@@ -88,12 +87,11 @@ export async function readRelations(
     session,
     read.flatMap(({ row, ...relation }) => {
       const then = before?.relations.get(row.oid);
-      const touched = before !== undefined && (then === undefined || isTouched(then, relation));
+      const touched = then === undefined || isTouched(then, relation);
+      const upTo = before ? COUNT_AGAIN_UP_TO_BYTES : COUNT_BEFORE_UP_TO_BYTES;
       const [isRead, bytes] = [row.readable && row.main !== null && row.main !== '0', Number(row.main)];
       const { oid, schema, name } = relation;
-      return isRead && (touched || bytes <= COUNT_OTHERS_UP_TO_BYTES)
-        ? [{ oid, schema, name, bytes, touched }]
-        : [];
+      return isRead && ((before && touched) || bytes <= upTo) ? [{ oid, schema, name, bytes, touched }] : [];
     }),
   );
   const held = read.map(({ row, ...relation }): RelationData => {
