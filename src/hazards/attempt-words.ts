@@ -6,26 +6,30 @@ const LISTED = 3;
 const HTTPS_PORT = 443;
 
 /**
- * Lists what the command tried to reach in vain, if that may be why it failed or never came to its clone: not if one of its statements
- * failed, unless it was the target itself.
+ * Lists the places that the command tried to reach in vain, if that may be why it failed or never came to its clone: the target itself, or
+ * any place if the command sent nothing to the server. Many tools report their use to a service, which decides nothing.
  */
 export function decidingAttempts(
-  command: Pick<CommandSection, 'exitCode' | 'reachedClone' | 'failedWithoutError' | 'isolation'>,
+  command: Pick<CommandSection, 'exitCode' | 'reachedClone' | 'isolation'>,
+  statements: readonly unknown[],
 ): CommandAttempt[] {
-  const { exitCode, reachedClone, failedWithoutError, isolation } = command;
+  const { exitCode, reachedClone, isolation } = command;
   const attempts = isolation.attempts ?? [];
   const target = attempts.filter(({ reason }) => reason === 'target');
   if (exitCode === 0 && reachedClone) return [];
   if (target.length > 0) return target;
-  return !reachedClone || failedWithoutError || exitCode === null ? attempts : [];
+  return statements.length === 0 ? attempts : [];
 }
 
-/** `it tried to reach api.example:443, which the sandbox does not allow`; all of them are of one kind, or none is the target. */
+/**
+ * `if its output names api.example:443, which the sandbox does not allow: …`; all of them are of one kind, or none is the target. The output
+ * is not read: it goes past safemigrate to the terminal.
+ */
 export function attemptWords(attempts: readonly CommandAttempt[]): string {
   const places = listed(inOrder(attempts).map(placeOf), { atMost: LISTED });
   if (isTarget(attempts))
     return `it tried to reach the target itself at ${places}: its connection is read from a place that was not rewritten`;
-  return `it tried to reach ${places}, which the sandbox does not allow: ${flagsFor(attempts)}`;
+  return `its own output says why; if that names ${places}, which the sandbox does not allow: ${flagsFor(attempts)}`;
 }
 
 /** Says what lets the command through, or how it gets to its clone. */
@@ -40,7 +44,7 @@ export function attemptAdvice(attempts: readonly CommandAttempt[]): string {
   const inFile = keys.length === 0 ? '' : `, or permit: [${keys.join(', ')}] in a config file`;
   const isGuessed = shown.some(({ port }) => port === null);
   const guessed = isGuessed ? `; ${HTTPS_PORT} stands for a port that is not known` : '';
-  return `if the command needs that, ${flagsFor(attempts)}${inFile}${guessed}`;
+  return `if the output of the command names it, ${flagsFor(attempts)}${inFile}${guessed}`;
 }
 
 function isTarget(attempts: readonly CommandAttempt[]): boolean {

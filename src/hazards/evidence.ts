@@ -76,7 +76,8 @@ function figures(context: HazardContext, relation: string): string[] {
   const facts = context.relation(relation);
   const traffic = context.traffic(relation);
   return [
-    ...(facts?.sizeBytes == null ? [] : [formatBytes(facts.sizeBytes)]),
+    ...(facts?.unfilled ? ['not known, no rows here'] : []),
+    ...(facts?.sizeBytes == null || facts.unfilled ? [] : [formatBytes(facts.sizeBytes)]),
     ...(facts?.rows == null ? [] : [rowCount(facts.rows, facts.exact)]),
     ...(traffic === null || traffic.readsPerSecond + traffic.writesPerSecond < LEAST_RATE
       ? []

@@ -72,8 +72,9 @@ function isBusy(context: HazardContext, relation: string): boolean {
   return traffic !== null && traffic.readsPerSecond + traffic.writesPerSecond >= BUSY_PER_SECOND;
 }
 
-/** Rates lost data. @param rows rows that had a value; null if unknown. */
+/** Rates lost data. @param rows rows that had a value; null if unknown. A dump without rows causes no error. */
 export function weighLoss(context: HazardContext, relation: string, rows: number | null): Severity {
+  if (context.relation(relation)?.unfilled) return 'warning';
   if (rows === 0) return 'notice';
   return isBusy(context, relation) || rows === null || rows >= MANY_ROWS ? 'error' : 'warning';
 }

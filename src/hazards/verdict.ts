@@ -10,13 +10,14 @@ import type {
 } from '../model/report.ts';
 import { attemptWords, decidingAttempts } from './attempt-words.ts';
 import { budgetReasons, type Spent } from './budgets.ts';
+import { emptyHistoryWords } from './empty-history.ts';
 import { extraRunReasons, type RequestedExtraRuns } from './extra-runs.ts';
 import { hazardObjections } from './policy.ts';
 import type { Policy } from './policy-settings.ts';
 
 /** The findings that the verdict is based on. */
 export interface Findings extends Spent, RequestedExtraRuns {
-  readonly target: Pick<TargetSection, 'changes' | 'unchanged'>;
+  readonly target: Pick<TargetSection, 'changes' | 'unchanged' | 'origin'>;
   readonly targetConnections: readonly TargetConnection[];
   readonly schema: Pick<SchemaSection, 'changes'> | null;
   /** Hazards; those that the policy allows are marked. */
@@ -143,7 +144,7 @@ function refusalReasons({ command }: Findings): string[] {
   return command.refused.map(({ what, why }) => `${what} was not run: ${why}`);
 }
 
-function commandReasons({ command, interrupted, targetConnections }: Findings): string[] {
+function commandReasons({ command, statements, interrupted, target, targetConnections }: Findings): string[] {
   // In this case safemigrate stopped the command.
   if (targetConnections.length > 0) return [];
   if (interrupted) return ['the rehearsal was interrupted'];
@@ -151,14 +152,16 @@ function commandReasons({ command, interrupted, targetConnections }: Findings): 
   if (command.signal !== null)
     return [`the command was terminated by ${command.signal}${memoryWords(command)}`];
   if (command.exitCode === 0) return [];
-  const attempts = decidingAttempts(command);
+  const attempts = decidingAttempts(command, statements);
+  const history = command.emptyHistory ?? [];
   const failed = `the command failed with exit code ${command.exitCode}${memoryWords(command)}`;
+  if (history.length > 0) return [`${failed}: ${emptyHistoryWords(history, target)}`];
   return [attempts.length === 0 ? failed : `${failed}: ${attemptWords(attempts)}`];
 }
 
-function reachReasons({ command, interrupted, targetConnections }: Findings): string[] {
+function reachReasons({ command, statements, interrupted, targetConnections }: Findings): string[] {
   if (command.reachedClone || interrupted || targetConnections.length > 0) return [];
-  const attempts = decidingAttempts(command);
+  const attempts = decidingAttempts(command, statements);
   if (attempts.length > 0) {
     const why = `: ${attemptWords(attempts)}`;
     return [

@@ -24,6 +24,10 @@ export const hazard = z.object({
   allowed: z.boolean(),
   /** Rows that are lost, or whose values are; null: not counted. Absent: it is not about lost data. */
   lostRows: z.int().nullable().optional(),
+  /**
+   * A script takes it away, which `--propose` writes, or only with `--propose-all` (`asked`). Absent: none does, or one was written.
+   */
+  saferForm: z.enum(['default', 'asked']).optional(),
 });
 
 /** Facts that a program needs to act on a finding, without looking elsewhere in the report. */
@@ -106,6 +110,11 @@ export const queriesSection = z.object({
     failedBefore: z.int(),
     /** Queries whose text is hidden from the role. */
     hidden: z.int(),
+    /**
+     * Queries that are not the application's: those of safemigrate itself, and of tools that read only catalogs or a migration tool's
+     * table. Absent: the queries come from a file or a profile.
+     */
+    others: z.int().optional(),
   }),
   /** Plans were compared as well. */
   planned: z.boolean(),

@@ -57,6 +57,8 @@ export const dataSection = z.object({
       rewritten: z.boolean(),
     }),
   ),
+  /** The dump has no rows but those of migration tools, so that nothing is known of losses. Absent: it has some, or is none. */
+  withoutRows: z.literal(true).optional(),
   /** Number of relations that are not listed, because nothing changed in them. */
   unchangedTables: z.int(),
   /** Rows that the command wrote and committed, but not those of TRUNCATE. Rows that were rolled back are not among them. */
@@ -88,7 +90,10 @@ export const dataSection = z.object({
       what: z.enum(['dropped', 'narrowed', 'deleted']),
       /** Rows of the table before the command. */
       rows: z.int().nullable(),
-      /** Rows that had a value in the dropped or narrowed column, or rows that were deleted. */
+      /**
+       * Rows that had a value in the dropped or narrowed column, or rows that were deleted. null: not known; with 0 `rows`, since the table is
+       * empty here only, as in a dump without rows.
+       */
       rowsWithValue: z.int().nullable(),
       /**
        * For a narrowed column: values that were cut or rounded, counted by casting each value to the new type and back.

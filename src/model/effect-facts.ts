@@ -26,6 +26,27 @@ export interface EffectFacts {
   readonly unlisted: readonly UnlistedLabels[];
   readonly lostKeys: readonly LostKey[];
   readonly lostSearches: readonly LostSearch[];
+  readonly columnTrials: readonly ColumnTrial[];
+  readonly nullRows: readonly NullRows[];
+}
+
+/** A command of an ALTER TABLE that was tried alone, on an empty table like the one that the statement changed. */
+export interface ColumnTrial {
+  readonly statement: number;
+  /** The column that it adds or gives another type. */
+  readonly column: string;
+  /** It gives the table a new file. */
+  readonly rewrites: boolean;
+  /** Why its stored column cannot be a VIRTUAL one: objects of it, with the server's message; null: it is not stored. */
+  readonly storedFor: readonly string[] | null;
+}
+
+/** Rows that have NULL in a column that must not. */
+export interface NullRows {
+  readonly statement: number;
+  readonly relation: string;
+  readonly column: string;
+  readonly rows: number;
 }
 
 /** A dropped index whose first column or expression no other one of its table has. */
@@ -210,6 +231,8 @@ export const NO_EFFECTS: EffectFacts = {
   unlisted: [],
   lostKeys: [],
   lostSearches: [],
+  columnTrials: [],
+  nullRows: [],
 };
 
 /** Least number of other relations in a schema, and share of them that a role may use, for it to be expected to use a new one. */

@@ -201,6 +201,8 @@ export interface RelationFacts {
   readonly sizeBytes: number | null;
   readonly rows: number | null;
   readonly exact: boolean;
+  /** It is empty in a dump without rows, so that its rows are not known. */
+  readonly unfilled?: true;
   /** A crash of the server empties it. */
   readonly unlogged?: boolean;
   /** A role that logs in, and neither owns it nor is a superuser, may write it: an application uses it. */

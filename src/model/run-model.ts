@@ -229,6 +229,11 @@ export const commandSection = z.object({
   swallowedErrors: z.array(z.int()),
   /** The command failed although none of its statements did. */
   failedWithoutError: z.boolean(),
+  /**
+   * Tables of a migration tool without a row, by which it began with its first migration although other tables were there. Given only if the
+   * command failed because something existed already, or by its own check.
+   */
+  emptyHistory: z.array(z.string()).optional(),
 });
 
 /** A session that the command opened on the target itself, bypassing safemigrate. */

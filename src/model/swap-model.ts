@@ -38,7 +38,7 @@ const onlineSection = z.object({
   notCompared: z.array(z.string()),
   /** Time for which the cut-over waited for its order; null: none was asked for (--postpone-file). */
   postponedMs: milliseconds.nullable(),
-  /** Number of times that the target was closed for the cut-over. All but the last were given up in time. */
+  /** Number of times that the target was closed for the cut-over. All but that of a swap that was done were given up. */
   attempts: z.int().nullable(),
   /** Time at which the cut-over that succeeded closed the target, as `lag` counts it. */
   cutOverAtMs: milliseconds.nullable(),
@@ -81,7 +81,7 @@ export const swapSection = z.object({
       rows: z.int().nullable(),
       /** Reason why they are not known, or may not all be missing; null if they are exactly these. */
       reason: z.string().nullable(),
-      /** Their tables; empty: they were not told apart. */
+      /** Their tables; empty: it is not known which. */
       tables: z.array(z.string()),
     })
     .optional(),
@@ -89,6 +89,15 @@ export const swapSection = z.object({
   keepUntil: z.string().nullable(),
   /** Time for which no session could connect to the target; the longest one if an online swap closed it several times. */
   stallMs: milliseconds.nullable(),
+  /** Every time that no session could connect to the target, in their order. */
+  closings: z.array(
+    z.object({
+      /** `clone`: for the clone of an online swap; `cut-over`: for one attempt at the cut-over; `exchange`: for the whole swap or rollback. */
+      purpose: z.enum(['exchange', 'clone', 'cut-over']),
+      /** Time until it was open again. */
+      durationMs: milliseconds,
+    }),
+  ),
   /** Number of sessions on the target that were terminated. */
   sessionsEnded: z.int(),
   /** Steps of the swap, in their order. */

@@ -33,6 +33,7 @@ export function withReader<T>(
     ...(signal === undefined ? {} : { signal }),
     purpose: 'weigh',
     readOnly: true,
+    marked: true,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     lockTimeoutMs: LOCK_TIMEOUT_MS,
   });

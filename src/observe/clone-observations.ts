@@ -1,4 +1,4 @@
-import { NO_EFFECTS } from '../model/effect-facts.ts';
+import { type EffectFacts, NO_EFFECTS } from '../model/effect-facts.ts';
 import { type CatalogueFacts, NO_DEFINITIONS } from '../model/hazard-facts.ts';
 import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
 import type { Retyped } from '../schema/type-changes.ts';
@@ -53,3 +53,17 @@ export const NOT_OBSERVED: CloneObservations = {
     reason: 'the run was interrupted before it was read',
   })),
 };
+
+/** Adds facts that were read later. */
+export function withEffects(
+  observed: CloneObservations,
+  found: Partial<EffectFacts>,
+  caveats: readonly Caveat[],
+): CloneObservations {
+  const { catalogue } = observed;
+  return {
+    ...observed,
+    catalogue: { ...catalogue, effects: { ...catalogue.effects, ...found } },
+    caveats: [...observed.caveats, ...caveats],
+  };
+}

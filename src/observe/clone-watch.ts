@@ -3,7 +3,7 @@ import { forOwnSessions, inClone } from '../clone/own-sessions.ts';
 import type { Target } from '../database/target.ts';
 import { formatBytes } from '../format.ts';
 import { measured } from '../measured.ts';
-import { type AlreadyThere, type IdleRevoke, NO_EFFECTS } from '../model/effect-facts.ts';
+import { NO_EFFECTS } from '../model/effect-facts.ts';
 import { type ActingObject, NO_DEFINITIONS, type OrphanFacts } from '../model/hazard-facts.ts';
 import type { Caveat, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
@@ -19,11 +19,11 @@ import {
   readUnindexedForeignKeys,
   tablesWithoutIdentity,
 } from './catalogue-facts.ts';
-import { type CloneObservations, NOT_OBSERVED } from './clone-observations.ts';
-import { type ParsedStatements, readAlreadyThere } from './effects/already-there.ts';
+import { type CloneObservations, NOT_OBSERVED, withEffects } from './clone-observations.ts';
+import type { ParsedStatements } from './effects/already-there.ts';
+import { readAskedEffects } from './effects/asked-effects.ts';
 import { ofOwnDatabase } from './effects/changed-definitions.ts';
 import { type MayRun, readFilteredWrites, type SentStatements } from './effects/filtered-writes.ts';
-import { readIdleRevokes } from './effects/idle-revokes.ts';
 import { endPrepared, rolledBackCaveats } from './effects/left-prepared.ts';
 import { type EffectsBefore, readEffects, readEffectsBefore } from './effects/read-effects.ts';
 import { readWriteTrials, type WriteTrials } from './effects/write-trials.ts';
@@ -153,14 +153,18 @@ export class CloneWatch {
     });
   }
 
-  /** Compares what IF NOT EXISTS asked for with what there is. */
-  alreadyThere(asked: ParsedStatements, searchPath: readonly string[]): Promise<AlreadyThere[]> {
-    return this.#inClone((session) => readAlreadyThere(session, asked, searchPath));
-  }
-
-  /** Finds the revoked privileges that roles have all the same. */
-  idleRevokes(asked: ParsedStatements, searchPath: readonly string[]): Promise<IdleRevoke[]> {
-    return this.#inClone((session) => readIdleRevokes(session, asked, searchPath));
+  /** Adds facts that the statements of the command ask for. */
+  async withAskedEffects(
+    observed: CloneObservations,
+    sent: ParsedStatements,
+    readMayRun: (session: Session) => Promise<MayRun>,
+  ): Promise<CloneObservations> {
+    const caveats: Caveat[] = [];
+    const { searchPath } = observed.catalogue;
+    const context = { searchPath, retyped: observed.retyped, readMayRun };
+    const open = <T>(use: (session: Session) => Promise<T>) => this.#inClone(use);
+    const effects = await readAskedEffects(open, sent, context, caveats);
+    return withEffects(observed, effects, caveats);
   }
 
   /** Tries the writes of the command again, in transactions that are rolled back. */

@@ -54,7 +54,8 @@ export async function withCopies(
   caveats: Caveat[],
 ): Promise<DataSection['lost']> {
   const dropped = lost.filter(
-    ({ kind, what, rowsWithValue }) => kind === 'column' && what === 'dropped' && rowsWithValue !== 0,
+    ({ kind, what, rows, rowsWithValue }) =>
+      kind === 'column' && what === 'dropped' && rows !== 0 && rowsWithValue !== 0,
   );
   const mayCopy = schema?.changes.some(
     ({ verb, kind }) => verb === 'create' && (kind === 'table' || kind === 'column'),

@@ -3,6 +3,7 @@ import { isReplaced } from '../model/converted-column.ts';
 import type { Caveat, ConvertedColumn, DataSection, SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { ifAnswered } from '../postgres/session-helpers.ts';
+import { withoutLastPart } from '../postgres/sql/quote.ts';
 import { mayChangeValues, type Retyped, thereAndBack, withoutLossOf } from '../schema/type-changes.ts';
 import { type BothSides, onBothSides, withReader } from './both-sides.ts';
 import { contentOf } from './column-contents.ts';
@@ -24,6 +25,8 @@ export interface LossInput extends ConversionWork {
   readonly schema: SchemaSection | null;
   readonly data: DataSection | null;
   readonly retyped: readonly Retyped[];
+  /** Tables that are empty here and need not be so in production. */
+  readonly unfilled?: ReadonlySet<string>;
   /** How the command began its sessions; missing: not known. */
   readonly sessions?: Parameters<typeof zoneOfConversions>[1];
 }
@@ -54,7 +57,7 @@ SELECT w.object, pg_total_relation_size(c.oid)::float8 AS bytes
  * count of small tables that gives up early.
  */
 export async function measureDataLoss(options: BothSides, observed: LossInput): Promise<DataLoss> {
-  const { data, retyped } = observed;
+  const { data, retyped, unfilled = new Set() } = observed;
   const caveats: Caveat[] = [];
   const touched: string[] = [];
   const converted = await convertedAmong(options, observed, touched, caveats);
@@ -101,9 +104,11 @@ export async function measureDataLoss(options: BothSides, observed: LossInput): 
       reason:
         'columns of tables that are too large to count and were never analysed have no number of values',
     });
-  const untouched = retyped.filter(({ object }) => isUntouched(contents.get(object)));
+  const untouched = retyped.filter(
+    ({ object }) => isUntouched(contents.get(object)) && !unfilled.has(withoutLastPart(object)),
+  );
   const schema = suspected && withoutLossOf(suspected, untouched);
-  const all = data && lostData({ schema, data, columns: contents });
+  const all = data && lostData({ schema, data, columns: contents, unfilled });
   const copied = await copiedAmong(options, all ?? [], touched, caveats);
   const tables = await tablesCopied(options, all ?? [], touched, caveats);
   const isCopied = (table: string) => tables.some(({ relation }) => relation === table);

@@ -1,7 +1,7 @@
 import type { DataSection, SchemaSection, StatementSection, TransactionSection } from '../model/report.ts';
 import type { Conversion, Name, StatementFacts } from '../model/statement-actions.ts';
 import { settingsAtStart } from '../postgres/protocol/startup-settings.ts';
-import { displayName } from '../postgres/sql/quote.ts';
+import { displayName, withoutLastPart } from '../postgres/sql/quote.ts';
 import type { Retyped } from '../schema/type-changes.ts';
 import type { SessionStart } from './command-watch.ts';
 
@@ -24,6 +24,8 @@ export interface Losses {
   readonly data: DataSection;
   /** Contents of the columns, by qualified name. */
   readonly columns: ReadonlyMap<string, ColumnContent>;
+  /** Tables that are empty here and need not be so in production: nothing is known of their losses. */
+  readonly unfilled?: ReadonlySet<string>;
 }
 
 /** Stored data that the command destroyed: tables and columns that it dropped or cut, and rows that it deleted elsewhere. */
@@ -34,7 +36,7 @@ export function lostData(losses: Losses): Lost[] {
 }
 
 /** A partitioned table holds no rows itself: its partitions are dropped with it. */
-function droppedTables({ schema, data }: Losses): Lost[] {
+function droppedTables({ schema, data, unfilled }: Losses): Lost[] {
   return (schema?.changes ?? [])
     .filter(({ verb, kind, dataLoss }) => dataLoss && verb === 'drop' && kind === 'table')
     .flatMap(({ object }): Lost[] => {
@@ -44,23 +46,27 @@ function droppedTables({ schema, data }: Losses): Lost[] {
         .sort((one, other) => (other.rowsBefore ?? 0) - (one.rowsBefore ?? 0));
       if (!table) return [];
       const { rowsBefore: rows, exact } = table;
-      return [
-        { object, kind: 'table', what: 'dropped', rows, rowsWithValue: rows, rowsChanged: null, exact },
-      ];
+      const content = unfilled?.has(object)
+        ? NO_ROWS_HERE
+        : { rows, rowsWithValue: rows, rowsChanged: null, exact };
+      return [{ object, kind: 'table', what: 'dropped', ...content }];
     });
 }
 
-function changedColumns({ schema, columns }: Losses): Lost[] {
+function changedColumns({ schema, columns, unfilled }: Losses): Lost[] {
   return (schema?.changes ?? [])
     .filter(
       ({ verb, kind, dataLoss }) => dataLoss && kind === 'column' && (verb === 'drop' || verb === 'alter'),
     )
     .map(({ object, verb }): Lost => {
-      const content = columns.get(object) ?? UNKNOWN;
+      const content = unfilled?.has(withoutLastPart(object))
+        ? NO_ROWS_HERE
+        : (columns.get(object) ?? UNKNOWN);
       return { object, kind: 'column', what: verb === 'drop' ? 'dropped' : 'narrowed', ...content };
     });
 }
 
+const NO_ROWS_HERE: ColumnContent = { rows: 0, rowsWithValue: null, rowsChanged: null, exact: false };
 const UNKNOWN: ColumnContent = { rows: null, rowsWithValue: null, rowsChanged: null, exact: false };
 
 /**

@@ -13,23 +13,18 @@ export function isPutAside(role: OwnedDatabase['role']): role is PutAside {
   return role === 'original' || role === 'rolled-back';
 }
 
-/** Returns what a database becomes that makes room for one that was put aside: the original and the migrated one change places. */
+/** Returns the role of the database that makes room for one with this role: the original and the migrated one change places. */
 export function counterpartOf(role: OwnedDatabase['role']): PutAside {
   return role === 'rolled-back' ? 'original' : 'rolled-back';
 }
 
-/** Names a database that comes back. */
-export function namedAsTarget(role: OwnedDatabase['role']): string {
-  return role === 'rolled-back' ? 'the migrated database' : 'the original';
-}
-
-/** What makes a database old: the time at which it was put aside, in milliseconds since 1970; null if it cannot be told. */
+/** Returns the time at which a database was put aside, in milliseconds since 1970; null if that is not known. */
 export function putAsideAt({ run, mark }: Pick<OwnedDatabase, 'run' | 'mark'>): number | null {
   if (mark?.putAsideAt !== undefined) return Date.parse(mark.putAsideAt);
   return run === null ? null : startOf(run);
 }
 
-/** What the user asked for: all of a kind that may go, or those that were put aside before that. */
+/** A request to drop databases that were put aside: all of a kind that may be dropped, or those older than that. */
 export interface Disposal {
   readonly olderThanMs?: number;
 }

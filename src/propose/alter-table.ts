@@ -1,16 +1,16 @@
 import type * as Tree from 'libpg-query';
+import { type AlterCommand, alterCommands } from '../postgres/sql/alter-commands.ts';
 import { fieldsIf } from '../postgres/sql/classify-statement.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import { notNullSteps, notValidSteps } from '../postgres/sql/safer-constraints.ts';
 import { notValidForm } from '../postgres/sql/safer-texts.ts';
-import { isWord, slice, type Token } from '../postgres/sql/tokens.ts';
+import { isWord, slice } from '../postgres/sql/tokens.ts';
 import { itemsOf, nodesWithin, strings } from '../postgres/sql/tree.ts';
 import { fillInBatches } from './batches.ts';
 import { constraintFromIndex } from './concurrent-forms.ts';
 import { attach, detach } from './partitions.ts';
 import { retype } from './retype.ts';
 import {
-  type AlterCommand,
   type AlterTable,
   columnList,
   isLeft,
@@ -31,7 +31,7 @@ const LONGEST_NAME = 63;
  */
 export function alterTable(subject: Subject): Rewriting {
   const tree = fieldsIf(subject.node, 'AlterTableStmt');
-  const commands = tree && commandsOf(subject, tree);
+  const commands = tree && alterCommands(subject, tree);
   if (!commands) return left('it is not an ALTER TABLE that can be taken apart');
   const prefix = slice(subject.sql, 0, commands[0]?.from);
   const alter: AlterTable = { subject, table: tree.relation, written: writtenName(subject, tree.relation) };
@@ -52,27 +52,9 @@ function altering(prefix: string, commands: readonly string[]): ScriptStep[] {
   return commands.length === 0 ? [] : [step(`${prefix} ${commands.join(', ')}`)];
 }
 
-function commandsOf({ sql, tokens }: Subject, { relation, cmds = [] }: Tree.AlterTableStmt) {
-  const start = tokens.findIndex(({ from }) => from === (relation?.location ?? 0));
-  const isName = (token: Token | undefined) => token?.text === '.' || token?.text === '*';
-  let first = start + 1;
-  while (isName(tokens[first])) first += tokens[first]?.text === '.' ? 2 : 1;
-  const rest = tokens.slice(first);
-  const commas = rest.filter((token) => isWord(token, ','));
-  const bounds = [rest[0]?.from ?? 0, ...commas.map(({ to }) => to)];
-  if (start < 0 || bounds.length !== cmds.length) return undefined;
-  const fields = itemsOf<Tree.AlterTableCmd>(cmds, 'AlterTableCmd');
-  return bounds.map((at, index): AlterCommand => {
-    const until = commas[index]?.from ?? Number.POSITIVE_INFINITY;
-    const own = rest.filter(({ from, to }) => from >= at && to <= until);
-    const [from, to] = [own[0]?.from ?? at, own.at(-1)?.to ?? at];
-    return { fields: fields[index] ?? {}, from, to, text: slice(sql, from, to) };
-  });
-}
-
 /** Returns undefined for a command in which no hazard was found that could be taken away. */
 function rewriteCommand(alter: AlterTable, command: AlterCommand): Rewriting | undefined {
-  const { codes } = alter.subject;
+  const { codes, rewrites } = alter.subject;
   const { subtype, name = '', def } = command.fields;
   switch (subtype) {
     case 'AT_AddConstraint':
@@ -80,7 +62,7 @@ function rewriteCommand(alter: AlterTable, command: AlterCommand): Rewriting | u
     case 'AT_SetNotNull':
       return codes.has('SET_NOT_NULL_SCANS_TABLE') ? setNotNull(alter, name) : undefined;
     case 'AT_AlterColumnType':
-      return codes.has('TYPE_CHANGE_REWRITES') ? retype(alter, command) : undefined;
+      return codes.has('TYPE_CHANGE_REWRITES') && rewrites(name) ? retype(alter, command) : undefined;
     case 'AT_AddColumn':
       return def && 'ColumnDef' in def ? addColumn(alter, command, def.ColumnDef) : undefined;
     case 'AT_AttachPartition':
@@ -184,7 +166,8 @@ function addColumn(alter: AlterTable, command: AlterCommand, column: Tree.Column
   const parts = partsOf(subject, command, constraints);
   const [first] = parts;
   const value = parts.find(({ type }) => type === 'CONSTR_DEFAULT')?.text;
-  const fills = value !== undefined && subject.codes.has('VOLATILE_DEFAULT_REWRITES');
+  const fills =
+    value !== undefined && subject.codes.has('VOLATILE_DEFAULT_REWRITES') && subject.rewrites(colname);
   const isFilled = (type: Tree.ConstrType | undefined) =>
     fills && (type === 'CONSTR_DEFAULT' || type === 'CONSTR_NOTNULL');
   // As long as the column is not filled it has no key.

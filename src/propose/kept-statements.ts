@@ -1,5 +1,6 @@
 import type { HazardContext } from '../hazards/hazard-context.ts';
 import { newlyNotNull } from '../hazards/kinds/builds.ts';
+import { mayRewrite } from '../hazards/kinds/rewrite-causes.ts';
 import type { Hazard, StatementSection } from '../model/report.ts';
 import type { SessionStart } from '../observe/command-watch.ts';
 import { fieldsIf, isQuery, roleOf, writesWithin } from '../postgres/sql/classify-statement.ts';
@@ -154,6 +155,7 @@ function readStatementOf(
     codes,
     relation,
     rows: section.rows ?? 0,
+    rewrites: (column) => mayRewrite(context, section, column),
     newlyNotNull: (range) => newlyNotNull(context, relation(range)).map(unquoted),
   };
 }

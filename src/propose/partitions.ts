@@ -1,16 +1,9 @@
 import type * as Tree from 'libpg-query';
+import type { AlterCommand } from '../postgres/sql/alter-commands.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import { notValidSteps } from '../postgres/sql/safer-constraints.ts';
 import { isWord, slice, type Token } from '../postgres/sql/tokens.ts';
-import {
-  type AlterCommand,
-  type AlterTable,
-  left,
-  type Rewriting,
-  step,
-  waiting,
-  writtenName,
-} from './subject.ts';
+import { type AlterTable, left, type Rewriting, step, waiting, writtenName } from './subject.ts';
 
 const ONE_COLUMN = 'only bounds of one column can be proved by a CHECK';
 

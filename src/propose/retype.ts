@@ -1,17 +1,10 @@
 import type { ColumnBefore, DefinedBefore } from '../observe/tables-before.ts';
+import type { AlterCommand } from '../postgres/sql/alter-commands.ts';
 import { displayName, identifier, withoutLastPart } from '../postgres/sql/quote.ts';
 import { notNullSteps, notValidSteps } from '../postgres/sql/safer-constraints.ts';
 import { isWord, slice, type Token } from '../postgres/sql/tokens.ts';
 import { batches } from './batches.ts';
-import {
-  type AlterCommand,
-  type AlterTable,
-  left,
-  type Rewriting,
-  type ScriptStep,
-  step,
-  waiting,
-} from './subject.ts';
+import { type AlterTable, left, type Rewriting, type ScriptStep, step, waiting } from './subject.ts';
 
 const SUFFIX = '_retyped';
 const LONGEST_NAME = 63;

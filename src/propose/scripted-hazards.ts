@@ -114,10 +114,14 @@ export function isOfRows(code: string): boolean {
   return formOf(code)?.ofRows === true;
 }
 
+/** Tells if a script takes a hazard away only if it is asked for more. */
+export function isAskedFor(code: string, forms: Forms): boolean {
+  return isScripted(code, { ...forms, all: true }) && !isScripted(code, forms);
+}
+
 /** Returns why a statement with this hazard is left as it was, whatever is in it; null if that is not so. */
-export function reasonToStay(code: string, forms: Forms): string | null {
-  if (isScripted(code, { all: true, version: forms.version }))
-    return isScripted(code, forms) ? null : `--propose-all writes it: ${wordsOfForm(code)}`;
+export function reasonToStay(code: string, { version }: Forms): string | null {
   const reason = STAYING[code];
-  return reason === undefined ? null : `${reason}; \`safemigrate explain ${code}\` says what to do instead`;
+  if (reason === undefined || isScripted(code, { all: true, version })) return null;
+  return `${reason}; \`safemigrate explain ${code}\` says what to do instead`;
 }

@@ -17,6 +17,8 @@ export interface ReadStatement {
   readonly rows: number;
   /** The relation's name as in the report. */
   relation(range: Tree.RangeVar | undefined): string;
+  /** Tells if a column that it adds or retypes gives the table a new file. */
+  rewrites(column: string): boolean;
   /** Its columns that the command made NOT NULL. */
   newlyNotNull(range: Tree.RangeVar | undefined): readonly string[];
 }
@@ -43,15 +45,6 @@ export function subjectWith(sent: ReadStatement, { relations, columns }: Before)
     before: (range) => relations.get(sent.relation(range)),
     columnBefore: (range, column) => columns.get(`${sent.relation(range)}.${displayName(column)}`),
   };
-}
-
-/** One command of an ALTER TABLE. */
-export interface AlterCommand {
-  readonly fields: Tree.AlterTableCmd;
-  /** Where it stands in the statement, in bytes. */
-  readonly from: number;
-  readonly to: number;
-  readonly text: string;
 }
 
 /** An ALTER TABLE, taken apart. */

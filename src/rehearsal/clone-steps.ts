@@ -1,12 +1,12 @@
 import { inClone } from '../clone/own-sessions.ts';
 import { inPhase } from '../events.ts';
 import { measured } from '../measured.ts';
-import type { EffectFacts } from '../model/effect-facts.ts';
 import type { Caveat } from '../model/report.ts';
 import { runChecksAfter, runChecksBefore } from '../observe/checks/check-watch.ts';
-import type { CloneObservations } from '../observe/clone-observations.ts';
+import { type CloneObservations, withEffects } from '../observe/clone-observations.ts';
 import { CloneWatch } from '../observe/clone-watch.ts';
 import type { SeenStatements } from '../observe/command-watch.ts';
+import { doubtedRows } from '../observe/doubted-rows.ts';
 import { isWorthATrial } from '../observe/effects/write-trials.ts';
 import { writtenUnchecked } from '../observe/orphans.ts';
 import { probeAfter, probeBefore } from '../observe/probes/probe-watch.ts';
@@ -62,57 +62,28 @@ export function readAfter(
       rolledBack: wire.rolledBack(),
       unseen: (session) => actsUnseen(context, clone, gate, session),
     });
-    const seen = await wire.statements({
+    const sent = await wire.statements({
       tree: observed.tree,
       data: observed.data,
       made: observed.made,
       searchPath: observed.catalogue.searchPath,
       procedures: observed.procedures,
     });
+    const areWritesKnown = observed.caveats.every(({ path }) => path !== 'data.written');
+    const doubts = areWritesKnown ? doubtedRows(sent, observed.data) : [];
+    const seen = { ...sent, caveats: [...sent.caveats, ...doubts] };
     const options = { ...context, ...questions };
     const checked = await runChecksAfter(clone, options, before.checks, observed.schema, interrupt);
-    const there = await withAlreadyThere(observed, before.watch, seen, interrupt);
-    const revoked = await withIdleRevokes(there, before.watch, seen, interrupt);
-    const written = await withWriteTrials(setup, revoked, before.watch, seen);
+    const readMayRun = (session: Session) => readHarmless(clone, session);
+    const asked = interrupt.aborted
+      ? observed
+      : await before.watch.withAskedEffects(observed, seen, readMayRun);
+    const written = await withWriteTrials(setup, asked, before.watch, seen);
     const known = await withUnapplied(setup, written, seen, result.exitCode);
     const counted = await withOrphans(known, before.watch, seen, interrupt);
     const probed = interrupt.aborted ? counted : await withTrials(setup, counted, before, result.durationMs);
     return { observed: probed, seen, checked };
   });
-}
-
-/** Adds the objects that IF NOT EXISTS found with another definition. */
-async function withAlreadyThere(
-  observed: CloneObservations,
-  watch: CloneWatch,
-  seen: SeenStatements,
-  interrupt: AbortSignal,
-): Promise<CloneObservations> {
-  const isAsked = [...seen.parsed.values()].some(({ actions }) =>
-    actions.some((action) => 'ifNotExists' in action && action.ifNotExists),
-  );
-  if (!isAsked || interrupt.aborted) return observed;
-  const { searchPath } = observed.catalogue;
-  const caveats: Caveat[] = [];
-  const alreadyThere = (await measured(caveats, 'hazards', () => watch.alreadyThere(seen, searchPath))) ?? [];
-  return withEffects(observed, { alreadyThere }, caveats);
-}
-
-/** Adds the revoked privileges that roles have all the same. */
-async function withIdleRevokes(
-  observed: CloneObservations,
-  watch: CloneWatch,
-  seen: SeenStatements,
-  interrupt: AbortSignal,
-): Promise<CloneObservations> {
-  const revokes = [...seen.parsed.values()].some(({ actions }) =>
-    actions.some(({ does }) => does === 'revoke'),
-  );
-  if (!revokes || interrupt.aborted) return observed;
-  const { searchPath } = observed.catalogue;
-  const caveats: Caveat[] = [];
-  const idleRevokes = (await measured(caveats, 'hazards', () => watch.idleRevokes(seen, searchPath))) ?? [];
-  return withEffects(observed, { idleRevokes }, caveats);
 }
 
 /** Adds the results of trials of the command's writes. */
@@ -144,19 +115,6 @@ async function withUnapplied(
       unappliedFiles(texts, plan.command.folder, (use) => inClone({ clone, context }, use)),
     )) ?? [];
   return withEffects(observed, { unapplied }, caveats);
-}
-
-function withEffects(
-  observed: CloneObservations,
-  found: Partial<EffectFacts>,
-  caveats: readonly Caveat[],
-): CloneObservations {
-  const { catalogue } = observed;
-  return {
-    ...observed,
-    catalogue: { ...catalogue, effects: { ...catalogue.effects, ...found } },
-    caveats: [...observed.caveats, ...caveats],
-  };
 }
 
 /** Adds the rows without a parent, if the command switched the checks of foreign keys off. */

@@ -7,6 +7,7 @@ import type { CloneWatch } from '../observe/clone-watch.ts';
 import type { SeenStatements } from '../observe/command-watch.ts';
 import type { ProbesBefore } from '../observe/probes/probe-watch.ts';
 import type { TargetState } from '../proof/target-state.ts';
+import type { ScriptChange } from '../propose/write-script.ts';
 import type { LoadSource } from './load-traffic.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
@@ -72,6 +73,8 @@ export interface ExtraResults {
   readonly played?: { readonly source: LoadSource; readonly tables: readonly string[] };
   /** The statement after which each of these probes differs. */
   readonly causes?: ReadonlyMap<ProbeDifference, number>;
+  /** Changes that a safer form would make, if none was asked for. */
+  readonly saferForms?: readonly ScriptChange[];
   /** Effects on the target's server of making a clone that was not asked for. */
   readonly touched?: readonly string[];
   /** The statements of a safer form that is proved. */

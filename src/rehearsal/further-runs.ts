@@ -4,6 +4,7 @@ import type { Contents } from '../observe/checks/contents.ts';
 import { contentsOf } from './clone-again.ts';
 import type { ContentsBefore, ExtraResults, ExtraRun, FirstRun } from './extra-run.ts';
 import { PROBE_CAUSES } from './find-causes.ts';
+import { SAFER_FORMS } from './propose/find-forms.ts';
 import { PROPOSAL, PROPOSAL_UNDER_LOAD } from './propose/propose.ts';
 import { RECORDED_SCRIPT } from './record-script.ts';
 import { DOWN, RERUN } from './run-again.ts';
@@ -15,6 +16,7 @@ import { LOAD } from './run-under-load.ts';
 /** Everything that can be asked for beside the first run, in the order in which it is done. */
 const EXTRA_RUNS: readonly ExtraRun[] = [
   PROBE_CAUSES,
+  SAFER_FORMS,
   RECORDED_SCRIPT,
   AT_ONCE,
   // The order of the application's locks is that of a proposal.

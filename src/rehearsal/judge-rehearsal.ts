@@ -7,6 +7,7 @@ import { describeCommand } from '../command/command-section.ts';
 import { describeIsolation } from '../command/sandbox/command-sandbox.ts';
 import { mergeAttempts } from '../command/sandbox/outside-attempts.ts';
 import { describeTarget } from '../database/target.ts';
+import { emptyHistory } from '../hazards/empty-history.ts';
 import { reachJudgement } from '../hazards/judgement.ts';
 import type { CommandSection, Report } from '../model/report.ts';
 import type { DataLoss } from '../observe/data-loss.ts';
@@ -23,8 +24,10 @@ import { locateStatements } from './places/locate-statements.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
 import type { ProvenProfile } from './profile/profile-file.ts';
+import { withSaferForms } from './propose/find-forms.ts';
 import { identityOf, type ReceiptIdentity } from './receipts/receipt.ts';
 import type { CloneRun } from './run-on-clone.ts';
+import { isDumpWithoutRows, withUnknownRows } from './without-rows.ts';
 
 /** The report but for what is known at its very end, and what an apply or a swap needs to know of the rehearsal. */
 export type RehearsalSections = Omit<Report, 'version' | 'run' | 'cleanup' | 'apply' | 'swap'> & {
@@ -49,6 +52,7 @@ export async function judgeRehearsal(
 ): Promise<RehearsalSections> {
   const { observed, seen, checked } = after;
   const { choice, questions, command } = prepared;
+  const isEmptyDump = isDumpWithoutRows(plan, observed.catalogue.relations);
   const made = describeClone(
     clone,
     choice,
@@ -68,7 +72,7 @@ export async function judgeRehearsal(
     statements: seen.statements,
     transactions: seen.transactions,
     schema: loss.schema && schemaWithoutSecrets(loss.schema),
-    data: loss.data,
+    data: loss.data && (isEmptyDump ? { ...loss.data, withoutRows: true as const } : loss.data),
     queries: checked.queries,
     checks: checked.checks,
     rerun: null,
@@ -86,7 +90,9 @@ export async function judgeRehearsal(
       sessionsWithLockTimeout: seen.sessionsWithLockTimeout,
       statementTimeouts: seen.statementTimeouts,
       sessionsOfPsql: seen.sessionsOfPsql,
-      catalogue: observed.catalogue,
+      catalogue: isEmptyDump
+        ? { ...observed.catalogue, relations: withUnknownRows(observed.catalogue.relations) }
+        : observed.catalogue,
       // No session works on a server that was made for this run.
       traffic:
         plan.target.from === null || prepared.profile !== null
@@ -117,6 +123,7 @@ export async function judgeRehearsal(
     clone: made.clone,
     ...sections,
     ...judgement,
+    hazards: withSaferForms(judgement.hazards, further.saferForms ?? [], context.target.server.version),
     statements: await locateStatements(judgement.statements, judgement.hazards, seen.sent, plan.command),
     ...(profile && { profile }),
   };
@@ -138,7 +145,7 @@ function commandSection(
   plan: RehearsalPlan,
   { command, sandbox }: RehearsalContext,
   runs: readonly [CloneRun, ...CloneRun[]],
-  { seen }: AfterCommand,
+  { seen, observed }: AfterCommand,
 ): CommandSection {
   const [{ wire, gate, rewritten, result }] = runs;
   const { refused, allowed, redirected } = gate;
@@ -155,7 +162,15 @@ function commandSection(
     attempts: attempts.map((each, index) => ({ ...each, host: hosts[index] ?? '' })),
   };
   const leftRunning = runs.flatMap((run) => run.result.leftRunning);
-  return describeCommand(words, rewritten, result, { ...reach, isolation, leftRunning }, seen.statements);
+  const history = emptyHistory(observed.catalogue.relations, seen.statements, result);
+  const section = describeCommand(
+    words,
+    rewritten,
+    result,
+    { ...reach, isolation, leftRunning },
+    seen.statements,
+  );
+  return history.length === 0 ? section : { ...section, emptyHistory: history };
 }
 
 /** Puts the report together, at the end of the run, with what an apply or a swap needs to know of the rehearsal before it. */

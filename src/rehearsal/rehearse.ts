@@ -89,7 +89,7 @@ async function rehearseWithin(
     const further = await runFurther(first);
     stop.throwIfLost();
     const target = await compareWithTarget(first, further);
-    const loss = await measureLoss(setup, stateBefore, after);
+    const loss = await measureLoss(first, stateBefore);
     const uniqueBytes = await clone.uniqueBytes();
     if (plan.clone.keep) await clone.keep();
     return judgeRehearsal(first, further, { target, loss, uniqueBytes });

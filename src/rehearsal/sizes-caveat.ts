@@ -19,9 +19,11 @@ export function withSizesCaveat(report: Report, { target, command }: RehearsalPl
   const caveat: Caveat = {
     path: 'hazards[].severity',
     kind: 'estimate',
-    reason:
-      `judged by the sizes of this ${isDump ? 'dump' : 'database'} (${formatBytes(sizeBytes)}); if production is larger, ` +
-      'give its sizes: safemigrate profile, --profile',
+    reason: report.data?.withoutRows
+      ? 'this dump has no rows: which data is lost, and how long statements take, is not known; a profile has the sizes of production ' +
+        '(safemigrate profile, --profile)'
+      : `judged by the sizes of this ${isDump ? 'dump' : 'database'} (${formatBytes(sizeBytes)}); if production is larger, ` +
+        'give its sizes: safemigrate profile, --profile',
   };
   return { ...report, caveats: [...report.caveats, caveat] };
 }

@@ -9,9 +9,10 @@ import { compareTarget, type TargetComparison } from '../proof/compare-target.ts
 import { type Contacts, joinContacts } from '../proof/new-sessions.ts';
 import { isOwnHost } from '../proof/session-origin.ts';
 import type { TargetState, WatchOptions } from '../proof/target-state.ts';
-import type { AfterCommand, ExtraResults, FirstRun } from './extra-run.ts';
+import type { ExtraResults, FirstRun } from './extra-run.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { CloneRun, CloneSetup } from './run-on-clone.ts';
+import { isDumpWithoutRows, unfilledTables } from './without-rows.ts';
 
 /** Statements that run code that no statement shows, or make some. One that failed has no tag, and one that was not read may be any. */
 const OF_CODE = /^(DO|CALL|(CREATE|ALTER) (FUNCTION|PROCEDURE|ROUTINE|AGGREGATE|EXTENSION|LANGUAGE))$/;
@@ -164,11 +165,13 @@ export function compareWithTarget(
 
 /** Looks up on the target what of its data the command would lose. */
 export function measureLoss(
-  { context, clone }: CloneSetup,
+  { setup: { plan, context, clone }, prepared, after }: FirstRun,
   { shared }: TargetState,
-  after: AfterCommand,
 ): Promise<DataLoss> {
+  const { catalogue } = after.observed;
+  const isEmptyDump = isDumpWithoutRows(plan, catalogue.relations);
+  const unfilled = unfilledTables(catalogue, isEmptyDump, prepared.profile?.profile ?? null);
   const own = { clone: forOwnSessions(clone, context.target), since: shared.nextXid };
   const options = { ...uninterrupted(context), ...own };
-  return measureDataLoss(options, { ...after.observed, ...after.seen });
+  return measureDataLoss(options, { ...after.observed, ...after.seen, unfilled });
 }

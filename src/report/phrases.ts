@@ -41,6 +41,7 @@ export function lostWords(lost: Lost): string {
   if (what === 'narrowed' && lost.rowsCompared)
     return `changes the type of column ${object}: none of ${plural(lost.rowsCompared, 'value')} is cut or rounded, ${boundWords(lost.rowsCompared)}${sampleWords(lost)}`;
   const did = `${what === 'dropped' ? 'drops' : 'changes the type of'} ${kind} ${object}${what === 'narrowed' ? ', whose values may be cut or changed' : ''}`;
+  if (isUnknownHere(lost)) return `${did}: not known, no rows here`;
   if (rowsWithValue === null || rows === null) return `${did}: the amount of data is unknown`;
   if (kind === 'table') return `${did}: it held ${count(rows)} ${rowsWord}`;
   const lacking = copy
@@ -95,14 +96,20 @@ function wereCounted({ rowsChanged }: Lost): boolean {
   return (rowsChanged ?? null) !== null;
 }
 
+/** Tells if nothing is known of a loss, since the table has no rows here. */
+export function isUnknownHere({ rows, rowsWithValue }: Pick<Lost, 'rows' | 'rowsWithValue'>): boolean {
+  return rows === 0 && rowsWithValue === null;
+}
+
 /** Changes that destroy data, and changes that may: those of a column's type if its values were not counted. */
 export function losingChanges({ schema, data }: Pick<Report, 'schema' | 'data'>): {
   readonly certain: SchemaChange[];
   readonly possible: SchemaChange[];
 } {
   const losing = (schema?.changes ?? []).filter(({ dataLoss }) => dataLoss);
+  const unknown = new Set((data?.lost ?? []).filter(isUnknownHere).map(({ object }) => object));
   const isCertain = ({ verb, kind, object }: SchemaChange) =>
-    verb !== 'alter' ||
+    (verb !== 'alter' && !unknown.has(object)) ||
     kind !== 'column' ||
     (data?.lost ?? []).some(
       (lost) => lost.object === object && lost.what === 'narrowed' && wereCounted(lost),
@@ -248,6 +255,11 @@ export function unprovedWords({ target, caveats }: Pick<Report, 'target' | 'cave
 /** Says that the server's version was not tried with this program; undefined if it was. */
 export function untriedWords({ caveats }: Pick<Report, 'caveats'>): string | undefined {
   return caveats.find(({ path }) => path === 'target.serverVersion')?.reason;
+}
+
+/** Why the rows of statements are not known; undefined if they are. */
+export function doubtedRowsWords({ caveats }: Pick<Report, 'caveats'>): string | undefined {
+  return caveats.find(({ path }) => path === 'statements[].rows')?.reason;
 }
 
 /** Why times of statements and locks are not known; undefined if they are. */

@@ -26,6 +26,8 @@ export interface Successor {
   readonly written: DatabaseWrites;
 }
 
+type Closing = SwapSection['closings'][number]['purpose'];
+
 export class MaintenanceWindow {
   readonly #subject: SwapSubject;
   readonly #scope: Scope;
@@ -35,8 +37,8 @@ export class MaintenanceWindow {
   readonly clients: HeldClients;
   #state: 'open' | 'closed' | 'swapped' = 'open';
   #closedAt = 0;
-  /** For how long the target was closed, each time. */
-  readonly closedMs: number[] = [];
+  readonly closings: SwapSection['closings'] = [];
+  #purpose: Closing = 'exchange';
   #timeLimit: NodeJS.Timeout | undefined;
   #agent: ReopenAgent | undefined;
   #lastWord: LastWord = 'done';
@@ -101,11 +103,12 @@ export class MaintenanceWindow {
   }
 
   /** Closes the target and ends its sessions, but for those that are spared. */
-  async close(spared?: Spared): Promise<Fence> {
+  async close(purpose: Closing, spared?: Spared): Promise<Fence> {
     const { control, signal, fail } = this.#subject;
     const { consoles, database } = this.#closed;
     const { name, oid } = database;
     this.#closedAt = performance.now();
+    this.#purpose = purpose;
     if (Number.isFinite(this.#plan.maxClosedMs))
       this.#timeLimit = setTimeout(() => fail(this.#closedTooLong()), this.#plan.maxClosedMs);
     const mark = this.#mark('original', {
@@ -157,7 +160,7 @@ export class MaintenanceWindow {
 
   /**
    * Gives the successor the target's name, and lets the clients in. There is nothing to undo after its COMMIT.
-   * @param as what the database becomes that had the name.
+   * @param as the role of the database that had the name.
    */
   async rename(
     former: Fence,
@@ -202,7 +205,7 @@ export class MaintenanceWindow {
       await commitRename(this.#subject, closed, rename, witness);
     });
     this.#state = 'swapped';
-    this.closedMs.push(performance.now() - this.#closedAt);
+    this.#noteClosing();
     await this.clients.release();
     await this.clients.measure();
     const names = as === 'original' ? { original: keptAs } : { original: null, rolledBack: keptAs };
@@ -241,12 +244,18 @@ export class MaintenanceWindow {
     if (this.#state !== 'closed') return;
     this.#failover = await reopenTarget(this.#closed);
     this.#state = 'open';
-    this.closedMs.push(performance.now() - this.#closedAt);
+    this.#noteClosing();
   }
 
-  #facts(): Pick<SwapSection, 'stallMs' | 'sessionsEnded' | 'steps'> {
-    const stallMs = this.closedMs.length > 0 ? Math.max(...this.closedMs) : null;
-    return { stallMs, sessionsEnded: this.#sessionsEnded, steps: this.#steps };
+  #noteClosing(): void {
+    this.closings.push({ purpose: this.#purpose, durationMs: performance.now() - this.#closedAt });
+  }
+
+  #facts(): Pick<SwapSection, 'stallMs' | 'closings' | 'sessionsEnded' | 'steps'> {
+    const { closings } = this;
+    const times = closings.map(({ durationMs }) => durationMs);
+    const stallMs = times.length > 0 ? Math.max(...times) : null;
+    return { stallMs, closings, sessionsEnded: this.#sessionsEnded, steps: this.#steps };
   }
 
   #keepUntil(wayBack: Mark['wayBack']): string | null {

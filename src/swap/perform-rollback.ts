@@ -33,7 +33,7 @@ import { refusedSwap, swapFailure } from './swap-section.ts';
 import { exchangeOf, type WritesSince, writesSince, writesWords } from './writes-since.ts';
 
 /**
- * Swaps a database back that was put aside. The one in use is put aside in its place, under a name of its own.
+ * Swaps a database back that was put aside. The one in use is put aside in its place, under another name.
  *
  * | step | what it leaves if the process dies right after it, and who repairs that |
  * |---|---|
@@ -135,7 +135,7 @@ async function returnWithoutWrites(
   const ofAnalyze = await rowsOfAnalyzeIn(subject, lock);
   const window = await openWindow(subject, scope, plan.window, readEnvironment(plan.env, plan.folder));
   try {
-    const newer = await window.close();
+    const newer = await window.close('exchange');
     await waitForCounters(target.server.versionNum);
     const writes = await countWrites(subject, kept, ofAnalyze);
     const refusal = lossReason(writes, original.role);

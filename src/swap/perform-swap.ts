@@ -66,7 +66,7 @@ async function exchangeTarget(
   const subject = { ...prepared.context, settings: prepared.settings };
   const window = await openWindow(subject, scope, plan.window, readEnvironment(env, folder));
   try {
-    const original = await window.close();
+    const original = await window.close('exchange');
     const properties = await readClusterProperties(control, target.database.oid);
     const clone = await window.step('clone', () => cloneTarget(prepared, scope));
     requireSame(properties, await readClusterProperties(control, clone.oid), clone);

@@ -19,9 +19,13 @@ export interface WindowPlan extends Omit<Settings['window'], 'maxClosedMs'> {
   readonly maxClosedMs: number;
 }
 
+/** Pauses between the attempts at a cut-over, of which there are ten: each ends all sessions. */
+const CUT_OVER_PAUSES_MS = [1, 2, 4, 8, 16, 30, 30, 30, 30].map((seconds) => seconds * 1_000);
+
 /** Everything that a swap goes by, with every default filled in. */
 export interface SwapPlan extends RehearsalPlan, Omit<Settings, 'window'> {
   readonly window: WindowPlan;
+  readonly pausesMs: readonly number[];
   readonly confirm: SwapOptions['confirm'];
 }
 
@@ -31,6 +35,7 @@ export interface RollbackPlan extends RunPlan, Omit<PlanOf<typeof ROLLBACK_SETTI
   readonly folder: string;
   readonly env: NodeJS.ProcessEnv;
   readonly window: WindowPlan;
+  readonly pausesMs: readonly number[];
   /** Run of the swap to roll back; null: the last one. */
   readonly run: string | null;
   readonly confirm: RollbackOptions['confirm'];
@@ -48,6 +53,7 @@ export function makeSwapPlan(options: SwapOptions): SwapPlan {
     policy: { ...plan.policy, accept },
     ...settings,
     window: { ...window, maxClosedMs: window.maxClosedMs ?? Number.POSITIVE_INFINITY },
+    pausesMs: CUT_OVER_PAUSES_MS,
     confirm: options.confirm,
   };
 }
@@ -79,6 +85,7 @@ export function makeRollbackPlan(options: RollbackOptions): RollbackPlan {
     folder: options.folder ?? process.cwd(),
     env: options.env ?? process.env,
     window: { ...window, keepOriginalMs: null, maxClosedMs: window.maxClosedMs ?? Number.POSITIVE_INFINITY },
+    pausesMs: CUT_OVER_PAUSES_MS,
     run: options.run ?? null,
     confirm: options.confirm,
   };

@@ -3,7 +3,14 @@ import { messageOf, SafemigrateError } from '../errors.ts';
 import type { OnlineSection, Report, SwapSection } from '../model/report.ts';
 import type { Cleanup } from '../scope.ts';
 
-const NOT_STARTED = { original: null, keepUntil: null, stallMs: null, sessionsEnded: 0, steps: [] };
+const NOT_STARTED = {
+  original: null,
+  keepUntil: null,
+  stallMs: null,
+  closings: [],
+  sessionsEnded: 0,
+  steps: [],
+};
 
 /** The section of a swap or rollback that was refused before anything was touched. */
 export function refusedSwap(reasons: string[]): SwapSection {

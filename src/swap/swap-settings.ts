@@ -106,14 +106,14 @@ export interface RollbackOptions
     Pick<RehearseOptions, 'emit' | 'audit' | 'signal' | 'env' | 'folder'> {
   /** Run of the swap to roll back. Default: the last one. */
   readonly run?: string | undefined;
-  /** Answers whether to go on. */
+  /** Answers whether to continue. */
   readonly confirm: (question: RollbackQuestion) => Promise<boolean>;
 }
 
-/** What a rollback would do. */
+/** The facts that a person needs before a rollback. */
 export interface RollbackQuestion {
   readonly target: string;
-  /** The database that comes back, and as what it was put aside. */
+  /** The database that comes back, and the role in which it was put aside. */
   readonly database: string;
   readonly role: PutAside;
   /** It has followed the target, and so has the writes since, but for `writes`. */

@@ -122,6 +122,34 @@ describe('a rehearsal on SQL', () => {
     expect(stderr).toContain('DIRECT_URL');
   });
 
+  test('without the rows of the history is the reason of the failure, with the commands that dump them', async () => {
+    const folder = temporaryFolder();
+    const schema = 'CREATE TABLE orders (id int); CREATE TABLE alembic_version (version_num text);\n';
+    writeFileSync(path.join(folder, 'schema.sql'), schema);
+    const { exitCode, stderr } = await safemigrate(
+      [
+        '--dump',
+        'schema.sql',
+        '--',
+        ...sqlCommand('SELECT * FROM alembic_version; CREATE TABLE orders (id int)'),
+      ],
+      { folder, env: { TMPDIR: enterable() } },
+    );
+    expect(exitCode).toBe(1);
+    expect(stderr.replace(/\s+/g, ' ')).toContain('ERROR: relation "orders" already exists (SQLSTATE 42P07)');
+    expect(stderr.replace(/\s+/g, ' ')).toContain(
+      'public.alembic_version is empty in this dump, so that the tool began with its first migration',
+    );
+    expect(stderr.split('\n').map((line) => line.trim())).toEqual(
+      expect.arrayContaining([
+        'pg_dump --schema-only "$DATABASE_URL" > test/dump.sql',
+        'pg_dump --data-only --inserts \\',
+        "--table='public.alembic_version' \\",
+        '"$DATABASE_URL" >> test/dump.sql',
+      ]),
+    );
+  });
+
   test.each([
     ['missing.sql', null, /missing\.sql cannot be read/],
     ['packed.sql', '\u001f\u008bxx', /no dump, or compressed/],

@@ -227,6 +227,58 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
     );
   });
 
+  test('on a phone the first answers stand before the findings, and on a wide page behind them', async () => {
+    const topOf = (page: Page, selector: string) =>
+      page
+        .locator(selector)
+        .first()
+        .evaluate((element) => element.getBoundingClientRect().top);
+    await withPage(
+      sampleReports.rewrite ?? sampleReport(),
+      async ({ page }) => {
+        const isFirst = async () => (await topOf(page, '#answers')) < (await topOf(page, '#hazards'));
+        expect(await topOf(page, '.verdict')).toBeLessThan(await topOf(page, '#answers'));
+        expect(await isFirst()).toBe(true);
+        await page.setViewportSize(DESKTOP);
+        expect(await isFirst()).toBe(false);
+      },
+      { viewport: PHONE },
+    );
+  });
+
+  test.each([true, false])(
+    'on a phone no label of the time axis is on another, scripts allowed: %s',
+    async (javaScriptEnabled) => {
+      await withPage(
+        sampleReports.rewrite ?? sampleReport(),
+        async ({ page }) => {
+          const labels = await page.locator('#ticks text').all();
+          const boxes = await Promise.all(labels.map((label) => label.boundingBox()));
+          expect(boxes.length).toBeGreaterThan(1);
+          for (const [at, box] of boxes.entries()) {
+            const next = boxes[at + 1];
+            if (next) expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThan(next.x);
+          }
+        },
+        { viewport: PHONE, javaScriptEnabled },
+      );
+    },
+  );
+
+  test('on a phone a cell with a sentence does not make its row higher than a fifth of the page', async () => {
+    await withPage(
+      sampleReports.swapped ?? sampleReport(),
+      async ({ page }) => {
+        const rows = await page.locator('tr').all();
+        const boxes = await Promise.all(rows.map((row) => row.boundingBox()));
+        const heights = boxes.flatMap((box) => (box ? [box.height] : []));
+        expect(heights.length).toBeGreaterThan(5);
+        expect(Math.max(...heights)).toBeLessThan(PHONE.height / 5);
+      },
+      { viewport: PHONE },
+    );
+  });
+
   test('a button copies the statements of an advice', async () => {
     const base = sampleReports.rewrite ?? sampleReport();
     const hazards = base.hazards.map((hazard) => ({ ...hazard, advice: 'Do this:\nSELECT 1;\nSELECT 2;' }));

@@ -205,6 +205,47 @@ test('what was lost is counted on the target, in the report as JSON and as text'
   );
 });
 
+test('rows are those that count(*) finds, also of a larger table, and none of what was rolled back', async () => {
+  // The statistics are of the first half of the rows, which are smaller.
+  const big = await temporaryDatabase(18, {
+    sql: `CREATE TABLE big (id int PRIMARY KEY, note text, total int) WITH (autovacuum_enabled = off);
+      INSERT INTO big SELECT n, CASE WHEN n % 3 > 0 THEN repeat('x', 40) END, n FROM generate_series(1, 50000) n;
+      ANALYZE big;
+      INSERT INTO big SELECT n, CASE WHEN n % 3 > 0 THEN repeat('x', 200) END, n FROM generate_series(50001, 100000) n`,
+  });
+  const body = `const client = await connect();
+    const send = (sql) => client.query(sql);
+    await send('UPDATE big SET total = 1 / (id - 5000)').catch(() => {});
+    for (const sql of ['BEGIN', 'SAVEPOINT a', 'UPDATE big SET total = 0 WHERE id < 5000', 'ROLLBACK TO a',
+      'DELETE FROM big WHERE id <= 10', 'ALTER TABLE big DROP COLUMN note', 'COMMIT']) await send(sql);
+    await client.end()`;
+  const folder = temporaryFolder();
+  const args = ['--accept', 'ERRORS_SWALLOWED="on purpose"', '--accept', 'COLUMN_DROPPED="nobody reads it"'];
+  const { stderr } = await safemigrate(
+    [...args, '--verbose', '--report', 'r.json', '--', ...scriptCommand(body)],
+    { env: { DATABASE_URL: big.url }, folder },
+  );
+  const report = readReport(readFileSync(path.join(folder, 'r.json'), 'utf8'));
+  const counted = await withClient(big.url, (client) =>
+    client.query('SELECT count(*)::int AS rows, count(note)::int AS notes FROM big'),
+  );
+  expect(counted.rows).toEqual([{ rows: 100_000, notes: 66_667 }]);
+  expect(report.data?.tables).toMatchObject([
+    { relation: 'public.big', rowsBefore: 100_000, rowsAfter: 99_990, exact: true },
+  ]);
+  expect(report.data?.written).toEqual([{ relation: 'public.big', inserted: 0, updated: 0, deleted: 10 }]);
+  expect(report.data?.lost).toMatchObject([
+    { what: 'dropped', rows: 100_000, rowsWithValue: 66_667, exact: true },
+    { what: 'deleted', rows: 100_000, rowsWithValue: 10, exact: true },
+  ]);
+  const updates = report.statements.filter(({ sql }) => sql.startsWith('UPDATE big SET total = 0'));
+  expect(updates).toMatchObject([{ rows: 4_999, rolledBack: true, error: null }]);
+  const text = stderr.replace(/\s+/g, ' ');
+  expect(text).toContain('66,667 of 100,000 rows had a value');
+  expect(text).toMatch(/SET total = 0 WHERE id < 5000 \[.*rolled back.*4,999 rows/);
+  expect(text).not.toMatch(/4,999 updated|at most/);
+});
+
 test('the report forecasts what the locks would do on the target, with its inputs', async () => {
   const { report } = await rehearse(target.url, sqlCommand('ALTER TABLE users ADD note text'));
   expect(report.forecast).toMatchObject({

@@ -6,7 +6,8 @@ import type { Profile } from '../../src/model/profile-model.ts';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { ownServer } from '../helpers/own-server.ts';
-import { sampleProfile } from '../helpers/profiles.ts';
+import { profiled, sampleProfile } from '../helpers/profiles.ts';
+import { readReport } from '../helpers/read-report.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 import { withDatabase } from '../helpers/target-state.ts';
@@ -187,6 +188,72 @@ describe('a rehearsal with a profile', () => {
     expect((await safemigrate(args('ours'))).exitCode).toBe(0);
     const other = await safemigrate(args('theirs'));
     expect(other).toMatchObject({ exitCode: 2, stderr: expect.stringMatching(/signed with another key/) });
+  });
+
+  describe('on a dump without rows', () => {
+    const SCHEMA = `CREATE TABLE customers (id int, name text); CREATE TABLE old (id int);
+      CREATE TABLE orders (id int, total int); CREATE TABLE unused (id int); CREATE TABLE alembic_version (version_num text);
+      INSERT INTO alembic_version VALUES ('4d5a02f7c168');`;
+    const CHANGES = sqlCommand(
+      'ALTER TABLE customers DROP COLUMN name; ALTER TABLE orders ALTER total TYPE bigint; DROP TABLE old; DROP TABLE unused',
+    );
+    const runOnDump = async (command: string[], args: string[] = [], files: Record<string, string> = {}) => {
+      const folder = temporaryFolder();
+      for (const [name, text] of Object.entries({ 'schema.sql': SCHEMA, ...files }))
+        writeFileSync(path.join(folder, name), text);
+      const words = ['--dump', 'schema.sql', '--report', 'r.json', ...args, '--', ...command];
+      const result = await safemigrate(words, { folder });
+      return { ...result, report: readReport(readFileSync(path.join(folder, 'r.json'), 'utf8')) };
+    };
+    const screen = (stderr: string) =>
+      stderr.slice(stderr.search(/(?:DID NOT PASS|PASSED):/)).replace(/\s+/g, ' ');
+
+    test('judges what is lost and rewritten by the rows of the profile', async () => {
+      const relations = [
+        profiled('public.customers', 20 * 2 ** 20, 200_000),
+        profiled('public.old', 20 * 2 ** 20, 200_000),
+        profiled('public.orders', 20 * 2 ** 30, 200_000_000),
+        profiled('public.unused', 0, 0),
+      ];
+      const profile = sampleProfile(relations, { takenAt: new Date().toISOString() });
+      const { report, exitCode, stderr } = await runOnDump(CHANGES, ['--profile', 'p.json'], {
+        'p.json': JSON.stringify(profile),
+      });
+      expect(exitCode, stderr).toBe(1);
+      const severities = report.hazards.map(
+        ({ code, relation, severity }) => `${code} ${relation}: ${severity}`,
+      );
+      expect(severities).toEqual(
+        expect.arrayContaining([
+          'COLUMN_DROPPED public.customers: error',
+          'TABLE_DROPPED public.old: error',
+          'TABLE_DROPPED public.unused: notice',
+          'TYPE_CHANGE_REWRITES public.orders: error',
+        ]),
+      );
+      const dropped = report.hazards.find(({ code }) => code === 'COLUMN_DROPPED');
+      expect(dropped?.evidence).toMatch(/^public\.customers: 20 MB, about 200,000 rows/);
+      expect(screen(stderr)).toContain('Data drops table old: not known, no rows here; drops column');
+    });
+
+    test('without a profile warns, says that it has none, and passes', async () => {
+      const { report, exitCode, stderr } = await runOnDump(CHANGES);
+      expect(exitCode, stderr).toBe(0);
+      expect(report.hazards.filter(({ severity }) => severity === 'error')).toEqual([]);
+      expect(report.hazards).toContainEqual(
+        expect.objectContaining({
+          code: 'COLUMN_DROPPED',
+          severity: 'warning',
+          evidence: expect.stringMatching(/^public\.customers: not known, no rows here/),
+        }),
+      );
+      expect(report.data).toMatchObject({ withoutRows: true });
+      expect(screen(stderr)).toMatch(
+        /Data drops table old: not known, no rows here.* Sizes this dump has no rows: which data is lost, and how long statements take, is not known/,
+      );
+      const harmless = await runOnDump(sqlCommand('ALTER TABLE orders ADD note text'));
+      expect(screen(harmless.stderr)).toContain('Data not known: no rows here');
+    });
   });
 
   test('without one, in CI, says on its first screen by what sizes it judges', async () => {

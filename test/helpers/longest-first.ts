@@ -6,6 +6,7 @@ const LONG = [
   'isolation/escapes',
   'tools/safer-form',
   'docs/docs-commands',
+  'docs/ci-recipe',
   'services/neon',
   'faults/upgrade',
   'tools/upgrade-layouts',

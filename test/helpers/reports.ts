@@ -984,6 +984,7 @@ const swapped = sampleReport({
     original: 'shop_before_01jq4x9d0k7pt',
     keepUntil: '2026-03-21T02:11:07.120Z',
     stallMs: 3140,
+    closings: [{ purpose: 'exchange', durationMs: 3140 }],
     sessionsEnded: 17,
     steps: [
       { name: 'close', durationMs: 84 },
@@ -1001,6 +1002,7 @@ const swapUndone = sampleReport({
     original: null,
     keepUntil: null,
     stallMs: 1200,
+    closings: [{ purpose: 'exchange', durationMs: 1200 }],
     sessionsEnded: 3,
     steps: [{ name: 'close', durationMs: 84 }],
   },
@@ -1011,7 +1013,12 @@ const onlineSwap = {
   reasons: [],
   original: 'shop_before_01jq4x9d0k7pt',
   keepUntil: null,
-  stallMs: 262,
+  stallMs: 510,
+  closings: [
+    { purpose: 'clone', durationMs: 262 },
+    { purpose: 'cut-over', durationMs: 510 },
+    { purpose: 'cut-over', durationMs: 141 },
+  ],
   sessionsEnded: 41,
   steps: [
     { name: 'clone', durationMs: 171 },
@@ -1073,14 +1080,20 @@ const swappedWithWayBack = sampleReport({
 const onlineUndone = sampleReport({
   swap: {
     outcome: 'undone',
-    reasons: ['the clone differs from the target: public.orders (id) = (7): other values in the clone'],
+    reasons: [
+      'The cut-over would have taken longer than 500 ms (--limit cut-over), in each of 10 attempts; the shortest would have taken about 760 ms: --limit cut-over=1s would have done.',
+    ],
     original: null,
     keepUntil: null,
-    stallMs: 262,
+    stallMs: 5_300,
+    closings: [
+      { purpose: 'clone', durationMs: 5_300 },
+      ...Array.from({ length: 10 }, () => ({ purpose: 'cut-over' as const, durationMs: 510 })),
+    ],
     sessionsEnded: 41,
     steps: [{ name: 'close', durationMs: 84 }],
     online: {
-      cloneClosedMs: 262,
+      cloneClosedMs: 5_300,
       cloneGapMs: null,
       lag: [],
       catchUpMs: null,
@@ -1089,7 +1102,7 @@ const onlineUndone = sampleReport({
       compareMs: null,
       notCompared: [],
       postponedMs: null,
-      attempts: null,
+      attempts: 10,
       cutOverAtMs: null,
       cutOverClosedMs: null,
       cutOverGapMs: null,

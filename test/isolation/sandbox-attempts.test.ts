@@ -68,7 +68,7 @@ describe('what a command tries to reach is named', () => {
       'asked.example:null not-allowed',
     ]);
     expect(report.verdict.reasons[0]).toContain(
-      'it tried to reach api.doppler.com:443, cache.example:7777, asked.example, which the sandbox does not allow: ' +
+      'if that names api.doppler.com:443, cache.example:7777, asked.example, which the sandbox does not allow: ' +
         '--permit api.doppler.com:443 --permit cache.example:7777',
     );
   });
@@ -82,8 +82,11 @@ describe('what a command tries to reach is named', () => {
       return flat(stderr);
     };
     const failed = await run('process.exit(1)');
-    expect(failed).toContain('failed with exit code 1: it tried to reach api.doppler.com:443');
+    expect(failed).toContain('failed with exit code 1: its own output says why; if that names api.doppler.com:443');
     expect(failed).toContain("permit: ['api.doppler.com:443'] in a config file");
+    const afterwards = await run(`${MIGRATE} process.exit(1)`);
+    expect(afterwards).toContain('none of its statements failed in the server');
+    expect(afterwards).not.toContain('--permit');
     expect(await run(MIGRATE)).not.toContain('not allowed by the sandbox');
     expect(await run(MIGRATE, '--verbose')).toContain('not allowed by the sandbox: api.doppler.com:443');
   });

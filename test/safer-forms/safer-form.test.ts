@@ -74,19 +74,72 @@ test('what no script takes away stays in it, with the reason', async () => {
   const { report } = await rehearse(
     target.url,
     sqlCommand(`CREATE INDEX i ON orders (status); ALTER TABLE orders ADD EXCLUDE (id WITH =);
-      ALTER TABLE customers ALTER id TYPE numeric`),
+      ALTER TABLE customers ALTER id TYPE numeric; ALTER TABLE orders ALTER at TYPE date`),
     { args: ['--propose', file] },
   );
   expect(report.proposal, JSON.stringify(report.proposal?.reasons)).toMatchObject({ outcome: 'proved' });
   expect(report.proposal?.left.map(({ statement, codes }) => [statement, ...codes]).sort()).toEqual([
     [2, 'EXCLUSION_CONSTRAINT'],
     [3, 'TYPE_CHANGE_REWRITES'],
+    [4, 'TYPE_CHANGE_REWRITES'],
   ]);
   const text = readFileSync(file, 'utf8');
   expect(text).toMatch(
     /^-- Left as it was \(EXCLUSION_CONSTRAINT\): its index cannot be built.*\nALTER TABLE orders/m,
   );
-  expect(text).toMatch(/^-- Left as it was \(TYPE_CHANGE_REWRITES\): --propose-all writes it/m);
+  const reasons = text.match(/^-- Left as it was \(TYPE_CHANGE_REWRITES\): .*\nALTER TABLE \w+/gm);
+  expect(reasons).toEqual([
+    expect.stringMatching(/: more depends on the column .* customers_pkey.*\nALTER TABLE customers/),
+    expect.stringMatching(/: --propose-all writes it: .*\nALTER TABLE orders/),
+  ]);
+});
+
+test('a safer form is announced only if a script of it can be written', async () => {
+  const target = await temporaryDatabase(18, { sql: `${TABLES} CREATE TABLE keyless (n int);` });
+  const { report } = await rehearse(
+    target.url,
+    sqlCommand(`CREATE INDEX i ON orders (status); ALTER TABLE customers ALTER id TYPE numeric;
+      ALTER TABLE orders ALTER at TYPE date; ALTER TABLE keyless ADD luck float DEFAULT random()`),
+  );
+  const forms = report.hazards
+    .filter(({ code }) => /_REWRITES$|^INDEX_/.test(code))
+    .map(({ code, relation, saferForm }) => [code, relation, saferForm]);
+  expect(forms.sort()).toEqual([
+    ['INDEX_NOT_CONCURRENT', 'public.orders', 'default'],
+    ['TYPE_CHANGE_REWRITES', 'public.customers', undefined],
+    ['TYPE_CHANGE_REWRITES', 'public.orders', 'asked'],
+    ['VOLATILE_DEFAULT_REWRITES', 'public.keyless', undefined],
+  ]);
+});
+
+test('a form that blocks others for longer than the original is not offered', async () => {
+  const target = await temporaryDatabase(18, {
+    // The change of type waits for a time by the size of the table, which the batches double.
+    sql: `CREATE TABLE sized (id int PRIMARY KEY, n int); INSERT INTO sized SELECT n, n FROM generate_series(1, 3000) n;
+      CREATE FUNCTION waited(n int) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
+        PERFORM pg_sleep(pg_relation_size('sized') / 8192 * 0.02); RETURN n; END $$;`,
+  });
+  const folder = temporaryFolder();
+  const [file, note] = [path.join(folder, 'safer.sql'), path.join(folder, 'report.md')];
+  const { report } = await rehearse(
+    target.url,
+    sqlCommand(`ALTER TABLE sized ADD at timestamptz DEFAULT clock_timestamp(),
+      ALTER n TYPE bigint USING CASE id WHEN 1 THEN waited(n) ELSE n END`),
+    { args: ['--propose', file, '--report', note] },
+  );
+  expect(report.proposal).toMatchObject({ outcome: 'none', file: null, changes: [] });
+  expect(report.proposal?.safer?.readsBlockedMs).toBeGreaterThan(
+    report.proposal?.original.readsBlockedMs ?? 0,
+  );
+  expect(report.proposal?.left).toContainEqual({
+    statement: 1,
+    codes: ['VOLATILE_DEFAULT_REWRITES'],
+    words: expect.stringMatching(/^it was tried, and is not better: reads were blocked for .* instead of /),
+  });
+  expect(readFileSync(note, 'utf8')).toMatch(
+    /no safer form is proposed: the one that was tried is not better/,
+  );
+  expect(existsSync(file)).toBe(false);
 });
 
 test('a script whose build was interrupted is run again as it is', async () => {

@@ -3,6 +3,10 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import type { Server } from '../../src/local-server/embedded.ts';
+import { closedWords } from '../../src/report/sections/swap-view.ts';
+import { performSwap } from '../../src/swap/perform-swap.ts';
+import { makeSwapPlan } from '../../src/swap/swap-plan.ts';
+import { DURATION } from '../../src/value-types.ts';
 import {
   type CliResult,
   inTerminal,
@@ -398,6 +402,49 @@ describe('swap --online', () => {
       },
     });
     await expectUntouched();
+  });
+
+  test('says the limit that would have done if it gives up, and counts every closing', {
+    timeout: 120_000,
+  }, async () => {
+    // The hand-over has a time limit; the runs before it, which have to be short, have none.
+    const nap = "pg_sleep(CASE current_setting('statement_timeout') WHEN '0' THEN 0 ELSE 0.6 END)";
+    const script = path.join(temporaryFolder(), 'again.sql');
+    writeFileSync(script, `UPDATE orders SET twice = twice WHERE id = 1 AND ${nap} IS NOT NULL`);
+    const swap = (limit: string) => {
+      const plan = makeSwapPlan({
+        target: { url },
+        command: sqlCommand(BACKFILL),
+        online: { enabled: true, maxCutOverMs: DURATION.parse(limit), catchUp: script },
+        commandStdout: 'stderr',
+        confirm: async () => true,
+      });
+      return performSwap({ ...plan, pausesMs: [10] });
+    };
+    const undone = await swap('500ms');
+    const { outcome, reasons, closings = [], stallMs, online } = undone.swap ?? {};
+    const words =
+      /in each of 2 attempts; the shortest would have taken about (\d+ ms|[\d.]+ s): --limit cut-over=(\w+) would have done/;
+    expect({ outcome, reasons, attempts: online?.attempts }).toEqual({
+      outcome: 'undone',
+      reasons: [expect.stringMatching(words)],
+      attempts: 2,
+    });
+    expect(closings.map(({ purpose }) => purpose)).toEqual(['clone', 'cut-over', 'cut-over']);
+    expect(stallMs).toBe(Math.max(...closings.map(({ durationMs }) => durationMs)));
+    expect(closedWords({ stallMs: stallMs ?? null, closings })).toMatch(
+      /^, closed 3 times, for at most .* in all$/,
+    );
+    await expectUntouched();
+
+    const [, , enough = ''] = words.exec(reasons?.[0] ?? '') ?? [];
+    const done = await swap(enough);
+    expect(done.swap, done.swap?.reasons.join()).toMatchObject({
+      outcome: 'swapped',
+      online: { attempts: 1 },
+    });
+    await withClient(url, (client) => client.query(NOT_FILLED));
+    await cleaned();
   });
 
   test('gives up if production writes a row that a new foreign key forbids, and the target is open', {

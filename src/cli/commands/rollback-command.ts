@@ -1,6 +1,5 @@
-import { formatDuration } from '../../format.ts';
 import type { SwapSection } from '../../model/report.ts';
-import { onlineFacts } from '../../report/sections/swap-view.ts';
+import { closedWords, onlineFacts } from '../../report/sections/swap-view.ts';
 import { performRollback } from '../../swap/perform-rollback.ts';
 import { makeRollbackPlan } from '../../swap/swap-plan.ts';
 import type { RollbackQuestion } from '../../swap/swap-settings.ts';
@@ -34,10 +33,10 @@ export async function rollbackCommand(
     );
     display.finish();
     if (format === 'json') process.stdout.write(jsonText({ target: { database: target }, swap }));
-    const { outcome, reasons, stallMs, online } = swap;
-    const closed = stallMs === null ? '' : `, closed for ${formatDuration(stallMs)}`;
+    const { outcome, reasons } = swap;
+    const closed = closedWords(swap);
     if (outcome === 'swapped') {
-      const facts = (online ? onlineFacts(online) : []).filter(([, words]) => words !== null);
+      const facts = onlineFacts(swap).filter(([, words]) => words !== null);
       const lines = [
         `${target} is ${swap.rolledBack === undefined ? 'the migrated database' : 'the original'} again${closed}.`,
         `  ${keptWords(swap)}`,
@@ -62,7 +61,11 @@ function questionLines({ target, database, role, follows, writes }: RollbackQues
   const becomes = role === 'original' ? 'as a rolled-back database' : 'as an original';
   return [
     `${database} becomes ${target} again; the database in use now is put aside ${becomes}.`,
-    ...(follows ? [`It has followed the database in use, and has what was written since ${since}.`] : []),
+    ...(follows
+      ? [
+          `It has followed the database in use, and has all${words === null ? '' : ' other'} rows written since ${since}.`,
+        ]
+      : []),
     ...(words === null
       ? [
           `No row is given up so far. If one is by the time that ${target} is closed, it is refused, and opened again.`,
@@ -78,5 +81,5 @@ function keptWords({ original, rolledBack, givenUp }: SwapSection): string {
       ? `The original is kept as ${original}.`
       : `The migrated database is put aside as ${rolledBack}: only \`safemigrate clean --rolled-back\` drops it.`;
   const words = givenUp && writesWords(givenUp, 'the swap');
-  return words ? `${kept} Only it has what was given up: ${words}.` : kept;
+  return words ? `${kept} Only it has these rows: ${words}.` : kept;
 }

@@ -98,7 +98,7 @@ export const OTHER_TOOLS: readonly ToolRule[] = [
       const evidence = module ?? `-- +goose Up in ${folder}`;
       return {
         evidence,
-        command: `goose -dir ${folder} postgres {safemigrate:url} up`,
+        command: `env GOOSE_DRIVER=postgres goose -dir ${folder} up`,
         urlEnv: 'GOOSE_DBSTRING',
         folder,
       };

@@ -39,7 +39,7 @@ export interface Survey {
   /** For the strategies that take snapshots. */
   readonly snapshots?: Snapshots;
   readonly files: number;
-  /** Whether the time sufficed to count the files; otherwise there are more of them. */
+  /** False: the time did not suffice to count the files, and there are more of them. */
   readonly allCounted: boolean;
   /** Bytes to copy in full, because they cannot share blocks with the clone's folder. */
   readonly bytes: number;

@@ -1,4 +1,5 @@
-import type { StatementSection } from '../../model/report.ts';
+import { plural } from '../../format.ts';
+import type { Hazard, StatementSection } from '../../model/report.ts';
 import type { Action } from '../../model/statement-actions.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
@@ -155,19 +156,43 @@ export const FAILURES: readonly HazardRecord[] = [
           statement.error?.sqlstate === '23502' && unfilledColumns(context, statement).length > 0;
         if (isTold || !context.actions(statement).some(isRule)) return [];
         const relation = subjectOf(context, statement) ?? 'a table';
-        return [
-          violation(
-            context,
-            statement,
-            relation,
-            `rows of ${relation} violate the new constraint`,
-            'Add it NOT VALID, fix the rows in batches, and VALIDATE CONSTRAINT at the end.',
-          ),
-        ];
+        const nulls = nullsOf(context, statement);
+        const [message, advice] = nulls ?? violatedWords(relation);
+        return [violation(context, statement, relation, message, advice)];
       }),
     ],
   },
 ];
+
+const violatedWords = (relation: string) =>
+  [
+    `rows of ${relation} violate the new constraint`,
+    'Add it NOT VALID, fix the rows in batches, and VALIDATE CONSTRAINT at the end.',
+  ] as const;
+
+/** Message and advice if the rows with NULL were counted. */
+function nullsOf({ facts }: HazardContext, { index }: StatementSection) {
+  const nulls = facts.catalogue.effects.nullRows.find(({ statement }) => statement === index);
+  if (nulls === undefined) return undefined;
+  const { relation, column, rows } = nulls;
+  const counted = `${plural(rows, 'row')} of ${relation}`;
+  return [
+    `${counted} ${rows === 1 ? 'has' : 'have'} NULL in ${column}`,
+    sqlAdvice(
+      `Fill or delete the ${counted} with NULL in ${column} first, and rehearse again:`,
+      `SELECT * FROM ${relation} WHERE ${column} IS NULL LIMIT 20`,
+      `UPDATE ${relation} SET ${column} = … WHERE ${column} IS NULL`,
+    ),
+  ] as const;
+}
+
+/** Tells if a hazard says why this statement failed. */
+export function explainsFailure(
+  { code, statement }: Pick<Hazard, 'code' | 'statement'>,
+  failed: StatementSection | undefined,
+): boolean {
+  return failed !== undefined && statement === failed.index && FAILURES.some((each) => each.code === code);
+}
 
 /** New columns that are NOT NULL and would be NULL in each row. */
 function unfilledColumns(context: HazardContext, statement: StatementSection) {

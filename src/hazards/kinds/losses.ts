@@ -16,7 +16,7 @@ export const LOSSES: readonly HazardRecord[] = [
     code: 'TABLE_DROPPED',
     title: 'a table is dropped with its rows',
     condition:
-      'A table that existed before no longer exists, or a different one has its name. Milder if another table has the same rows, compared as a whole in tables of up to 100,000 rows and 100 MB.',
+      'A table that existed before no longer exists, or a different one has its name. Milder if another table has the same rows, compared as a whole in tables of up to 100,000 rows and 100 MB. In a dump without rows: a warning, or by the rows that a profile has.',
     effect: 'Its rows are lost, and code that still uses it fails.',
     safer:
       'First rename it, wait until it is certain that it is not missed, and drop it in a later migration.',
@@ -43,7 +43,7 @@ export const LOSSES: readonly HazardRecord[] = [
     code: 'COLUMN_DROPPED',
     title: 'a column is dropped with its values',
     condition:
-      'A column of an existing table is gone, or a different one has its name. At least a warning if a new column has most of its values, but not all; values of some pages are looked up.',
+      'A column of an existing table is gone, or a different one has its name. At least a warning if a new column has most of its values, but not all; values of some pages are looked up. In a dump without rows: a warning, or by the rows that a profile has.',
     effect:
       'Its values are lost, and code that still names it, or has cached the columns of SELECT *, fails.',
     safer: 'First release code that does not use it (ORMs list all columns on their own), then drop it.',

@@ -4,7 +4,7 @@ import { notNullSteps, notValidSteps } from '../../postgres/sql/safer-constraint
 import { locksEvidence } from '../evidence.ts';
 import type { HazardContext, RelationAction, StatementAction } from '../hazard-context.ts';
 import { blocking, type Finding, type HazardRecord, lockFinding, sqlAdvice } from '../hazard-definition.ts';
-import { isNumbered } from './rewrites.ts';
+import { isNumbered } from './rewrite-causes.ts';
 
 type NewConstraint = ActionOf<'add constraint'>;
 

@@ -97,6 +97,7 @@ function dataAt(data: DataSection, sizes: Sizes, walFactor: number): DataSection
     walBytes: times(data.walBytes, walFactor),
     sizeDeltaBytes: times(data.sizeDeltaBytes, walFactor),
     lost: data.lost.map((lost) => {
+      if (lost.rows === 0 && lost.rowsWithValue === null) return lostThere(lost, sizes);
       const growth = sizes.growth([lost.kind === 'table' ? lost.object : withoutLastPart(lost.object)]);
       if (!growth || growth.hereRows === 0) return lost;
       const factor = growth.thereRows / growth.hereRows;
@@ -109,6 +110,13 @@ function dataAt(data: DataSection, sizes: Sizes, walFactor: number): DataSection
       };
     }),
   };
+}
+
+/** A loss of which nothing was seen here, since the table is empty. */
+function lostThere(lost: DataSection['lost'][number], sizes: Sizes): DataSection['lost'][number] {
+  const isTable = lost.kind === 'table';
+  const rows = sizes.there(isTable ? lost.object : withoutLastPart(lost.object))?.rows ?? null;
+  return { ...lost, rows, rowsWithValue: isTable ? rows : sizes.valuesThere(lost.object) };
 }
 
 function rewrittenAt(rewritten: ReadonlyMap<string, number>, sizes: Sizes): Map<string, number> {

@@ -1,5 +1,6 @@
 import type { CatalogueFacts, RelationFacts } from '../../model/hazard-facts.ts';
 import type { Profile, ProfiledRelation } from '../../model/profile-model.ts';
+import { lastPart, withoutLastPart } from '../../postgres/sql/quote.ts';
 import type { Growth } from './extrapolate.ts';
 
 /** The sizes of relations here and there. */
@@ -36,11 +37,11 @@ export class Sizes {
     return new Map(
       [...this.#here].map(([name, facts]) => {
         const { sizeBytes, rows } = this.there(name) ?? {};
+        if (sizeBytes == null) return [name, facts];
+        const { unfilled: _, ...known } = facts;
         return [
           name,
-          sizeBytes == null
-            ? facts
-            : { ...facts, sizeBytes, rows: rows ?? this.#rowsBySize(facts, sizeBytes), exact: false },
+          { ...known, sizeBytes, rows: rows ?? this.#rowsBySize(facts, sizeBytes), exact: false },
         ];
       }),
     );
@@ -58,6 +59,14 @@ export class Sizes {
   /** By how much faster indexes are built there than here, because more processes do it; our server is taken to have the same settings. */
   speedup({ hereBytes, thereBytes }: Pick<Growth, 'hereBytes' | 'thereBytes'>): number {
     return speedOfBuild(thereBytes, this.#settings) / speedOfBuild(hereBytes, this.#settings);
+  }
+
+  /** Rows with a value in a column there, by the planner's statistics; null if it has none. */
+  valuesThere(column: string): number | null {
+    const { rows, planner } = this.there(withoutLastPart(column)) ?? {};
+    const name = lastPart(column);
+    const statistics = planner?.columns.find((each) => each.column === name);
+    return rows == null || !statistics ? null : Math.round(rows * (1 - statistics.nullFraction));
   }
 
   growth(relations: readonly string[]): Omit<Growth, 'workRows' | 'speedup'> | null {

@@ -50,6 +50,7 @@ export function compareQueries(
       utility: source.utility,
       failedBefore: source.queries.length - checked,
       hidden: source.hidden,
+      ...(source.others === undefined ? {} : { others: source.others }),
     },
     planned: before.some(({ plan }) => plan !== null),
     broken,

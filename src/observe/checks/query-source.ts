@@ -4,6 +4,7 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { beginsAsPreparable } from '../../postgres/sql/classify-statement.ts';
 import { parseText, textOf } from '../../postgres/sql/parse.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
+import { ApplicationTexts } from './application-texts.ts';
 
 /** One query that the running application sends. */
 export interface ApplicationQuery {
@@ -23,6 +24,8 @@ export interface ApplicationQueries {
   readonly utility: number;
   /** Statements whose text the role may not see. */
   readonly hidden: number;
+  /** Statements of safemigrate and of tools, which use nothing of the application's; missing: not looked for. */
+  readonly others?: number;
 }
 
 export const STAT_STATEMENTS = 'pg_stat_statements';
@@ -92,17 +95,26 @@ export async function readStatStatements(
   if ('unreadable' in rows) return rows;
   const seen = rows.filter(({ hidden }) => !hidden);
   const preparable = seen.filter(({ query }) => beginsAsPreparable(query));
+  const texts = await ApplicationTexts.read(session);
+  const sent: typeof preparable = [];
+  let others = 0;
+  for (const row of preparable) {
+    if (sent.length === AT_MOST) break;
+    if (await texts.has(row.query)) sent.push(row);
+    else others += 1;
+  }
   const same = place.columns.includes('stats_since') ? null : (rows[0]?.since ?? null);
   return {
     source: STAT_STATEMENTS,
     countedSince: same,
-    queries: preparable.slice(0, AT_MOST).map(({ query, calls, rate }) => ({
+    queries: sent.map(({ query, calls, rate }) => ({
       sql: query,
       calls: Number(calls),
       callsPerSecond: rate,
     })),
     utility: seen.length - preparable.length,
     hidden: rows.reduce((sum, { hidden, entries }) => sum + (hidden ? entries : 0), 0),
+    others,
   };
 }
 

@@ -4,6 +4,7 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, lastPart, nameParts, withoutLastPart } from '../../postgres/sql/quote.ts';
 import type { Retyped } from '../../schema/type-changes.ts';
 import { ambiguousCalls, type Overloads, readOverloads } from './ambiguous-calls.ts';
+import type { AskedEffects } from './asked-effects.ts';
 import { type BodiesBefore, newlyBroken, readBodiesBefore } from './body-failures.ts';
 import { brokenFunctions, goneNames, hasGone } from './broken-functions.ts';
 import { changedDefinitions, type Definitions, readDefinitions } from './changed-definitions.ts';
@@ -47,7 +48,7 @@ export async function readEffects(
   session: Session,
   { section: schema, retyped }: { readonly section: SchemaSection; readonly retyped: readonly Retyped[] },
   { definitions, bodies, overloads, nextValues, indexes, grants }: EffectsBefore,
-): Promise<Omit<EffectFacts, 'probes' | 'alreadyThere' | 'unapplied' | 'idleRevokes' | keyof WriteTrials>> {
+): Promise<Omit<EffectFacts, 'probes' | 'unapplied' | keyof AskedEffects | keyof WriteTrials>> {
   const statistics = mayLackStatistics(schema);
   const sent = subscriberChanges(schema);
   const redefined = changedDefinitions(definitions, await readDefinitions(session), schema);

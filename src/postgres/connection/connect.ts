@@ -22,6 +22,8 @@ export interface SessionOptions {
   /** Default 5,000; 0 is no limit. */
   readonly lockTimeoutMs?: number;
   readonly readOnly?: boolean;
+  /** It reads rows of the user's on the target: each statement ends with READER_MARK. */
+  readonly marked?: boolean;
   readonly audit?: Audit;
   /** Accepts a pooler in between, for single statements: session state is not reliable then, nor is `pid`. */
   readonly throughPooler?: boolean;

@@ -6,6 +6,7 @@ import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
 import type { Link } from './dial.ts';
 import { openLink } from './link.ts';
 import { recordOwnBackend } from './own-backends.ts';
+import { READER_MARK } from './reader-mark.ts';
 import type { Session } from './session.ts';
 import { pooler } from './supported-versions.ts';
 
@@ -30,6 +31,7 @@ export class PgSession implements Session {
   readonly #signal: AbortSignal | undefined;
   readonly #throughPooler: boolean;
   readonly #pipelined: boolean;
+  readonly #mark: string;
   /** 0: statements may take any time. */
   readonly #answerWithinMs: number;
   readonly #listeners: ((reason: string) => void)[] = [];
@@ -56,6 +58,7 @@ export class PgSession implements Session {
       signal?: AbortSignal;
       throughPooler?: boolean;
       pipelined?: boolean;
+      marked?: boolean;
       statementTimeoutMs: number;
     },
   ) {
@@ -67,6 +70,7 @@ export class PgSession implements Session {
     this.#signal = options.signal;
     this.#throughPooler = options.throughPooler ?? false;
     this.#pipelined = options.pipelined ?? false;
+    this.#mark = options.marked ? ` ${READER_MARK}` : '';
     this.#answerWithinMs = options.statementTimeoutMs === 0 ? 0 : options.statementTimeoutMs + LATE_MS;
     this.#watch();
     this.#auditEverything(options.purpose, options.audit);
@@ -154,7 +158,7 @@ export class PgSession implements Session {
     const overdue = this.#untilOverdue();
     try {
       // For several statements in one text, the client returns a list of results.
-      return (await this.client.query(sql, [...values])) as Result;
+      return (await this.client.query(`${sql}${this.#mark}`, [...values])) as Result;
     } catch (error) {
       throw this.#explain(error);
     } finally {

@@ -10,6 +10,7 @@ import type { LoadedRunSection } from '../../model/load-model.ts';
 import type { Caveat, Hazard, ProposalMeasures, ProposalSection } from '../../model/report.ts';
 import { CloneWatch } from '../../observe/clone-watch.ts';
 import { readColumnsBefore, readRelationsBefore } from '../../observe/tables-before.ts';
+import { askedForms } from '../../propose/asked-forms.ts';
 import { migrationsIn } from '../../propose/formats/recorded-migration.ts';
 import { keptStatements } from '../../propose/kept-statements.ts';
 import { type Forms, isScripted, reasonToStay } from '../../propose/scripted-hazards.ts';
@@ -24,11 +25,12 @@ import {
 import { cloneAgain, contentsOf } from '../clone-again.ts';
 import type { ExtraResults, ExtraRun } from '../extra-run.ts';
 import { recordedTransactions } from '../load-traffic.ts';
-import { openGate } from '../open-gate.ts';
+import { openGate, readHarmless } from '../open-gate.ts';
 import type { RehearsalContext } from '../prepare.ts';
 import { type CloneRun, type CloneSetup, openWire } from '../run-on-clone.ts';
 import { measureUnderLoad } from '../run-under-load.ts';
 import { openSchemaReader } from '../with-scope.ts';
+import { formsNoBetter, longestBlocked } from './compare-locks.ts';
 import { keepProposal, proposedMigrations, withFileNames } from './keep-proposal.ts';
 import { hazardFactsOf, prove, type Run, runScript } from './prove-script.ts';
 
@@ -103,30 +105,43 @@ async function makeProposal(
   const forms = { all: proposeAll, version: setup.context.target.server.version };
   const scripted = found.filter(({ code }) => isScripted(code, forms));
   const staying = stayingIn(found, forms);
-  if (scripted.length === 0) return without({ ...empty(original), left: staying });
   const { sent, sessions } = original.seen;
   const recording = { context: new HazardContext(facts), sent, sessions };
+  if (scripted.length === 0) {
+    const before = await readFactsBefore(setup, recording.context);
+    const left = [...staying, ...(await askedForms(recording, before, found, forms))];
+    return without({ ...empty(original), left });
+  }
   const kept = await keptStatements(recording, scripted, 'safer');
   const { folder } = setup.plan.command;
   const sections = format === 'plain' ? null : withFileNames(migrationsIn(kept, format), format, folder);
   const failed = new Map<number, string>();
+  // The costs of a script that is not offered.
+  let unused: ProposalMeasures | null = null;
   for (;;) {
     const second = await anotherClone(setup, prepared);
-    const before = await readBefore(second, recording.context);
-    const given = { scripted, staying, failed };
+    const before = await readFactsBefore(second, recording.context);
+    const stay = [...staying, ...(await askedForms(recording, before, found, forms))];
+    const given = { scripted, staying: stay, failed };
     const migrations = sections && proposedMigrations(recording, before, sections, given);
-    const script = writeScript(recording, before, kept, scripted, staying, failed);
+    const script = writeScript(recording, before, kept, scripted, stay, failed);
     const [changes, left] = [[...script.changes], [...script.left]];
-    if (changes.length === 0) return without({ ...empty(original), left });
+    if (changes.length === 0) return without({ ...empty(original), left, safer: unused });
     const tried = await tryScript(second, prepared, request, { script, found });
     const section = { ...tried.section, changes, left };
     const { parts } = script;
     const culprit = tried.failure ? insteadOf(parts, tried.failure.at) : undefined;
-    if (tried.failure && culprit !== undefined && failed.size < MOST_LEFT_OUT) {
+    const isRetried = failed.size < MOST_LEFT_OUT;
+    if (tried.failure && culprit !== undefined && isRetried) {
       failed.set(culprit, `its safer form failed: ${tried.failure.message}`);
       continue;
     }
-    if (section.outcome !== 'proved' && script.lockedFirst.length > 0 && failed.size < MOST_LEFT_OUT) {
+    if (tried.noBetter.size > 0 && isRetried) {
+      for (const [index, words] of tried.noBetter) failed.set(index, words);
+      unused = tried.section.safer;
+      continue;
+    }
+    if (section.outcome !== 'proved' && script.lockedFirst.length > 0 && isRetried) {
       for (const index of script.lockedFirst) failed.set(index, section.reasons.join('; '));
       continue;
     }
@@ -147,20 +162,28 @@ function stayingIn(found: readonly Hazard[], forms: Forms): ScriptChange[] {
   });
 }
 
-async function readBefore(second: CloneSetup, context: HazardContext): Promise<Before> {
+/** Reads what no statement shows; on a clone on which the command ran, as it left that. */
+export async function readFactsBefore(setup: CloneSetup, context: HazardContext): Promise<Before> {
   const retyped = context.actionsOf('alter type').map(({ action }) => action.column);
-  return inClone(second, async (session) => ({
+  return inClone(setup, async (session) => ({
     relations: await readRelationsBefore(session),
     columns: await readColumnsBefore(session, retyped),
   }));
+}
+
+interface Tried {
+  readonly section: ProposalSection;
+  readonly failure: Awaited<ReturnType<typeof runScript>>['failure'];
+  /** Statements whose form blocks others for no shorter time, with the words for it. */
+  readonly noBetter: ReadonlyMap<number, string>;
 }
 
 async function tryScript(
   second: CloneSetup,
   prepared: RehearsalContext,
   { original, runs, file }: Request,
-  { script: { parts, changes }, found }: { script: WrittenScript; found: readonly Hazard[] },
-): Promise<{ section: ProposalSection; failure: Awaited<ReturnType<typeof runScript>>['failure'] }> {
+  { script: { parts, changes, lockedFirst }, found }: { script: WrittenScript; found: readonly Hazard[] },
+): Promise<Tried> {
   const watch = new CloneWatch(second.clone, { ...second.context, schema: second.schema });
   const { context, clone, plan } = second;
   const gate = await watch.before((session) => openGate(context, clone, plan.proxy, session));
@@ -175,7 +198,8 @@ async function tryScript(
   const { tree, data, made, catalogue, procedures } = observed;
   const { searchPath } = catalogue;
   const seen = await ran.wire.statements({ tree, data, made, searchPath, procedures });
-  const safer: Run = { setup: second, exitCode: ran.result.exitCode, before, observed, seen };
+  const asked = await watch.withAskedEffects(observed, seen, (session) => readHarmless(clone, session));
+  const safer: Run = { setup: second, exitCode: ran.result.exitCode, before, observed: asked, seen };
   const own = {
     safer: measuresOf(safer, ran.result.durationMs),
     statements: seen.statements,
@@ -183,21 +207,29 @@ async function tryScript(
   };
   const { failure } = ran;
   if (failure !== null)
-    return { section: { ...refused(original, [`it failed: ${failure.message}`]), ...own }, failure };
+    return {
+      section: { ...refused(original, [`it failed: ${failure.message}`]), ...own },
+      failure,
+      noBetter: new Map(),
+    };
+  const compared = formsNoBetter(original.seen.statements, parts, seen.statements);
+  // These are about the order of the locks, not about their time.
+  const noBetter = new Map([...compared].filter(([index]) => !lockedFirst.includes(index)));
   const taken = found.filter(({ code, statement }) =>
     changes.some((change) => change.statement === statement && change.codes.includes(code)),
   );
-  const { reasons, tolerated, ...compared } = await prove(
+  const { reasons, tolerated, ...proof } = await prove(
     original,
     safer,
     found,
     taken,
     prepared.profile?.profile ?? null,
   );
-  const section = { ...empty(original), ...own, ...compared, tolerated: [...tolerated] };
-  if (reasons.length > 0)
-    return { section: { ...section, outcome: 'refused', reasons: [...reasons] }, failure };
-  return { section: { ...section, outcome: 'proved', file }, failure };
+  const against = [...reasons, ...noBetter.values()];
+  const section = { ...empty(original), ...own, ...proof, tolerated: [...tolerated] };
+  if (against.length > 0)
+    return { section: { ...section, outcome: 'refused', reasons: against }, failure, noBetter };
+  return { section: { ...section, outcome: 'proved', file }, failure, noBetter };
 }
 
 async function anotherClone(setup: CloneSetup, prepared: RehearsalContext): Promise<CloneSetup> {
@@ -260,15 +292,11 @@ function measuresOf(
   { seen: { statements }, observed }: Pick<Run, 'seen' | 'observed'>,
   durationMs: number,
 ): ProposalMeasures {
-  const longest = (work: 'reads' | 'writes') =>
-    statements
-      .flatMap(({ locks }) => locks ?? [])
-      .filter(({ blocks }) => blocks.includes(work))
-      .reduce((most, { heldMs }) => Math.max(most, heldMs ?? 0), 0);
+  const blocked = longestBlocked(statements);
   return {
     durationMs,
-    readsBlockedMs: longest('reads'),
-    writesBlockedMs: longest('writes'),
+    readsBlockedMs: blocked.reads,
+    writesBlockedMs: blocked.writes,
     walBytes: observed.data?.walBytes ?? null,
     diskBytes: neededBytes({ data: observed.data, rewrittenBytes: new Map() }),
     load: null,

@@ -41,7 +41,7 @@ lanes?.addEventListener('click', (event) => {
 
 /** Zooms the timeline by the buttons, or by the wheel with Ctrl, around the middle of what is in sight. */
 const ZOOM = `
-const TICKS_PER_WIDTH = 10;
+const LABEL_PX = 68;
 let zoom = 1;
 
 function duration(ms) {
@@ -58,11 +58,13 @@ function svgElement(name, attributes) {
 // Draws only the ticks that are in sight: at a high zoom the whole would be thousands.
 function drawTicks() {
   const group = document.getElementById('ticks');
+  if (!group) return;
+  const perWidth = Math.max(2, Math.min(10, Math.floor(lanes.clientWidth / LABEL_PX)));
   const total = Number(lanes.dataset.ms);
-  const step = 1 / (zoom * TICKS_PER_WIDTH);
-  const first = Math.max(0, Math.floor(lanes.scrollLeft / lanes.scrollWidth / step) - TICKS_PER_WIDTH);
+  const step = 1 / (zoom * perWidth);
+  const first = Math.max(0, Math.floor(lanes.scrollLeft / lanes.scrollWidth / step) - perWidth);
   group.textContent = '';
-  for (let index = first; index <= first + 3 * TICKS_PER_WIDTH && index * step < 1; index++) {
+  for (let index = first; index <= first + 3 * perWidth && index * step < 1; index++) {
     const x = index * step * 100 + '%';
     const text = svgElement('text', { x: x, dx: '3', y: '15' });
     text.textContent = duration(index * step * total);
@@ -79,7 +81,11 @@ function setZoom(next) {
   drawTicks();
 }
 
-lanes?.addEventListener('scroll', drawTicks);
+if (lanes) {
+  lanes.addEventListener('scroll', drawTicks);
+  addEventListener('resize', drawTicks);
+  drawTicks();
+}
 document.getElementById('zoom')?.addEventListener('click', (event) => {
   const factor = Number(event.target.dataset.zoom);
   if (!Number.isNaN(factor)) setZoom(factor === 0 ? 1 : zoom * factor);

@@ -89,7 +89,11 @@ figure.load svg{border-bottom:1px solid var(--line);box-sizing:border-box}
 .legend i{display:inline-block;width:.9em;height:.9em;border-radius:.15em;margin-right:.35em;vertical-align:-.1em}
 @media (max-width:40rem){body{padding:.5rem .75rem 3rem}.timeline{grid-template-columns:6rem 1fr}.diff{grid-template-columns:1fr}
 .sides,.side{display:block}.side i{display:none}.side{margin-bottom:.5rem}.side>*{display:block}
-dl.facts{grid-template-columns:1fr;gap:0}dl.facts dt{margin-top:.5rem}dl.facts dd{grid-column:1}}
+dl.facts{grid-template-columns:1fr;gap:0}dl.facts dt{margin-top:.5rem}dl.facts dd{grid-column:1}
+.wide table{width:max-content;min-width:100%}.wide td{max-width:28rem}.wide td.sql{max-width:18rem}
+main{display:flex;flex-direction:column}main>*{order:2}main>[aria-label]{order:0}main>[aria-labelledby=answers]{order:1}
+[aria-labelledby=answers] dl.facts{grid-template-columns:max-content 1fr;gap:.1rem .75rem}[aria-labelledby=answers] dl.facts dd{grid-column:2}
+[aria-labelledby=answers] dl.facts dt{margin:0}}
 @media print{body{max-width:none;font-size:11px}.tools,.copy button{display:none}.hazard,.finding,pre,tr{break-inside:avoid}
 .side>*,.diff pre{print-color-adjust:exact}.wide,.scroll{overflow:visible}}
 `;

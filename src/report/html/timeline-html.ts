@@ -10,7 +10,8 @@ import { MODE_COLOURS } from './page-style.ts';
 const LANE_PX = 24;
 /** Relations beyond this number are left out: their locks are the weakest and the shortest. */
 const LANES = 24;
-const TICKS = 10;
+/** So few that their labels have room on a phone; the script of the page draws as many as fit. */
+const TICKS = 4;
 const CHART_PX = 90;
 
 interface Bar {

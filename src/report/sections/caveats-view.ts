@@ -33,6 +33,7 @@ const SUBJECTS: Readonly<Record<string, string>> = {
   statements: 'statements',
   'statements[].durationMs': 'times of statements',
   'statements[].locks': 'locks',
+  'statements[].rows': 'rows of statements',
   'statements[].atProductionSize': "times at production's size",
   transactions: 'transactions',
   schema: 'the schema',

@@ -1,7 +1,7 @@
 import { formatBytes, formatBytesDelta, formatCount, formatEstimate, plural } from '../../format.ts';
 import { isReplaced } from '../../model/converted-column.ts';
 import type { ConvertedColumn, DataSection, Report } from '../../model/report.ts';
-import { convertedWords, lostWords } from '../phrases.ts';
+import { convertedWords, isUnknownHere, lostWords } from '../phrases.ts';
 import { tone } from '../text-layout.ts';
 import {
   ARROW,
@@ -60,7 +60,8 @@ export function lossView({ data }: Report): Section[] {
 function lostItem(lost: DataSection['lost'][number]): Item {
   const text = lostWords(lost);
   if (lost.rowsWithValue === 0) return { text };
-  const isUncounted = lost.what === 'narrowed' && (lost.rowsChanged ?? null) === null;
+  const isUncounted =
+    isUnknownHere(lost) || (lost.what === 'narrowed' && (lost.rowsChanged ?? null) === null);
   return { mark: 'bad', tag: isUncounted ? 'may be lost' : 'lost', text };
 }
 

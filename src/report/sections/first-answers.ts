@@ -78,6 +78,7 @@ export function dataWords({ data, schema, command }: Report): string {
       ...(certain.length > 0 ? [`lost: ${names(certain)}`] : []),
       ...(possible.length > 0 ? [`may be lost: ${names(possible)}`] : []),
     ].join('; ');
+  if (data.withoutRows) return 'not known: no rows here';
   const changed = data.written.reduce((sum, { updated, deleted }) => sum + updated + deleted, 0);
   const atMost = data.written.some((each) => each.atMost) ? 'at most ' : '';
   return `nothing is lost${changed === 0 ? '' : `; ${atMost}${plural(changed, 'row')} updated or deleted`}`;

@@ -3,7 +3,6 @@ import { timeWords } from '../../hazards/evidence.ts';
 import { longestLocks } from '../../hazards/held-locks.ts';
 import { acceptFlag } from '../../hazards/policy.ts';
 import type { Hazard, Report } from '../../model/report.ts';
-import { isScripted } from '../../propose/scripted-hazards.ts';
 import { statementAt } from '../place.ts';
 import { tone } from '../text-layout.ts';
 import {
@@ -182,18 +181,15 @@ export function otherPlaces(first: Hazard, others: readonly Hazard[]): string {
 }
 
 /** Says, in a rehearsal that was not asked for a safer form, that there may be one; null if there is nothing to say. */
-export function saferFormHint({ proposal, run, command, hazards, target }: Report): string | null {
-  const { serverVersion: version } = target;
+export function saferFormHint({ proposal, run, command, hazards }: Report): string | null {
   const findings = hazards.filter(({ severity, allowed }) => severity !== 'notice' && !allowed);
-  const codes = [...new Set(findings.map(({ code }) => code))].filter((code) =>
-    isScripted(code, { all: true, version }),
-  );
-  if (proposal || run.mode !== 'rehearse' || command.exitCode !== 0 || codes.length === 0) return null;
-  const asked = codes.filter((code) => !isScripted(code, { version })).join(', ');
-  const others = codes.filter((code) => isScripted(code, { version })).join(', ');
+  const codesOf = (form: Hazard['saferForm']) => [
+    ...new Set(findings.filter(({ saferForm }) => saferForm === form).map(({ code }) => code)),
+  ];
+  const [others, asked] = [codesOf('default'), codesOf('asked')].map((codes) => codes.join(', '));
+  if (proposal || run.mode !== 'rehearse' || command.exitCode !== 0 || !(others || asked)) return null;
   const written = 'writes it, if a second clone proves it';
-  if (others === '')
-    return `Some of this has a safer form (${asked}): --propose out.sql --propose-all ${written}`;
-  const more = asked === '' ? '' : `; with --propose-all that of ${asked}, too`;
+  if (!others) return `Some of this has a safer form (${asked}): --propose out.sql --propose-all ${written}`;
+  const more = asked ? `; with --propose-all that of ${asked}, too` : '';
   return `Some of this has a safer form (${others}): --propose out.sql ${written}${more}`;
 }

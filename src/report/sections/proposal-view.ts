@@ -46,7 +46,11 @@ export function proposalWords(proposal: ProposalSection): string[] {
       `${file} left the same schema and the same rows on a second clone: ${plural(tablesCompared, 'table')} compared${skipped}`,
     ],
     refused: reasons.map((reason) => `no safer form is proposed: ${reason}`),
-    none: ['no hazard that was found can be taken away by a script'],
+    none: [
+      proposal.safer === null
+        ? 'no hazard that was found can be taken away by a script'
+        : 'no safer form is proposed: the one that was tried is not better',
+    ],
   };
   const changed = changes.map(
     ({ statement, codes, words }) => `${placeOf(statement)}${words} (${codes.join(', ')})`,

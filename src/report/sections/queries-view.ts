@@ -66,13 +66,14 @@ function summaryOf({
     ...(slower.length > 0 ? [`${formatCount(slower.length)} with a more expensive plan`] : []),
   ];
   const still = counts.length === 0 ? 'all still work' : counts.join(', ');
-  const { failedBefore, hidden, utility } = skipped;
+  const { failedBefore, hidden, utility, others: ofTools = 0 } = skipped;
   const failed = failedBefore === 0 ? '' : `; ${formatCount(failedBefore)} already failed before`;
   const unseen = hidden === 0 ? '' : `; the text of ${formatCount(hidden)} is hidden from the role`;
   const others = utility === 0 ? '' : `; ${formatCount(utility)} cannot be prepared`;
+  const tools = ofTools === 0 ? '' : `; ${formatCount(ofTools)} of tools left out`;
   const costs = planned || checked === 0 ? '' : '; none could be planned';
   const since = countedSince === null ? '' : `, counted since ${formatTime(countedSince)}`;
-  return `${formatCount(checked)} of the application (${source}${since}): ${still}${failed}${unseen}${others}${costs}`;
+  return `${formatCount(checked)} of the application (${source}${since}): ${still}${failed}${unseen}${others}${tools}${costs}`;
 }
 
 function item(mark: 'bad' | 'warning', tag: string, query: Query, why: Phrase): Item {

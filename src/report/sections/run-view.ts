@@ -1,5 +1,6 @@
 import { formatBytes, formatDuration, formatTime, listed, plural } from '../../format.ts';
 import { isolatedFrom } from '../../hazards/attempt-words.ts';
+import { historyCommands } from '../../hazards/empty-history.ts';
 import type { Report } from '../../model/report.ts';
 import { containmentText, isolationText, serviceWords } from '../isolation-phrases.ts';
 import { commandDid, unprovedWords } from '../phrases.ts';
@@ -15,6 +16,7 @@ import {
   sql,
 } from '../view/section.ts';
 
+const NARROW = 70;
 const REDACTED =
   'redacted: ? stands for a literal and … for a host, so that some of the SQL does not run as shown; safemigrate show has all of it';
 
@@ -139,13 +141,14 @@ function offered(added: readonly string[]): string {
 }
 
 /** Statements that were refused, allowed or redirected, and contradictions between the exit code and the server. */
-export function noteItems({ command }: Report): Item[] {
+export function noteItems({ command, target }: Report): Item[] {
   const { refused, redirected, swallowedErrors, failedWithoutError, leftRunning, undecided } = command;
   const allowed = listed([...new Set(command.allowed)]);
   const warning = (...text: readonly PhrasePart[]): Item => ({ mark: 'warning', text });
   const failed = `${plural(swallowedErrors.length, 'statement')} failed in the server (${listed(swallowedErrors.map(String))})`;
   return [
     ...(command.reachedClone ? [] : [{ mark: 'bad', text: neverReached(command) } satisfies Item]),
+    ...historyItems(command.emptyHistory ?? [], target),
     ...refused.map(({ what, why }): Item => ({ mark: 'bad', text: ['not run: ', sql(what), `, ${why}`] })),
     ...(allowed === '' ? [] : [warning(`allowed, although it takes effect outside the clone: ${allowed}`)]),
     ...(redirected.length === 0
@@ -162,6 +165,20 @@ export function noteItems({ command }: Report): Item[] {
     ...(failedWithoutError ? [{ text: 'none of its statements failed in the server' }] : []),
     ...undecided.map(({ name, reason }): Item => ({ text: ['not rewritten: ', named(name), `, ${reason}`] })),
   ];
+}
+
+/** The commands by which the tool would continue after its last migration. */
+function historyItems(tables: readonly string[], target: Report['target']): Item[] {
+  if (tables.length === 0) return [];
+  const text = `to rehearse the next migration alone, ${target.origin === 'dump' ? 'make the dump with these rows' : 'load these rows'}, from the database that has them:`;
+  return [
+    { text, notes: [{ text: '', sql: historyCommands(tables, target).flatMap(narrow), language: 'sh' }] },
+  ];
+}
+
+/** Divides a long command for sh into lines that can be pasted from a terminal. */
+function narrow(command: string): string[] {
+  return command.length <= NARROW ? [command] : command.replaceAll(/ (?=--table=|"\$)/g, ' \\\n').split('\n');
 }
 
 function neverReached({ rewritten, added, leftForTls }: Report['command']): string {

@@ -43,18 +43,27 @@ export function swapView({ swap, target }: Report): Section[] {
 /** State of the target after an online swap that was undone: clients have written to it in the meantime. */
 const NOT_MIGRATED = 'is open, not migrated, and has all that was written to it';
 
-/** `, closed for 140 ms`; an online swap closes the target several times. */
-export function closedWords({ stallMs, online }: SwapSection): string {
+/** `, closed for 140 ms`; `, closed 11 times, for at most 5.3 s, 10.4 s in all`: an online swap closes the target several times. */
+export function closedWords({ stallMs, closings }: Pick<SwapSection, 'stallMs' | 'closings'>): string {
   if (stallMs === null) return '';
-  return `, closed for ${online === undefined ? '' : 'at most '}${formatDuration(stallMs)}`;
+  const often = closings.length === 1 ? '' : ` ${closings.length} times,`;
+  return `, closed${often} ${timesWords(closings, stallMs)}`;
 }
 
-function factsOf({ outcome, original, keepUntil, sessionsEnded, steps, online }: SwapSection): FactList {
+/** `for 510 ms`, `for at most 5.3 s, 10.4 s in all` */
+function timesWords(closings: SwapSection['closings'], longestMs: number): string {
+  if (closings.length === 1) return `for ${formatDuration(longestMs)}`;
+  const totalMs = closings.reduce((sum, { durationMs }) => sum + durationMs, 0);
+  return `for at most ${formatDuration(longestMs)}, ${formatDuration(totalMs)} in all`;
+}
+
+function factsOf(swap: SwapSection): FactList {
+  const { outcome, original, keepUntil, sessionsEnded, steps, online } = swap;
   const took = steps.map(({ name, durationMs }) => `${name} ${formatDuration(durationMs)}`).join(', ');
   const kept = keepUntil === null ? '' : `, to be kept until ${formatTime(keepUntil)}`;
   const isSwapped = outcome === 'swapped';
   return factList([
-    ...(online ? onlineFacts(online) : []),
+    ...onlineFacts(swap),
     ['Unproved', isSwapped && online && online.notCompared.length > 0 ? byScript(online) : null],
     ['Original', isSwapped ? ['kept as ', named(original ?? '?'), kept] : null],
     ['Way back', online?.wayBack ? wayBackWords(online.wayBack) : null],
@@ -65,24 +74,45 @@ function factsOf({ outcome, original, keepUntil, sessionsEnded, steps, online }:
   ]);
 }
 
-/** Costs and proof of an online swap, or of a rollback that keeps all writes. */
-export function onlineFacts(online: OnlineSection): (readonly [name: string, words: string | null])[] {
+/** Costs and proof of an online swap, or of a rollback that keeps all writes; none of another one. */
+export function onlineFacts({
+  online,
+  closings,
+}: SwapSection): (readonly [name: string, words: string | null])[] {
+  if (!online) return [];
   return [
-    ['Closed', closures(online)],
+    ['Closed', closures(online, closings)],
     ['Client', gaps(online)],
     ['Catch-up', catchUpWords(online)],
     ['Compared', proof(online)],
   ];
 }
 
-/** `260 ms for the clone, 140 ms for the cut-over, at attempt 2`. A rollback makes no clone. */
-function closures(online: OnlineSection): string | null {
+/**
+ * `260 ms for the clone, 140 ms for the cut-over, at attempt 3; given up: 2 attempts before that, for at most 510 ms, 1 s in all`. A
+ * rollback makes no clone.
+ */
+function closures(online: OnlineSection, closings: SwapSection['closings']): string | null {
   const { cloneClosedMs, cutOverClosedMs, attempts, postponedMs } = online;
-  const clone = cloneClosedMs === null ? [] : [`${formatDuration(cloneClosedMs)} for the clone`];
-  if (cutOverClosedMs === null) return clone[0] ?? null;
-  const tries = attempts === null || attempts === 1 ? '' : `, at attempt ${attempts}`;
-  const waited = postponedMs === null ? '' : `; postponed for ${formatDuration(postponedMs)}`;
-  return `${[...clone, `${formatDuration(cutOverClosedMs)} for the cut-over`].join(', ')}${tries}${waited}`;
+  const cutOvers = closings.filter(({ purpose }) => purpose === 'cut-over');
+  const givenUp = cutOverClosedMs === null ? cutOvers : cutOvers.slice(0, -1);
+  const at = givenUp.length === 0 ? '' : `, at attempt ${attempts}`;
+  const words = [
+    ...(cloneClosedMs === null ? [] : [`${formatDuration(cloneClosedMs)} for the clone`]),
+    ...(cutOverClosedMs === null ? [] : [`${formatDuration(cutOverClosedMs)} for the cut-over${at}`]),
+  ].join(', ');
+  const which = cutOverClosedMs === null ? 'at the cut-over' : 'before that';
+  const waste =
+    givenUp.length === 0
+      ? []
+      : [`given up: ${plural(givenUp.length, 'attempt')} ${which}, ${timesWords(givenUp, longestOf(givenUp))}`];
+  const waited = postponedMs === null ? [] : [`postponed for ${formatDuration(postponedMs)}`];
+  const all = [...(words === '' ? [] : [words]), ...waste, ...(cutOverClosedMs === null ? [] : waited)];
+  return all.length === 0 ? null : all.join('; ');
+}
+
+function longestOf(closings: SwapSection['closings']): number {
+  return Math.max(...closings.map(({ durationMs }) => durationMs));
 }
 
 /** `public.orders.total, public.addresses: --catch-up fills them` */

@@ -1,10 +1,13 @@
-import { formatCount, plural, twoDigits } from '../../format.ts';
+import { formatCount, listed, plural, twoDigits } from '../../format.ts';
 import { attemptAdvice, decidingAttempts } from '../../hazards/attempt-words.ts';
+import { historyCommands } from '../../hazards/empty-history.ts';
+import { explainsFailure } from '../../hazards/kinds/failures.ts';
 import type { Hazard, Report, StatementSection } from '../../model/report.ts';
 import { serviceDoubt, watchedWords } from '../isolation-phrases.ts';
 import {
   alarmingChanges,
   commandDid,
+  doubtedRowsWords,
   doubtedTimes,
   losingChanges,
   sizesWords,
@@ -57,10 +60,12 @@ export function doubtItems(report: Report): Item[] {
   const untried = untriedWords(report);
   const clone = serviceDoubt(report);
   const times = doubtedTimes(report);
+  const rows = doubtedRowsWords(report);
   return [
     ...(untried === undefined ? [] : [capital(untried)]),
     ...(unproved === undefined ? [] : [`Could not verify that the target is unchanged: ${unproved}`]),
     ...(times === undefined ? [] : [`The times of statements and locks are not known: ${times}`]),
+    ...(rows === undefined ? [] : [`The rows of statements are not known: ${rows}`]),
     ...(watched === undefined ? [] : [watched]),
     ...(clone === undefined ? [] : [clone]),
   ].map((text): Item => ({ mark: 'warning', text }));
@@ -136,7 +141,8 @@ export function impliedReason(report: Report): string {
 }
 
 /** Describes the clone for the headline: a clone without all rows has an estimated size. */
-function sizeOfClone({ caveats }: Pick<Report, 'caveats'>): string {
+function sizeOfClone({ caveats, target }: Pick<Report, 'caveats' | 'target'>): string {
+  if (target.origin === 'dump') return 'a restored dump';
   const smaller = caveats.some(({ path, kind }) => path === 'clone.sizeBytes' && kind === 'estimate');
   return smaller ? 'a clone without all of the rows' : 'a full-size clone';
 }
@@ -165,10 +171,15 @@ export function nextWords(report: Report): string {
   if (alarmingChanges(target).length > 0) return 'a person must look at the target now';
   const open = hazards.filter(({ allowed }) => !allowed);
   if (!verdict.pass) {
-    const attempts = decidingAttempts(command);
+    if (command.emptyHistory)
+      return `rehearse with the rows of ${listed(command.emptyHistory)}: ${historyCommands(command.emptyHistory, target).join(' && ')}`;
+    const attempts = decidingAttempts(command, report.statements);
     if (attempts.length > 0) return attemptAdvice(attempts);
-    const worst = open.find(({ severity }) => severity === 'error');
-    if (worst) return firstOf(worst);
+    const failed = serverError(report);
+    const deciding =
+      open.find((hazard) => explainsFailure(hazard, failed)) ??
+      open.find(({ severity }) => severity === 'error');
+    if (deciding) return firstOf(deciding);
     if (!command.reachedClone) return howToName(command);
     if (verdict.objections?.some(({ code }) => code === 'NOTHING_APPLIED'))
       return 'check from which folder or build the command reads its migrations';

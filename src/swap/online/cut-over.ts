@@ -16,6 +16,14 @@ import type { CloneLag } from './clone-lag.ts';
 import { type WriteCounters, waitForUnfollowed } from './counters.ts';
 import { drain, type Follower } from './follower.ts';
 import { type Fork, readInsertLsn, requireUnchanged } from './fork.ts';
+import {
+  type AttemptProgress,
+  MissedCutOver,
+  type NeededTime,
+  neededWords,
+  timeOfHandOver,
+  timeUntilReady,
+} from './missed-cut-over.ts';
 import type { OnlinePlan } from './online-plan.ts';
 
 /** Facts and limits of a cut-over. */
@@ -35,6 +43,8 @@ export interface OnlineRun {
   readonly script: Script | null;
   /** For how long the target may be closed before the follower is about to take its place. */
   readonly maxCutOverMs: number;
+  /** Pauses between the attempts, which are one more. */
+  readonly pausesMs: readonly number[];
 }
 
 /** Both databases, closed: nothing but the exchange of their names is left. */
@@ -48,9 +58,6 @@ export interface BothClosed {
   readonly lsn: string;
 }
 
-const MOST_ATTEMPTS = 10;
-const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 30_000;
 /** Share of the time that a drain may take right before the cut-over, while clients still write. */
 const DRAINED_IN = 0.5;
 const SETTLE_FOR_MS = 600_000;
@@ -63,41 +70,59 @@ const SETTLE_POLL_MS = 500;
  */
 export async function closeBoth(run: OnlineRun): Promise<BothClosed> {
   const { emit, signal } = run.subject;
+  const most = run.pausesMs.length + 1;
+  let shortest: NeededTime | undefined;
   for (let attempts = 1; ; attempts++) {
     await runUntilShort(run.follower.inside, run.script, run.maxCutOverMs);
     await settle(run);
     try {
       return { ...(await tryToClose(run)), attempts };
     } catch (error) {
-      if (!(error instanceof Postponed)) throw error;
+      if (!(error instanceof MissedCutOver)) throw error;
       await run.window.reopen();
-      if (attempts === MOST_ATTEMPTS)
-        throw swapFailure(`${error.message}, in each of ${MOST_ATTEMPTS} attempts`);
-      const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS);
-      const next = `attempt ${attempts + 1} of ${MOST_ATTEMPTS} follows in ${formatDuration(pauseMs)}`;
+      const needed = error.progress ? await timeUntilReady(run, error.progress) : undefined;
+      if (needed && needed.readyMs < (shortest?.readyMs ?? Number.POSITIVE_INFINITY)) shortest = needed;
+      const pauseMs = run.pausesMs[attempts - 1];
+      if (pauseMs === undefined)
+        throw swapFailure(`${error.message}, in each of ${most} attempts${await remedy(run, shortest)}`);
+      const next = `attempt ${attempts + 1} of ${most} follows in ${formatDuration(pauseMs)}`;
       emit({ type: 'notice', message: `${error.message}; the target is open again, and ${next}` });
       await delay(pauseMs, undefined, { signal });
     }
   }
 }
 
+/** Says how long the shortest attempt would have needed, and which limit would have done; nothing if that is not known. */
+async function remedy(run: OnlineRun, shortest: NeededTime | undefined): Promise<string> {
+  if (!shortest) return '';
+  const statements = [...shortest.sequences, ...run.plan.raise];
+  const handOverMs = await timeOfHandOver(run, statements, () => handedOver(run));
+  return handOverMs === undefined ? '' : neededWords(shortest.readyMs + handOverMs);
+}
+
 /** Collects the costs of a cut-over, after the rename. */
 export function cutOverCosts(
   { attempts, closedAt }: BothClosed,
-  { closedMs, clients }: MaintenanceWindow,
+  { closings, clients }: MaintenanceWindow,
   lag: CloneLag,
 ): Pick<OnlineSection, 'lag' | 'attempts' | 'cutOverAtMs' | 'cutOverClosedMs' | 'cutOverGapMs'> {
   return {
     lag: lag.points(),
     attempts,
     cutOverAtMs: lag.timeOf(closedAt),
-    cutOverClosedMs: closedMs.at(-1) ?? null,
+    cutOverClosedMs: closings.at(-1)?.durationMs ?? null,
     cutOverGapMs: clients.gapMs,
   };
 }
 
-/** The cut-over did not end in time; the target can be opened, and the clone follows it as before. */
-class Postponed extends Error {}
+/** Collects the costs of an online swap, or a rollback, that was undone. */
+export function costsSoFar(
+  { closings }: MaintenanceWindow,
+  lag: CloneLag,
+): Pick<OnlineSection, 'lag' | 'attempts'> {
+  const attempts = closings.filter(({ purpose }) => purpose === 'cut-over').length;
+  return { lag: lag.points(), attempts: attempts === 0 ? null : attempts };
+}
 
 /** Waits for a moment in which the clone follows closely, and no transaction writes for long, which would be lost. */
 async function settle({ subject, follower, fork, maxCutOverMs }: OnlineRun): Promise<void> {
@@ -125,30 +150,34 @@ async function tryToClose(run: OnlineRun): Promise<Omit<BothClosed, 'attempts'>>
   const { control, signal, target } = subject;
   await window.pausePoolers().catch((error: unknown) => {
     throw error instanceof SafemigrateError && error.code === 'REFUSED'
-      ? new Postponed(error.message)
+      ? new MissedCutOver(error.message, null)
       : error;
   });
   const closedAt = performance.now();
-  // PostgreSQL 14 counts a second late, if tables are not followed: that is longer than most limits.
-  let countedMs = 0;
-  const leftMs = () => maxCutOverMs + countedMs - (performance.now() - closedAt);
-  const late = () =>
-    new Postponed(
-      `the cut-over would have taken longer than ${formatDuration(maxCutOverMs)} (--limit cut-over)${checksOf(plan)}`,
-    );
-  const original = await window.close({ pids: [fork.inside.pid], slot: follower.name });
+  const original = await window.close('cut-over', { pids: [fork.inside.pid], slot: follower.name });
   // No session can write in the target any more, so it is read while the follower gets the last writes.
   const reading = readClosed(run);
   // A failure counts where it is awaited. If the time is over before, the next attempt reads it all again.
-  reading.catch(() => {});
+  const read = reading
+    .then(({ sequences }) => ({ readAt: performance.now(), sequences }))
+    .catch(() => undefined);
+  // PostgreSQL 14 counts a second late, if tables are not followed: that is longer than most limits.
+  const progress: AttemptProgress = { closedAt, countedMs: 0, reading: read };
+  const leftMs = () => maxCutOverMs + progress.countedMs - (performance.now() - closedAt);
+  const late = () =>
+    new MissedCutOver(
+      `the cut-over would have taken longer than ${formatDuration(maxCutOverMs)} (--limit cut-over)${checksOf(plan)}`,
+      progress,
+    );
   const drained = await window.step('drain', () =>
     drain(control, follower, { timeoutMs: leftMs(), signal, closed: true }),
   );
   if (drained === undefined) throw late();
+  progress.drainedAt = performance.now();
   await window.step('hand over', async () => {
     const same = requireSameTarget(control, target.database.oid, fork.properties);
-    const [{ sequences, countedMs: waitedMs }] = await Promise.all([reading, same]);
-    countedMs = waitedMs;
+    const [{ sequences, countedMs }] = await Promise.all([reading, same]);
+    progress.countedMs = countedMs;
     await handOver(run, sequences, leftMs, late);
   });
   void window.callWitness();
@@ -182,9 +211,9 @@ async function handOver(
   run: OnlineRun,
   sequences: readonly string[],
   leftMs: () => number,
-  late: () => Postponed,
+  late: () => MissedCutOver,
 ): Promise<void> {
-  const { follower, plan, subject, script } = run;
+  const { follower, plan, subject } = run;
   const timeoutMs = Math.floor(leftMs());
   if (timeoutMs <= 0) throw late();
   const limited = [`SET LOCAL statement_timeout = ${timeoutMs}`, ...sequences, ...plan.raise];
@@ -193,9 +222,7 @@ async function handOver(
       follower.inside,
       limited,
       async () => {
-        await requireNoOrphans(run);
-        if (script) await runInTransaction(follower.inside, script);
-        for (const statement of plan.after) await follower.inside.query(statement);
+        await handedOver(run);
         await follower.inside.query('SET LOCAL statement_timeout = 0');
         if (leftMs() <= 0) throw late();
         await endWorker(run);
@@ -209,6 +236,14 @@ async function handOver(
     subject.signal.throwIfAborted();
     throw outOfTime ? late() : error;
   }
+}
+
+/** The part of the hand-over that takes its time: checks, the user's SQL, and the names that the command has given. */
+async function handedOver(run: OnlineRun): Promise<void> {
+  const { follower, plan, script } = run;
+  await requireNoOrphans(run);
+  if (script) await runInTransaction(follower.inside, script);
+  for (const statement of plan.after) await follower.inside.query(statement);
 }
 
 const WORKERS = `SELECT pg_terminate_backend(pid) FROM pg_stat_subscription WHERE subname = $1 AND pid IS NOT NULL`;

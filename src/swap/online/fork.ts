@@ -62,7 +62,7 @@ export async function forkTarget(
 ): Promise<Fork> {
   const { control, target } = subject;
   await window.holdClients();
-  await window.close();
+  await window.close('clone');
   const properties = await readClusterProperties(control, target.database.oid);
   const lsn = await readInsertLsn(control);
   const clone = await window.step('clone', () => cloneTarget(prepared, scope));

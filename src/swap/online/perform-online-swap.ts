@@ -21,7 +21,7 @@ import { readCatchUpScript } from './catch-up-script.ts';
 import { checkOnline, requireOnline } from './check-online.ts';
 import { CloneLag } from './clone-lag.ts';
 import { readWriteCounters } from './counters.ts';
-import { closeBoth, cutOverCosts } from './cut-over.ts';
+import { closeBoth, costsSoFar, cutOverCosts } from './cut-over.ts';
 import { startFollowing } from './follower.ts';
 import { type Fork, forkTarget } from './fork.ts';
 import type { OnlineEligibility, OnlinePlan } from './online-plan.ts';
@@ -127,7 +127,11 @@ async function exchangeOnline(
     await watchSlot(subject, scope, plan.online, lag);
     const fork = await forkTarget(prepared, { subject, scope, window, lag }, rehearsed.plan, counters);
     const { clone } = fork;
-    online = { ...online, cloneClosedMs: window.closedMs.at(-1) ?? null, cloneGapMs: window.clients.gapMs };
+    online = {
+      ...online,
+      cloneClosedMs: window.closings.at(-1)?.durationMs ?? null,
+      cloneGapMs: window.clients.gapMs,
+    };
     await window.step('migrate', () => migrateClone(prepared, clone, { scope, stop }, plan));
     const { verify, command } = plan;
     if (verify !== null) await window.step('verify', () => verifyClone(prepared, clone, verify, command));
@@ -136,7 +140,8 @@ async function exchangeOnline(
     const follower = await startFollowing(subject, scope, fork, now, ready.way, lag);
     const { maxCutOverMs, wayBackMs: lastsMs, minFreeBytes: leastFreeBytes } = plan.online;
     const beforeSealing = () => fork.inside.query(droppingPublications(subject.run));
-    const run = { subject, window, fork, plan: now, follower, beforeSealing, script, maxCutOverMs };
+    const { pausesMs } = plan;
+    const run = { subject, window, fork, plan: now, follower, beforeSealing, script, maxCutOverMs, pausesMs };
     const caughtUp = await window.step('catch up', () => catchUp(run));
     online = { ...online, ...caughtUp, notCompared: [...now.notCompared] };
     if (postponeFile !== null) {
@@ -167,7 +172,7 @@ async function exchangeOnline(
     online = { ...online, wayBack: started ? { ...started, watchdogPid } : null };
     return { ...section, online };
   } catch (error) {
-    return { ...(await window.undo(error)), online: { ...online, lag: lag.points() } };
+    return { ...(await window.undo(error)), online: { ...online, ...costsSoFar(window, lag) } };
   }
 }
 

@@ -28,7 +28,7 @@ import { type WritesSince, writesWords } from '../writes-since.ts';
 import { catchUp } from './catch-up.ts';
 import { CloneLag } from './clone-lag.ts';
 import { readWriteCounters, type UnfollowedWrites, writtenUnfollowed } from './counters.ts';
-import { closeBoth, cutOverCosts, type OnlineRun } from './cut-over.ts';
+import { closeBoth, costsSoFar, cutOverCosts, type OnlineRun } from './cut-over.ts';
 import type { WayBackLimit } from './online-plan.ts';
 import { planReturn } from './plan-return.ts';
 import { openInTarget } from './source.ts';
@@ -121,6 +121,7 @@ export async function returnWithWrites(
     },
     script: null,
     maxCutOverMs: plan.online.maxCutOverMs,
+    pausesMs: plan.pausesMs,
   };
   let online = NOTHING_YET;
   try {
@@ -149,7 +150,7 @@ export async function returnWithWrites(
       online: { ...online, ...cutOverCosts(closed, window, lag) },
     };
   } catch (error) {
-    return { ...(await window.undo(error)), online: { ...online, lag: lag.points() } };
+    return { ...(await window.undo(error)), online: { ...online, ...costsSoFar(window, lag) } };
   }
 }
 

@@ -87,7 +87,7 @@ describe.each(['simple', 'extended'] as const)('in the %s protocol', (protocol) 
     });
   });
 
-  test('ALTER TABLE behind a reader succeeds in the end, and lets all other sessions go on between its attempts', async () => {
+  test('ALTER TABLE behind a reader succeeds in the end; others queue behind each attempt, and go on between them', async () => {
     const database = await temporaryDatabase(protocol === 'simple' ? 18 : 14, { sql: TABLE });
     const sql = 'alter table t add column c int';
     const lockTimeoutMs = 500;
@@ -107,6 +107,7 @@ describe.each(['simple', 'extended'] as const)('in the %s protocol', (protocol) 
         for (let attempt = 0; attempt < 2; attempt++) {
           await untilWaiting(database, 'alter table%');
           const before = [...answered];
+          await untilWaiting(database, 'select v from t%');
           // The second answer is that of a query which was sent while the ALTER waited, or later.
           await until('all others go on', async () => answered.every((n, at) => n >= (before[at] ?? 0) + 2));
         }

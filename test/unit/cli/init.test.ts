@@ -58,7 +58,7 @@ describe('the tool of a project is recognised', () => {
         'DB_USER={safemigrate:user} DB_PASSWORD={safemigrate:password} python manage.py migrate',
     ],
     ['alembic', 'Alembic', 'safemigrate -- alembic upgrade head'],
-    ['goose', 'goose', 'safemigrate -- goose -dir migrations postgres {safemigrate:url} up'],
+    ['goose', 'goose', 'safemigrate -- env GOOSE_DRIVER=postgres goose -dir migrations up'],
     [
       'golang-migrate',
       'golang-migrate',
@@ -264,7 +264,7 @@ const LAYOUTS: readonly [what: string, Layout, Expected][] = [
     { 'go.mod': 'module shop\n', 'main.go': 'package main', 'sql/migrations/1_init.sql': '-- +goose Up\n' },
     {
       name: 'goose',
-      command: 'goose -dir sql/migrations postgres {safemigrate:url} up',
+      command: 'env GOOSE_DRIVER=postgres goose -dir sql/migrations up',
       folder: 'sql/migrations',
       urlEnv: 'GOOSE_DBSTRING',
     },
@@ -392,7 +392,7 @@ describe('what is written', () => {
     const [, workflow] = files;
     expect(workflow?.text).toContain("paths: ['migrations/**']");
     expect(workflow?.text).toContain('- run: pnpm install --frozen-lockfile');
-    expect(workflow?.text).toMatch(/^ {12}-- goose -dir migrations postgres \{safemigrate:url\} up$/m);
+    expect(workflow?.text).toMatch(/^ {12}-- env GOOSE_DRIVER=postgres goose -dir migrations up$/m);
     expect(parse(workflow?.text ?? '').jobs.rehearse.env).toEqual({ SAFEMIGRATE_DUMP: 'test/dump.sql' });
     expect(planInit({ ...tool(), folder: undefined }, filesOf(remote)).files[1]?.text).not.toContain(
       'paths:',
@@ -414,7 +414,7 @@ describe('what is written', () => {
   test('is a script that any CI runs elsewhere, with a note on the remote', () => {
     const { files, notes } = planInit(tool(), filesOf({}));
     expect(files.map(({ file }) => file)).toEqual([CONFIG, 'safemigrate-ci.sh']);
-    expect(files[1]?.text).toMatch(/^ {2}-- goose -dir migrations postgres \{safemigrate:url\} up$/m);
+    expect(files[1]?.text).toMatch(/^ {2}-- env GOOSE_DRIVER=postgres goose -dir migrations up$/m);
     // Also where a job says `sh safemigrate-ci.sh`, nothing is installed whose checksum is wrong.
     expect(files[1]?.text).toMatch(/^set -e$[\s\S]*sha256sum --check/m);
     expect(notes).toEqual(['The repository has no remote. Run safemigrate-ci.sh in its CI.']);
@@ -425,10 +425,10 @@ describe('what is written', () => {
   });
 
   test.each([
-    ['prisma', ['*._prisma_migrations'], '"${DIRECT_URL%%\\?*}"'],
+    ['prisma', ['*._prisma_migrations'], '"\x24{DIRECT_URL%%\\?*}"'],
     ['drizzle', ['*.__drizzle_migrations'], '"$DATABASE_URL"'],
     ['django', ['*.django_migrations', '*.django_content_type', '*.auth_permission'], '"$DATABASE_URL"'],
-    ['alembic', ['*.alembic_version'], '"postgresql://${DATABASE_URL#*://}"'],
+    ['alembic', ['*.alembic_version'], '"postgresql://\x24{DATABASE_URL#*://}"'],
     ['flyway', ['*.flyway_schema_history'], '"$DATABASE_URL"'],
     ['knex', ['*.knex_migrations', '*.knex_migrations_lock'], '"$DATABASE_URL"'],
     ['goose', ['*.goose_db_version'], '"$GOOSE_DBSTRING"'],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RehearsalEvidence, reachJudgement } from '../../../src/hazards/judgement.ts';
 import { extrapolate } from '../../../src/hazards/production/extrapolate.ts';
-import { speedOfBuild } from '../../../src/hazards/production/sizes.ts';
+import { Sizes, speedOfBuild } from '../../../src/hazards/production/sizes.ts';
 import type { Profile } from '../../../src/model/profile-model.ts';
 import type { DataSection } from '../../../src/model/report.ts';
 import { asking, facts, relation, statement } from '../../helpers/facts.ts';
@@ -350,4 +350,18 @@ describe('a duration at production’s size', () => {
     expect(extrapolate(3, 'code', hundredfold)).toBeNull();
     expect(extrapolate(500, 'scan', { ...hundredfold, thereBytes: 11 * MB, thereRows: 1.1e5 })).toBeNull();
   });
+});
+
+test('values of a column there are estimated by its share of NULLs, and not known without statistics', () => {
+  const column = { width: 8, distinct: -1, correlation: null };
+  const planner = {
+    pages: 10,
+    visiblePages: 0,
+    indexes: [],
+    columns: [{ ...column, column: 'note', nullFraction: 0.75 }],
+  };
+  const profile = sampleProfile([profiled('public.orders', 1000, 200_000, { planner })]);
+  const sizes = new Sizes(facts({}).catalogue, profile);
+  expect(sizes.valuesThere('public.orders.note')).toBe(50_000);
+  expect(sizes.valuesThere('public.orders.total')).toBeNull();
 });

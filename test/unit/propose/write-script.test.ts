@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { HazardContext } from '../../../src/hazards/hazard-context.ts';
+import { type ColumnTrial, NO_EFFECTS } from '../../../src/model/effect-facts.ts';
 import type { Hazard, StatementSection } from '../../../src/model/report.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
 import type { RelationBefore } from '../../../src/observe/tables-before.ts';
@@ -20,10 +21,14 @@ interface Given {
   /** All in one transaction. */
   readonly block?: boolean;
   readonly values?: Readonly<Record<number, readonly string[] | null>>;
+  readonly trials?: readonly ColumnTrial[];
 }
 
 /** Writes the script of these statements; hazards are given by the number of the statement. */
-async function written(texts: readonly string[], { codes, orders = {}, block = false, values = {} }: Given) {
+async function written(
+  texts: readonly string[],
+  { codes, orders = {}, block = false, values = {}, trials = [] }: Given,
+) {
   const statements = texts.map(
     (sql, at): StatementSection =>
       statement(at + 1, {
@@ -51,7 +56,10 @@ async function written(texts: readonly string[], { codes, orders = {}, block = f
     facts({
       statements,
       parsed: await statementFacts(statements),
-      catalogue: { relations: new Map([['public.orders', relation(1e9, 1e6)]]) },
+      catalogue: {
+        relations: new Map([['public.orders', relation(1e9, 1e6)]]),
+        effects: { ...NO_EFFECTS, columnTrials: trials },
+      },
     }),
   );
   const recording = {
@@ -81,6 +89,23 @@ describe('a statement gets its safer form', () => {
       "CREATE INDEX CONCURRENTLY orders_note ON orders (note) WHERE note <> 'index'",
       "SET lock_timeout = '2s'",
     ]);
+  });
+
+  test('a constant default beside one that rewrites the table is not filled in batches', async () => {
+    const trial = (column: string, rewrites: boolean) => ({
+      statement: 1,
+      column,
+      rewrites,
+      storedFor: null,
+    });
+    const sql = await sqlOf(['ALTER TABLE orders ADD a int DEFAULT 0, ADD b float DEFAULT random()'], {
+      codes: { 1: ['VOLATILE_DEFAULT_REWRITES'] },
+      trials: [trial('a', false), trial('b', true)],
+    });
+    expect(sql[0]).toBe('ALTER TABLE orders ADD a int DEFAULT 0');
+    expect(sql[1]).toMatch(/^ALTER TABLE orders ADD b float,? /);
+    expect(sql.join()).not.toMatch(/SET "a"/);
+    expect(sql.join()).toMatch(/SET "b" = DEFAULT/);
   });
 
   test('the commands of an ALTER TABLE are taken apart, and keep their order', async () => {

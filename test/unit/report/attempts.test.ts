@@ -13,6 +13,7 @@ test.each(FORMATS)('what the sandbox did not allow stands in %s', async (format)
   const text = await render(
     {
       ...report,
+      statements: [],
       command: { ...failed, isolation: { ...command.isolation, kind: 'sandboxed', attempts } },
       verdict: { ...verdict, pass: false },
     },

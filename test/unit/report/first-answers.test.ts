@@ -86,6 +86,29 @@ describe('who waits', () => {
   });
 });
 
+const EMPTY: NonNullable<Report['data']> = {
+  tables: [],
+  unchangedTables: 0,
+  written: [],
+  lost: [],
+  walBytes: null,
+  sizeDeltaBytes: null,
+};
+
+/** A report whose schema comparison has these dropped columns, and nothing else. */
+function withDropped(report: Report, columns: readonly string[]): Report {
+  const { schema } = sampleReport();
+  if (!schema) throw new Error('the sample has a schema comparison');
+  const changes = columns.map((object) => ({
+    verb: 'drop' as const,
+    kind: 'column',
+    object,
+    sql: '',
+    dataLoss: true,
+  }));
+  return { ...report, schema: { ...schema, changes } };
+}
+
 describe('what is lost', () => {
   const data = sampleReport().data as NonNullable<Report['data']>;
   const lost = {
@@ -105,6 +128,25 @@ describe('what is lost', () => {
       data: { ...data, written, lost: [{ ...lost, rows: 10, rowsWithValue: 0 }] },
     });
     expect(answer('Data', report)).toBe('nothing is lost; 4 rows updated or deleted');
+  });
+
+  test('on a dump without rows it is not known, whether something was dropped or not', () => {
+    const passed = sampleReport({ hazards: [] });
+    const data = { ...EMPTY, withoutRows: true as const };
+    const target = { ...passed.target, origin: 'dump' as const };
+    const verdict = { ...passed.verdict, pass: true, reasons: [], objections: [] };
+    const report = { ...passed, target, verdict, data };
+    expect(answer('Data', { ...report, schema: null })).not.toContain('nothing');
+    expect(answer('Data', withDropped(report, []))).toBe('not known: no rows here');
+    const unknown = { rows: 0, rowsWithValue: null, rowsChanged: null, exact: false };
+    const lost = [
+      { object: 'public.orders.note', kind: 'column' as const, what: 'dropped' as const, ...unknown },
+    ];
+    const dropping = withDropped({ ...report, data: { ...data, lost } }, ['public.orders.note']);
+    expect(answer('Data', dropping)).toBe('drops column public.orders.note: not known, no rows here');
+    expect(verdictView(dropping).summary).toBe(
+      'the command succeeded on a restored dump. It makes 1 schema change. 1 of them may lose data.',
+    );
   });
 
   test('a loss is never called none if data was not compared', () => {

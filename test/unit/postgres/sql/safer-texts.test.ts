@@ -68,6 +68,7 @@ test('the advice shows what the proposal sends', async () => {
       rows: 0,
       relation: () => 'public.orders',
       newlyNotNull: () => [],
+      rewrites: () => true,
     };
     const steps = propose(subjectWith(sent, before));
     const sends = 'reason' in steps ? [] : steps.map((step) => step.sql);
