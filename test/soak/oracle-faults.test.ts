@@ -7,8 +7,8 @@ import { type PlantedBuild, plantedBuild } from '../helpers/outside/planted-buil
 import { PLANTED_FAULTS } from '../helpers/outside/planted-faults.ts';
 import { SHORT } from '../helpers/outside/steps.ts';
 
-/** Enough for every fault, and installed by npm alone. */
-const DRIVERS = MEASURED_DRIVERS.filter(({ name }) => name === 'pgbench' || name === 'node-pg');
+/** Enough for every fault: psycopg alone prepares a statement by itself and then executes it several times. */
+const DRIVERS = MEASURED_DRIVERS.filter(({ name }) => ['pgbench', 'node-pg', 'psycopg'].includes(name));
 
 describe('a fault in a number that is put into the program', () => {
   let build: PlantedBuild;

@@ -39,7 +39,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     search: 'if (preparation) preparation.ms = 0;',
     replace: '',
     run: 'drivers',
-    shows: /^pgbench_prepared\.parse: time$/,
+    shows: /^psycopg_prepared\.parse: time$/,
   },
   {
     fault: 'pauses of the client are the statement’s time',

@@ -105,7 +105,7 @@ export function stepsOf(key: string, { seconds, using }: Cost): Step[] {
     ...twice(step('parse', `SELECT '(${seconds * 1.5})'::slow_row`)),
     // It evaluates an immutable function when it plans: in Bind.
     step('plan', `SELECT slow_constant(${seconds * 1.5})`),
-    write('insert', 'INSERT INTO <rows> SELECT g, 0 FROM generate_series(301, $1::int) AS g', 340),
+    write('insert', 'INSERT INTO <rows> SELECT g, 0 FROM generate_series(301, $1::float8::int) AS g', 340),
     write('update', 'UPDATE <rows> SET n = n + 1 WHERE id <= $1::float8', 30.5),
     write('delete', 'DELETE FROM <rows> WHERE id BETWEEN 101 AND $1::float8', 120.5),
     step('rewrite', `ALTER TABLE ${key}_big ALTER COLUMN total TYPE bigint${using && ` USING ${using}`}`),
