@@ -47,10 +47,10 @@ export const dataSection = z.object({
       rowsAfter: z.int().nullable(),
       /** The row counts are exact; otherwise they are the planner's estimates. */
       exact: z.boolean(),
-      /** Size before the command, with indexes and TOAST; 0: it did not exist. null: it could not be read. */
+      /** Size before the command, with TOAST, without indexes; 0: it did not exist. null: it could not be read. */
       bytesBefore: bytes.nullable(),
       /**
-       * Size after the command, with indexes and TOAST; 0: it no longer exists. null: it could not be read.
+       * Size after the command, with TOAST, without indexes; 0: it no longer exists. null: it could not be read.
        */
       bytesAfter: bytes.nullable(),
       /** The files were replaced: the table was rewritten or truncated. */

@@ -43,6 +43,8 @@ export interface BegunStatement {
   durationMs: number;
   /** The part of it before it began. */
   readonly preparedMs: number;
+  /** Rows of the parts of a portal that were fetched so far: the server's tag has those of the last part. */
+  fetchedRows: number;
   /** The ledger has it. */
   inLedger: boolean;
   /** The fields of the server's first warnings about it, by their protocol letters. */

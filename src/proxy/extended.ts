@@ -214,15 +214,15 @@ export class ExtendedProtocol {
     if (refusal) return await this.#refuse(portal, refusal);
     // The client may send the data of a COPY ahead, and more behind it.
     const mayCopy = !parsed || copiesData(parsed.node);
-    if (!this.#context.exact || repeats) return await this.#run(piece, portal, !repeats && mayCopy);
+    if (!this.#context.exact || repeats) return await this.#run(piece, portal, limit, !repeats && mayCopy);
     await this.#catchUp();
     await transaction.refreshWalPosition();
-    await this.#run(piece, portal, true);
+    await this.#run(piece, portal, limit, true);
     transaction.startReadingLocks();
   }
 
   /** Sends an Execute. @param waits for its end before anything else happens. */
-  async #run(piece: Message, portal: Portal, waits: boolean): Promise<void> {
+  async #run(piece: Message, portal: Portal, limit: number, waits: boolean): Promise<void> {
     const { requests, transaction } = this.#context;
     // The error of a Bind may have come while locks were read.
     if (transaction.skipping) return await this.#sendOn(piece);
@@ -231,7 +231,7 @@ export class ExtendedProtocol {
     ]);
     transaction.extendedSent();
     const { statements } = portal;
-    const pending = requests.expect({ endsWith: 'completion', relay: 'whole', statements });
+    const pending = requests.expect({ endsWith: 'completion', relay: 'whole', statements, limit });
     await this.#context.send(waits ? Buffer.concat([piece.bytes, FLUSH]) : piece.bytes);
     this.#owesFlush = !waits;
     if (waits) await this.#context.outcome(pending, 'extended');

@@ -17,6 +17,8 @@ export interface ServerRequest {
   readonly relay: 'whole' | 'inner' | 'last' | 'own';
   /** The statements that it runs, to be notified of their ends. */
   readonly statements?: StatementSequence;
+  /** An Execute fetches at most so many rows; missing or 0: all. */
+  readonly limit?: number;
   /** The statement that it prepares: it has not begun, but fails if the server refuses the message. */
   readonly prepares?: StatementStart;
   /** Notes whether the message has succeeded, or the server refused or skipped it. */
@@ -117,7 +119,8 @@ export class RequestQueue {
 
   /** The server has ended something of the current request. @returns for how long it worked on it, in milliseconds. */
   worked(): number {
-    return this.current ? this.clock.worked(this.current.sentMs) : 0;
+    const { current } = this;
+    return current ? this.clock.worked(current.sentMs, current.request.statements?.preparation) : 0;
   }
 
   /** The statements that have begun although messages before them, which prepare them or others, are not answered. */

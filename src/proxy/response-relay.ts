@@ -118,6 +118,7 @@ export class ResponseRelay {
         else (this.#handlers.get(piece.type) ?? this.#preliminary)(piece.bytes);
       }
     } finally {
+      this.#requests.clock.settle();
       this.#outbox.flush();
     }
     if (!this.#client.writableNeedDrain) return;
@@ -176,7 +177,7 @@ export class ResponseRelay {
   #suspended(bytes: Buffer): void {
     this.#forward(...(this.#held?.result(bytes) ?? [bytes]));
     this.#chargeCurrent();
-    this.#request?.statements?.suspended();
+    this.#request?.statements?.suspended(this.#request.limit ?? 0);
     if (this.#request?.endsWith === 'completion') this.#requests.end('succeeded');
   }
 

@@ -3,8 +3,9 @@
  * server was still busy then, from the end of the one before. Pauses of the client do not count.
  *
  *   simple     A statement has the time from its Query, or from the end of the statement before it, to its completion or error.
- *   extended   The server keeps the answers to Parse, Bind and Describe back until an Execute ends, or a Flush or Sync comes. Their time belongs
- *              to the next Execute before the ReadyForQuery; if there is none, to the first Execute of the prepared statement.
+ *   extended   The server keeps the answers to Parse, Bind and Describe back until an Execute ends, or a Flush or Sync comes. If they come
+ *              together with the end of an Execute, their time is that statement's. If they come before, it is that of the
+ *              first Execute of what they prepare.
  *   portal     Each Execute that fetches a part adds its time.
  *   pipeline   Each Execute has the time from the end of the one before: a Flush behind each makes the server report its end.
  *   COPY       The client's sending and taking of data counts, as in the server's log.
@@ -14,7 +15,7 @@
 export class ServerClock {
   /** The end of the server's last work, by performance.now(). */
   #freeAtMs = 0;
-  /** Time for messages that prepare a statement, since the last Execute or ReadyForQuery. */
+  /** Time of messages that prepare a statement, whose answers have come just now; the end of an Execute may be behind them. */
   #preparingMs = 0;
   #preparation: Preparation | undefined;
   #busySinceMs: number | undefined;
@@ -32,19 +33,31 @@ export class ServerClock {
     this.#preparation = preparation ?? this.#preparation;
   }
 
-  /** Something of a statement has ended. @returns its time in milliseconds, with that of the messages that prepared it. */
-  worked(sentMs: number): number {
-    const ms = this.#lap(sentMs) + this.#preparingMs;
-    this.#preparingMs = 0;
+  /**
+   * Something of a statement has ended.
+   * @param preparation gives away the time since the statement began.
+   * @returns its time in milliseconds, with that of the messages that prepared it.
+   */
+  worked(sentMs: number, preparation: Preparation | undefined): number {
+    const earlierMs = preparation?.ms ?? 0;
+    if (preparation) preparation.ms = 0;
+    const ms = this.#lap(sentMs) + this.#preparingMs + earlierMs;
+    this.#elsewhereMs -= earlierMs;
+    this.#forgetPreparing();
     return ms;
   }
 
   /** A ReadyForQuery came. */
   ready(sentMs: number): void {
-    this.#elsewhereMs += this.#lap(sentMs) + this.#preparingMs;
+    this.settle();
+    this.#elsewhereMs += this.#lap(sentMs);
+  }
+
+  /** Everything that came together was taken: no Execute has ended behind what was answered last. */
+  settle(): void {
+    this.#elsewhereMs += this.#preparingMs;
     if (this.#preparation) this.#preparation.ms += this.#preparingMs;
-    this.#preparation = undefined;
-    this.#preparingMs = 0;
+    this.#forgetPreparing();
   }
 
   /** Something is sent, or nothing is unanswered any more. */
@@ -62,6 +75,11 @@ export class ServerClock {
   /** The part of it in which no statement had begun: ends of transactions, statements of ours, messages that only prepared one. */
   get elsewhereMs(): number {
     return this.#elsewhereMs;
+  }
+
+  #forgetPreparing(): void {
+    this.#preparation = undefined;
+    this.#preparingMs = 0;
   }
 
   #lap(sentMs: number): number {

@@ -144,6 +144,7 @@ export class SessionTransaction {
       walPosition: this.#state.walPosition,
       durationMs: preparation?.ms ?? 0,
       preparedMs: preparation?.ms ?? 0,
+      fetchedRows: 0,
       inLedger: false,
       warnings: [],
     };
@@ -156,7 +157,8 @@ export class SessionTransaction {
   succeed(begun: BegunStatement, tag: string | null): void {
     this.completed(tag);
     if (begun.parsed?.role === 'end') this.#inBlock = false;
-    this.#endStatement(begun, { tag, rows: tag === null ? null : rowsOf(tag), error: null });
+    const rows = tag === null ? null : rowsOf(tag);
+    this.#endStatement(begun, { tag, rows: rows === null ? null : rows + begun.fetchedRows, error: null });
     this.holdsLocks(begun);
     if (begun.parsed && changesLocksOfDml(begun.parsed.node)) this.dml.clear();
   }

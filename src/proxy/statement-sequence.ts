@@ -36,9 +36,14 @@ export class StatementSequence {
     this.#beginNext(atMs);
   }
 
+  /** The prepared statement that it executes. */
+  get preparation(): StatementStart['preparation'] {
+    return this.#starts[0]?.preparation;
+  }
+
   /** Tells whether it executes this prepared statement. */
   executes({ preparation }: StatementStart): boolean {
-    return preparation !== undefined && this.#starts[0]?.preparation === preparation;
+    return preparation !== undefined && this.preparation === preparation;
   }
 
   /** The server has worked on the statement that runs for so many milliseconds. */
@@ -62,8 +67,11 @@ export class StatementSequence {
     this.#beginNext(performance.now());
   }
 
-  suspended(): void {
-    if (this.#current) this.#transaction.holdsLocks(this.#current);
+  /** @param rows that were fetched before it was suspended. */
+  suspended(rows: number): void {
+    if (!this.#current) return;
+    this.#current.fetchedRows += rows;
+    this.#transaction.holdsLocks(this.#current);
   }
 
   /** A warning came, which is about the statement that runs. */

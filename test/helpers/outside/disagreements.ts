@@ -1,9 +1,9 @@
 import type { StatementSection } from '../../../src/model/report.ts';
 import type { MeasuredRun } from './measured-run.ts';
-import { IN_PARTS, LEAVES_PORTALS } from './modes.ts';
+import { LEAVES_PORTALS } from './modes.ts';
 import type { LoggedExecution } from './server-log.ts';
 import type { SeenLock } from './server-watch.ts';
-import { LAST_PART, ROWS } from './steps.ts';
+import { ROWS } from './steps.ts';
 
 /** How far a number may be from its source: a share of it, and what the two ways of looking differ by in any case. */
 export interface Tolerance {
@@ -174,10 +174,9 @@ function rows(run: MeasuredRun): Disagreement[] {
   ];
 }
 
-/** The server's tag of what is fetched in parts counts the last part only; a portal that is left before its end has none. */
+/** A portal that is left before its end has no tag of the server. */
 function rowsOf(name: string): number | null {
   const [key = '', step = ''] = name.split('.');
-  if (step === 'fetch' && IN_PARTS.has(key)) return LAST_PART;
   if (step.endsWith(' of three') && ROWS[step] === 1 && LEAVES_PORTALS.has(key)) return null;
   return ROWS[step] ?? null;
 }

@@ -95,16 +95,6 @@ export const MEASURED_DRIVERS = ALL_DRIVERS.filter(
   ({ name }) => process.env.ORACLE_DRIVERS?.split(',').includes(name) ?? true,
 );
 
-/** Keys of the modes that fetch a portal in parts; the others are sent all of it at once. */
-export const IN_PARTS: ReadonlySet<string> = new Set(
-  [
-    ['postgres.js', 'extended', 'prepared', 'pipelined'],
-    ['asyncpg', 'prepared'],
-    ['tokio-postgres', 'prepared', 'pipelined'],
-    ['pgjdbc', 'extended', 'prepared', 'for-prepared', 'batched'],
-  ].flatMap(([driver = '', ...modes]) => modes.map((mode) => keyOf(driver, mode))),
-);
-
 /** A batch of pgjdbc fetches one row of a SELECT at most, and then has no use for the others. */
 export const LEAVES_PORTALS: ReadonlySet<string> = new Set([keyOf('pgjdbc', 'batched')]);
 

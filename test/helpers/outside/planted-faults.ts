@@ -20,7 +20,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     fault: 'a statement begins when the answers before its completion have come (that of d26be521)',
     file: CLOCK,
-    search: 'const ms = this.#lap(sentMs) + this.#preparingMs;',
+    search: 'const ms = this.#lap(sentMs) + this.#preparingMs + earlierMs;',
     replace: 'const ms = this.#lap(sentMs);',
     run: 'drivers',
     shows: /^node_pg_parameters\.sleep: time$/,

@@ -59,8 +59,6 @@ export const ROWS: Readonly<Record<string, number | null>> = {
   'third of three': 1,
   fetch: 12,
 };
-/** Rows of `fetch` that are left after parts of 5. */
-export const LAST_PART = 2;
 
 /** The functions of all steps. */
 const FUNCTIONS = `

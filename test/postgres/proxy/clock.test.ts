@@ -163,6 +163,18 @@ describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d writes down the same times as ar
       );
     },
   );
+
+  test('the rows of a portal that is fetched in parts are those of all parts', async () => {
+    await withProxy(server.url, {}, async ({ url, statements }) => {
+      const client = await RawClient.connect(url);
+      client.send(parseFrame('', 'select generate_series(1, 12)'), ...bindFrames('', ''));
+      client.send(executeFrame('', 5), executeFrame('', 5), executeFrame('', 5), syncFrame());
+      const answers = await client.until('Z');
+      await client.close();
+      const rows = answers.filter((line) => line.startsWith('D')).length;
+      expect(statements().map(({ outcome }) => outcome?.rows)).toEqual([rows]);
+    });
+  });
 });
 
 /** Compares with the server's log. A statement that is not in it, or takes no time, is a difference as well. */
