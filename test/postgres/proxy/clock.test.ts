@@ -142,7 +142,7 @@ describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d writes down the same times as ar
   // The server answers a Query of several statements at once, and its report says so.
   const sampled = Object.keys(FORMS).filter((form) => form !== 'a Query of several statements');
 
-  test.each([...exact, ...sampled.map((form) => [form, 'sampled'] as const)])(
+  test.concurrent.each([...exact, ...sampled.map((form) => [form, 'sampled'] as const)])(
     'for %s (%s)',
     async (form, observe) => {
       await withProxy(
