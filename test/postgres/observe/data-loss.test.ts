@@ -104,6 +104,9 @@ const SILENT = [
   ['timestamp', 'time', "'1970-01-01 10:00'", "'2026-01-01 10:00'"],
 ] as const;
 
+/** A column that makes a table of 120,000 rows larger than what is counted. */
+const FILLER = "repeat('x', 900)";
+
 describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
   test('of dropped and narrowed columns of a small table the values are counted on the target', async () => {
     const made = `
@@ -168,8 +171,8 @@ describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
   });
 
   test('of a large table the values of some pages are cast', async () => {
-    const made = `CREATE TABLE t (id int, v numeric(10,4), w numeric(10,4));
-      INSERT INTO t SELECT n, n % 2 + 0.00005, n FROM generate_series(1, 120000) n; ANALYZE t`;
+    const made = `CREATE TABLE t (id int, v numeric(10,4), w numeric(10,4), filler text);
+      INSERT INTO t SELECT n, n % 2 + 0.00005, n, ${FILLER} FROM generate_series(1, 120000) n; ANALYZE t`;
     const sql = 'ALTER TABLE t ALTER v TYPE numeric(10,2), ALTER w TYPE numeric(10,2)';
     const { lost, touched } = await lossesOf(version, made, sql);
     const of = { kind: 'column', what: 'narrowed', exact: false, rowsCompared: expect.any(Number) };
@@ -177,7 +180,7 @@ describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
       { ...of, object: 'public.t.v', rows: 120_000, rowsWithValue: 120_000, rowsChanged: 120_000 },
       { ...of, object: 'public.t.w', rows: 120_000, rowsWithValue: 120_000, rowsChanged: null },
     ]);
-    expect(lost.every(({ rowsCompared = 0 }) => rowsCompared > 5_000 && rowsCompared < 20_000)).toBe(true);
+    expect(lost.every(({ rowsCompared = 0 }) => rowsCompared > 100 && rowsCompared < 20_000)).toBe(true);
     expect(touched).toEqual(['read some pages of public.t']);
   });
 
@@ -238,7 +241,7 @@ describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
   test('of a large table they are estimated from the statistics, without a scan', async () => {
     const made = `
       CREATE TABLE users WITH (autovacuum_enabled = off) AS
-        SELECT n AS id, CASE WHEN n % 2 = 0 THEN n END AS legacy FROM generate_series(1, 120000) n;
+        SELECT n AS id, CASE WHEN n % 2 = 0 THEN n END AS legacy, ${FILLER} AS filler FROM generate_series(1, 120000) n;
       ANALYZE users`;
     const { lost, touched } = await lossesOf(version, made, 'ALTER TABLE users DROP legacy');
     expect(touched).toEqual([]);
