@@ -66,9 +66,10 @@ export async function askTarget(
   { queries, ...given }: Given,
   databaseOid: number,
   plan: Pick<ChecksPlan, 'queries'>,
+  options?: { readonly ofCatalogs: boolean },
 ): Promise<Questions> {
   if (queries !== undefined) return { ...given, queries, caveats: [] };
-  const read = await readStatStatements(session, databaseOid);
+  const read = await readStatStatements(session, databaseOid, options);
   if (!('unreadable' in read)) return { ...given, queries: read, caveats: [] };
   const { unreadable: reason } = read;
   if (plan.queries === STAT_STATEMENTS) throw unreadable(reason);

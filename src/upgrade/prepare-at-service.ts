@@ -79,7 +79,7 @@ async function inspectForService(
     facts,
     release: await offeredRelease(service, context, source, facts, plan.to),
     ...(await locateCommand(context, environment, plan)),
-    questions: await askTarget(session, given, target.database.oid, plan.checks),
+    questions: await askTarget(session, given, target.database.oid, plan.checks, { ofCatalogs: true }),
     slots: await session.query<TargetClusterFacts['slots'][number]>(LOGICAL_SLOTS),
   };
 }

@@ -113,7 +113,7 @@ async function inspectForUpgrade(
     newPrograms,
     copy: { ...found, libraries },
     ...(await locateCommand(context, environment, plan)),
-    questions: await askTarget(session, given, target.database.oid, plan.checks),
+    questions: await askTarget(session, given, target.database.oid, plan.checks, { ofCatalogs: true }),
     facts: await readTargetFacts(session),
   };
 }

@@ -145,12 +145,12 @@ describe('--permit', () => {
       const own = new URL(withDatabase(other.url, 'postgres'));
       own.hostname = hostname();
       const command = scriptCommand(
-        `${MIGRATE}
-        try {
+        `try {
           const other = await connect(undefined, args[0]);
           console.error('other:', (await other.query('SELECT 7 AS seven')).rows[0].seven);
           await other.end();
-        } catch (error) { console.error('other:', error.code ?? error.message); process.exit(5); }`,
+        } catch (error) { console.error('other:', error.code ?? error.message); process.exit(5); }
+        ${MIGRATE}`,
         own.href,
       );
       const place = `${hostname()}:${other.port}`;

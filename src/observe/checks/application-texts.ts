@@ -33,6 +33,11 @@ const EARLIER_FORMS: readonly RegExp[] = [
   /^select \$\d+::int8 as oid, pg_catalog\.count\(\*\) as n from only /,
 ];
 
+/** Tells whether safemigrate sent a statement of pg_stat_statements. */
+export function isOurs(sql: string): boolean {
+  return sql.includes(READER_MARK) || EARLIER_FORMS.some((form) => form.test(sql));
+}
+
 /** Tells which statements of pg_stat_statements the application may have sent. */
 export class ApplicationTexts {
   readonly #names: SystemNames;
@@ -53,11 +58,10 @@ export class ApplicationTexts {
   }
 
   /**
-   * False for statements of safemigrate, of tools that read the catalogs, and of migration tools that read their own table: they use
-   * nothing that the user made. A text that cannot be parsed counts as the application's.
+   * False for statements of tools that read the catalogs, and of migration tools that read their own table: they use nothing that the user
+   * made. A text that cannot be parsed counts as the application's.
    */
   async has(sql: string): Promise<boolean> {
-    if (sql.includes(READER_MARK) || EARLIER_FORMS.some((form) => form.test(sql))) return false;
     const statements = await parseText(Buffer.from(sql));
     return statements === null || statements.some(({ node }) => this.#usesOwnObjects(node));
   }

@@ -4,7 +4,7 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { beginsAsPreparable } from '../../postgres/sql/classify-statement.ts';
 import { parseText, textOf } from '../../postgres/sql/parse.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
-import { ApplicationTexts } from './application-texts.ts';
+import { ApplicationTexts, isOurs } from './application-texts.ts';
 
 /** One query that the running application sends. */
 export interface ApplicationQuery {
@@ -72,11 +72,13 @@ const NOT_LOADED = '55000';
 
 /**
  * The statements that the server counted most often in one database, in text that has its literals replaced.
+ * @param options.ofCatalogs those that use catalogs alone as well: tools send them, and an upgrade may break them.
  * @returns the reason, in words, where the session cannot read them.
  */
 export async function readStatStatements(
   session: Session,
   databaseOid: number,
+  { ofCatalogs = false }: { readonly ofCatalogs?: boolean } = {},
 ): Promise<ApplicationQueries | { readonly unreadable: string }> {
   const [place] = await session.query<Place>(WHERE);
   if (!place) return { unreadable: 'the extension pg_stat_statements is not installed in the target' };
@@ -100,7 +102,7 @@ export async function readStatStatements(
   let others = 0;
   for (const row of preparable) {
     if (sent.length === AT_MOST) break;
-    if (await texts.has(row.query)) sent.push(row);
+    if (!isOurs(row.query) && (ofCatalogs || (await texts.has(row.query)))) sent.push(row);
     else others += 1;
   }
   const same = place.columns.includes('stats_since') ? null : (rows[0]?.since ?? null);
