@@ -42,15 +42,17 @@ export const MAIN = withServers('main', [...MAIN_PATHS, ...ON_MORE_VERSIONS], {
   env: { SAFEMIGRATE_TEST_VERSIONS: '18' },
 });
 
-/** All tests with servers but those of `left`. The last two come after the others, with fewer workers. */
+/** All tests with servers but those of `left`. The last three come after the others, with fewer workers. */
 export function allWithServers(left: readonly string[] = []): TestProjectInlineConfiguration[] {
   return [
     withServers('servers', ['test/**/*.test.ts'], { exclude: [...APART, ...left] }),
-    // They measure times, and need a processor that is not taken.
-    withServers('traffic', ['test/{oracle,traffic}/**/*.test.ts'], {
+    // What waits for clients that work is measured there.
+    withServers('traffic', ['test/traffic/**/*.test.ts'], {
       maxWorkers: 2,
       sequence: { groupOrder: 1 },
     }),
+    // Times are compared there, which other work would change.
+    withServers('oracle', ['test/oracle/**/*.test.ts'], { maxWorkers: 1, sequence: { groupOrder: 3 } }),
     withServers('zfs', ['test/zfs/**/*.test.ts'], { maxWorkers: 1, sequence: { groupOrder: 2 } }),
   ];
 }
