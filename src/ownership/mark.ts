@@ -61,6 +61,12 @@ const mark = z.object({
 
 export type Mark = Readonly<z.infer<typeof mark>>;
 
+/**
+ * How a database lost its name to its successor: an `original` by a swap, a `rolled-back` one by a rollback, which has rows that are
+ * nowhere else. Both are closed, and `rollback` brings them back.
+ */
+export type PutAside = Extract<Mark['role'], 'original' | 'rolled-back'>;
+
 const PREFIX = 'safemigrate: ';
 
 export function formatMark(content: Mark): string {

@@ -1,13 +1,7 @@
 import { formatDuration } from '../format.ts';
-import type { Mark } from './mark.ts';
+import type { PutAside } from './mark.ts';
 import type { OwnedDatabase } from './owned.ts';
 import { startOf } from './run-id.ts';
-
-/**
- * How a database lost its name to its successor: an `original` by a swap, a `rolled-back` one by a rollback, which has rows that are
- * nowhere else. Both are closed, and `rollback` brings them back.
- */
-export type PutAside = Extract<Mark['role'], 'original' | 'rolled-back'>;
 
 export function isPutAside(role: OwnedDatabase['role']): role is PutAside {
   return role === 'original' || role === 'rolled-back';

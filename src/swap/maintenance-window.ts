@@ -1,8 +1,8 @@
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import { formatDuration } from '../format.ts';
 import type { SwapSection } from '../model/report.ts';
+import type { PutAside } from '../ownership/mark.ts';
 import { formatMark, type Mark, ownedName } from '../ownership/mark.ts';
-import type { PutAside } from '../ownership/put-aside.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';

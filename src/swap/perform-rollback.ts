@@ -4,8 +4,9 @@ import { inPhase } from '../events.ts';
 import type { SwapSection } from '../model/report.ts';
 import { type ChangeLock, withChangeLock } from '../ownership/change-lock.ts';
 import { claimRun, lostControl } from '../ownership/control-session.ts';
+import type { PutAside } from '../ownership/mark.ts';
 import { type OwnedDatabase, ownedDatabases } from '../ownership/owned.ts';
-import { counterpartOf, isPutAside, type PutAside, putAsideAt } from '../ownership/put-aside.ts';
+import { counterpartOf, isPutAside, putAsideAt } from '../ownership/put-aside.ts';
 import { visitOrReopen } from '../ownership/reopen.ts';
 import { endWayBack, findWayBacks, type WayBack } from '../ownership/way-back.ts';
 import { openSession } from '../postgres/connection/connect.ts';
@@ -30,7 +31,8 @@ import { obstacleReasons } from './preflight.ts';
 import type { SwapSubject } from './rename.ts';
 import type { RollbackPlan } from './swap-plan.ts';
 import { refusedSwap, swapFailure } from './swap-section.ts';
-import { exchangeOf, type WritesSince, writesSince, writesWords } from './writes-since.ts';
+import type { WritesSince } from './swap-settings.ts';
+import { exchangeOf, writesSince, writesWords } from './writes-since.ts';
 
 /**
  * Swaps a database back that was put aside. The one in use is put aside in its place, under another name.

@@ -1,9 +1,8 @@
 import type { Report } from '../model/report.ts';
-import type { PutAside } from '../ownership/put-aside.ts';
+import type { PutAside } from '../ownership/mark.ts';
 import { REHEARSAL_SETTINGS, type RehearseOptions } from '../rehearsal/rehearsal-settings.ts';
 import { flag, grouped, type OptionsOf, pick } from '../settings.ts';
 import { AGE, DURATION, listOf, SIZE, SWITCH, TEXT } from '../value-types.ts';
-import type { WritesSince } from './writes-since.ts';
 
 const GB = 2 ** 30;
 
@@ -120,4 +119,14 @@ export interface RollbackQuestion {
   readonly follows: boolean;
   /** Writes so far that only the target has; they are given up if --discard-writes says so. */
   readonly writes: WritesSince;
+}
+
+/** Rows written to the target since it has its name, which the database that comes back does not have. */
+export interface WritesSince {
+  /** null: not known. */
+  readonly rows: number | null;
+  /** Why they are not known, or may not all be missing; null: it is the number that the server has counted. */
+  readonly reason: string | null;
+  /** Their tables, if only some of the tables' rows stay behind. */
+  readonly tables: readonly string[];
 }

@@ -1,16 +1,7 @@
 import { plural } from '../format.ts';
 import type { OwnedDatabase } from '../ownership/owned.ts';
 import type { DatabaseWrites } from './database-state.ts';
-
-/** Rows written to the target since it has its name, which the database that comes back does not have. */
-export interface WritesSince {
-  /** null: not known. */
-  readonly rows: number | null;
-  /** Why they are not known, or may not all be missing; null: it is the number that the server has counted. */
-  readonly reason: string | null;
-  /** Their tables, if only some of the tables' rows stay behind. */
-  readonly tables: readonly string[];
-}
+import type { WritesSince } from './swap-settings.ts';
 
 /** Subtracts the rows written before the exchange that put the database aside from those that the server has counted. */
 export function writesSince({ mark }: Pick<OwnedDatabase, 'mark'>, now: DatabaseWrites): WritesSince {

@@ -5,9 +5,10 @@ import { folderBytes, type RecordedFolder, recordedFolders } from '../../local-s
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import { isPostponed } from '../../ownership/cut-over-order.ts';
 import { type ExternalClone, externalClones } from '../../ownership/external-clones.ts';
+import type { PutAside } from '../../ownership/mark.ts';
 import { type OwnedDatabase, ownedDatabases } from '../../ownership/owned.ts';
 import { type OwnedSlot, ownedSlots } from '../../ownership/owned-replication.ts';
-import { isPutAside, type PutAside, putAsideAt } from '../../ownership/put-aside.ts';
+import { isPutAside, putAsideAt } from '../../ownership/put-aside.ts';
 import { whoMayWait } from '../../ownership/reopen.ts';
 import { type RunId, startOf } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
