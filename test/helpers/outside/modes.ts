@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { JAVA, type LANGUAGES } from '../drivers.ts';
-import type { SentStep, Step } from './steps.ts';
+import { lines, pgbenchScript, prismaScript, psqlCommands, psqlScript } from './mode-scripts.ts';
+import type { Step } from './steps.ts';
 
 type Language = keyof typeof LANGUAGES;
 
@@ -42,10 +43,17 @@ const JDBC_MODES = ['simple', 'extended', 'prepared', 'for-prepared', 'batched']
 const ALL_DRIVERS: readonly MeasuredDriver[] = [
   {
     name: 'psql',
-    modes: ['file'],
+    modes: ['file', 'commands'],
     language: null,
-    command: () => ['sh', '-c', 'exec psql -X -q "$DATABASE_URL" -o /dev/null -f psql-file.sql'],
-    scripts: (mode, steps) => ({ [`psql-${mode}.sql`]: psqlScript(steps) }),
+    command: () => [
+      'sh',
+      '-ec',
+      'psql -X -q "$DATABASE_URL" -o /dev/null -f psql-file.sql; exec sh psql-commands.sh',
+    ],
+    scripts: (mode, steps) =>
+      mode === 'commands'
+        ? { 'psql-commands.sh': psqlCommands(steps) }
+        : { 'psql-file.sql': psqlScript(steps) },
   },
   {
     name: 'pgbench',
@@ -70,6 +78,21 @@ const ALL_DRIVERS: readonly MeasuredDriver[] = [
   python('psycopg', 'simple', 'parameters', 'prepared', 'pipelined'),
   python('asyncpg', 'simple', 'prepared'),
   python('pg8000', 'parameters'),
+  {
+    name: 'prisma',
+    modes: ['migrate'],
+    language: 'prisma',
+    command: (installed) => ['sh', '-ec', PRISMA, path.join(installed, 'no-engine')],
+    scripts: (_, steps) => ({
+      'prisma/journal.sql': PRISMA_JOURNAL,
+      'prisma/steps.config.ts': `import shop from './prisma.config.ts';
+export default { ...shop, migrations: { path: 'steps' } };
+`,
+      'prisma/steps/1/migration.sql': prismaScript(steps.filter((step) => step.do !== 'fail')),
+      // An error ends it.
+      'prisma/steps/2/migration.sql': prismaScript(steps.filter((step) => step.do === 'fail')),
+    }),
+  },
   go('pgx', 'simple', 'exec', 'describe exec', 'cache describe', 'cache statement', 'batched'),
   go('pq', 'simple', 'parameters', 'prepared'),
   {
@@ -98,6 +121,19 @@ export const MEASURED_DRIVERS = ALL_DRIVERS.filter(
 /** A batch of pgjdbc fetches one row of a SELECT at most, and then has no use for the others. */
 export const LEAVES_PORTALS: ReadonlySet<string> = new Set([keyOf('pgjdbc', 'batched')]);
 
+/** Without it, Prisma migrates nothing but an empty database. */
+const PRISMA_JOURNAL = `
+CREATE TABLE _prisma_migrations (
+  id varchar(36) PRIMARY KEY, checksum varchar(64) NOT NULL, finished_at timestamptz, migration_name varchar(255) NOT NULL,
+  logs text, rolled_back_at timestamptz, started_at timestamptz NOT NULL DEFAULT now(),
+  applied_steps_count int NOT NULL DEFAULT 0)`;
+
+const PRISMA = `
+cd prisma
+export DIRECT_URL="$DATABASE_URL" PRISMA_QUERY_ENGINE_LIBRARY="$0" CHECKPOINT_DISABLE=1
+psql -X -q "$DATABASE_URL" -f journal.sql
+! node_modules/.bin/prisma migrate deploy --config steps.config.ts`;
+
 const PGBENCH = `
 for mode in simple extended prepared pipelined; do
   protocol=$mode; test $mode != pipelined || protocol=extended
@@ -108,52 +144,4 @@ done`;
 /** `node-pg named` is `node_pg_named`, in names of tables. */
 export function keyOf(driver: string, mode: string): string {
   return `${driver} ${mode}`.replaceAll(/\W/g, '_').toLowerCase();
-}
-
-type SingleStep = Exclude<Step, { do: 'together' }>;
-
-/** One after the other, where nothing is sent together. */
-function flat(steps: readonly Step[]): SingleStep[] {
-  return steps.flatMap((step): readonly SingleStep[] => (step.do === 'together' ? step.steps : [step]));
-}
-
-function psqlScript(steps: readonly Step[]): string {
-  return flat(steps)
-    .map((step) => {
-      if (step.do === 'pause') return `\\! sleep ${step.seconds}\n`;
-      return 'sql' in step ? `${step.literal};\n` : `${step.do};\n`;
-    })
-    .join('');
-}
-
-/** For languages without a reader of JSON of their own. @param parameter what stands for one: `?`, or `$` with its number. */
-function lines(steps: readonly Step[], parameter: '?' | '$'): string {
-  const line = (step: SingleStep, what: string = step.do) => {
-    if (!('sql' in step)) return `${[what, 'seconds' in step ? step.seconds : ''].join('\t')}\n`;
-    const { size = '', values, sql, literal } = step;
-    return `${[what, size, values.join(' '), parameter === '$' ? sql : sql.replaceAll(/\$\d/g, '?'), literal].join('\t')}\n`;
-  };
-  return steps
-    .map((step) =>
-      step.do === 'together'
-        ? `${step.steps.map((each) => line(each, 'together')).join('')}end\n`
-        : line(step),
-    )
-    .join('');
-}
-
-/** Variables of pgbench are parameters but in the simple protocol. */
-function pgbenchScript(steps: readonly Step[], mode: string): string {
-  const sent = ({ sql, values }: SentStep) =>
-    `${values.map((value, index) => `\\set value_${index + 1} ${value}\n`).join('')}${sql.replace(/\$(\d)/g, ':value_$1')};\n`;
-  return steps
-    .map((step) => {
-      if (step.do === 'pause') return `\\sleep ${step.seconds * 1000} ms\n`;
-      if (step.do === 'together') {
-        const all = step.steps.map(sent).join('');
-        return mode === 'pipelined' ? `\\startpipeline\n${all}\\endpipeline\n` : all;
-      }
-      return 'sql' in step ? sent(step) : `${step.do};\n`;
-    })
-    .join('');
 }
