@@ -47,12 +47,20 @@ export const LANGUAGES = {
     ],
   }),
   rust: language('rust', {
-    pins: ['Cargo.toml', 'Cargo.lock', path.join('src', 'main.rs'), path.join('src', 'bin', 'oracle.rs')],
+    pins: [
+      'Cargo.toml',
+      'Cargo.lock',
+      ...['main.rs', 'steps.rs', 'bin/oracle.rs', 'bin/oracle-sqlx.rs'].map((file) => path.join('src', file)),
+    ],
     probe: ['cargo', '--version'],
     needs: 'Cargo 1.94 or newer',
     install: [
       ['cargo', 'build', '--quiet', '--locked', '--target-dir=target'],
-      ['sh', '-c', 'mkdir bin && mv target/debug/migrate target/debug/oracle bin && rm -r target'],
+      [
+        'sh',
+        '-c',
+        'mkdir bin && cd target/debug && mv migrate oracle oracle-sqlx ../../bin && cd ../.. && rm -r target',
+      ],
     ],
     timeoutMs: 20 * 60_000,
   }),

@@ -104,19 +104,27 @@ export default { ...shop, migrations: { path: 'steps' } };
   },
 ];
 
-/** Cargo takes minutes to build it. */
-export const RUST_DRIVER: MeasuredDriver = {
-  name: 'tokio-postgres',
-  modes: ['simple', 'prepared', 'pipelined'],
+const rust = (name: string, program: string, ...modes: string[]): MeasuredDriver => ({
+  name,
+  modes,
   language: 'rust',
-  command: (installed) => [path.join(installed, 'bin/oracle'), 'simple', 'prepared', 'pipelined'],
-  scripts: (mode, steps) => ({ [`rust-${mode}.txt`]: lines(steps, '$') }),
-};
+  command: (installed) => [path.join(installed, 'bin', program), ...modes],
+  scripts: (mode, steps) => ({ [`${name}-${mode}.txt`]: lines(steps, '$') }),
+});
+
+const RUST_DRIVERS = [
+  rust('tokio-postgres', 'oracle', 'simple', 'prepared', 'pipelined'),
+  rust('sqlx', 'oracle-sqlx', 'simple', 'parameters', 'prepared'),
+];
 
 /** Those that the variable names, separated by commas, or all of them. */
-export const MEASURED_DRIVERS = ALL_DRIVERS.filter(
-  ({ name }) => process.env.ORACLE_DRIVERS?.split(',').includes(name) ?? true,
-);
+const chosen = (drivers: readonly MeasuredDriver[]) =>
+  drivers.filter(({ name }) => process.env.ORACLE_DRIVERS?.split(',').includes(name) ?? true);
+
+export const MEASURED_DRIVERS = chosen(ALL_DRIVERS);
+
+/** Cargo takes minutes to build their programs. */
+export const MEASURED_RUST_DRIVERS = chosen(RUST_DRIVERS);
 
 /** A batch of pgjdbc fetches one row of a SELECT at most, and then has no use for the others. */
 export const LEAVES_PORTALS: ReadonlySet<string> = new Set([keyOf('pgjdbc', 'batched')]);
