@@ -28,6 +28,27 @@ export function psqlCommands(steps: readonly Step[]): string {
   return `exec psql -X -q "$DATABASE_URL" -o /dev/null${words.join('')}\n`;
 }
 
+/** In the extended protocol. */
+export function boundScript(steps: readonly Step[], mode: string): string {
+  const prepared: string[] = [];
+  const sent = ({ sql, values }: SentStep, end: string) => {
+    if (mode !== 'prepared') return `${sql} \\bind ${values.join(' ')} ${end}\n`;
+    const parse = prepared.includes(sql) ? '' : `${sql} \\parse prepared_${prepared.push(sql)}\n`;
+    return `${parse}\\bind_named prepared_${prepared.indexOf(sql) + 1} ${values.join(' ')} ${end}\n`;
+  };
+  return steps
+    .map((step) => {
+      if (step.do === 'pause') return `\\! sleep ${step.seconds}\n`;
+      if (step.do === 'together') {
+        const pipelined = mode === 'pipelined';
+        const all = step.steps.map((each) => sent(each, pipelined ? '\\sendpipeline' : '\\g')).join('');
+        return pipelined ? `\\startpipeline\n${all}\\endpipeline\n` : all;
+      }
+      return 'sql' in step ? sent(step, '\\g') : `${step.do};\n`;
+    })
+    .join('');
+}
+
 /** For Prisma, which begins anew with the next statement at once: without pauses. */
 export function prismaScript(steps: readonly Step[]): string {
   return psqlScript(steps.filter((step) => step.do !== 'pause'));

@@ -1,6 +1,7 @@
 import path from 'node:path';
+import { inject } from 'vitest';
 import { JAVA, type LANGUAGES } from '../drivers.ts';
-import { lines, pgbenchScript, prismaScript, psqlCommands, psqlScript } from './mode-scripts.ts';
+import { boundScript, lines, pgbenchScript, prismaScript, psqlCommands, psqlScript } from './mode-scripts.ts';
 import type { Step } from './steps.ts';
 
 type Language = keyof typeof LANGUAGES;
@@ -40,6 +41,18 @@ const go = (name: string, ...modes: string[]): MeasuredDriver => ({
 
 const JDBC_MODES = ['simple', 'extended', 'prepared', 'for-prepared', 'batched'] as const;
 
+/** \bind came with psql 16, \parse and pipelines with 18: the one on PATH may be older. */
+const boundPsql = (programs: string): MeasuredDriver => ({
+  name: 'psql 19',
+  modes: ['bound', 'prepared', 'pipelined'],
+  language: null,
+  command: () => ['sh', '-ec', BOUND, path.join(programs, 'psql')],
+  scripts: (mode, steps) => ({ [`psql-${mode}.sql`]: boundScript(steps, mode) }),
+});
+
+/** Not every platform has them. */
+const PROGRAMS_OF_19 = inject('programs')[19];
+
 const ALL_DRIVERS: readonly MeasuredDriver[] = [
   {
     name: 'psql',
@@ -55,6 +68,7 @@ const ALL_DRIVERS: readonly MeasuredDriver[] = [
         ? { 'psql-commands.sh': psqlCommands(steps) }
         : { 'psql-file.sql': psqlScript(steps) },
   },
+  ...(PROGRAMS_OF_19 === undefined ? [] : [boundPsql(PROGRAMS_OF_19)]),
   {
     name: 'pgbench',
     modes: ['simple', 'extended', 'prepared', 'pipelined'],
@@ -128,6 +142,11 @@ export const MEASURED_RUST_DRIVERS = chosen(RUST_DRIVERS);
 
 /** A batch of pgjdbc fetches one row of a SELECT at most, and then has no use for the others. */
 export const LEAVES_PORTALS: ReadonlySet<string> = new Set([keyOf('pgjdbc', 'batched')]);
+
+const BOUND = `
+for mode in bound prepared pipelined; do
+  "$0" -X -q "$DATABASE_URL" -o /dev/null -f psql-$mode.sql
+done`;
 
 /** Without it, Prisma migrates nothing but an empty database. */
 const PRISMA_JOURNAL = `
