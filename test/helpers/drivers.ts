@@ -1,17 +1,23 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Toolchain } from './toolchains.ts';
-import { PYTHON } from './tools.ts';
+import { NPM, PYTHON } from './tools.ts';
 
 /** Where the programs of `fixtures/drivers` lie, and what has to be installed for them. */
 export interface DriverLanguage {
   readonly folder: string;
   readonly toolchain: Toolchain;
+  /** What the toolchain is installed as. */
+  readonly installedAs: string;
+  /** Where the programs are copied to in the folder of a run: modules of two languages do not fit into one. */
+  readonly place: string;
 }
 
 const language = (name: string, toolchain: Toolchain): DriverLanguage => ({
   folder: fileURLToPath(new URL(`../../fixtures/drivers/${name}`, import.meta.url)),
   toolchain,
+  installedAs: `drivers-${name}`,
+  place: '.',
 });
 
 export const LANGUAGES = {
@@ -41,15 +47,30 @@ export const LANGUAGES = {
     ],
   }),
   rust: language('rust', {
-    pins: ['Cargo.toml', 'Cargo.lock', path.join('src', 'main.rs'), path.join('src', 'bin', 'oracle.rs')],
+    pins: [
+      'Cargo.toml',
+      'Cargo.lock',
+      ...['main.rs', 'steps.rs', 'bin/oracle.rs', 'bin/oracle-sqlx.rs'].map((file) => path.join('src', file)),
+    ],
     probe: ['cargo', '--version'],
     needs: 'Cargo 1.94 or newer',
     install: [
       ['cargo', 'build', '--quiet', '--locked', '--target-dir=target'],
-      ['sh', '-c', 'mkdir bin && mv target/debug/migrate target/debug/oracle bin && rm -r target'],
+      [
+        'sh',
+        '-c',
+        'mkdir bin && cd target/debug && mv migrate oracle oracle-sqlx ../../bin && cd ../.. && rm -r target',
+      ],
     ],
     timeoutMs: 20 * 60_000,
   }),
+  /** The project, since its engine needs a configuration. */
+  prisma: {
+    folder: fileURLToPath(new URL('../../fixtures/projects/prisma', import.meta.url)),
+    toolchain: NPM,
+    installedAs: 'prisma',
+    place: 'prisma',
+  },
 } as const satisfies Record<string, DriverLanguage>;
 
 export interface DriverProgram {

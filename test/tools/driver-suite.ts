@@ -18,8 +18,8 @@ const SCHEMA = fileURLToPath(new URL('../../fixtures/drivers/schema.sql', import
 export async function testDrivers(programs: readonly DriverProgram[]): Promise<void> {
   const names = [...new Set(programs.map((program) => program.language))];
   for (const name of names) {
-    const { folder, toolchain: wanted } = LANGUAGES[name];
-    const found = await toolchain(`drivers-${name}`, folder, wanted);
+    const { folder, toolchain: wanted, installedAs } = LANGUAGES[name];
+    const found = await toolchain(installedAs, folder, wanted);
     const own = programs.filter((program) => program.language === name);
     if ('missing' in found)
       describe.skipIf(skipReason(found.missing))(name, () => test.todo('needs its drivers'));

@@ -1,7 +1,7 @@
 import type { StatementSection } from '../../../src/model/report.ts';
 import type { MeasuredRun } from './measured-run.ts';
 import { LEAVES_PORTALS } from './modes.ts';
-import type { LoggedExecution } from './server-log.ts';
+import { type LoggedExecution, STEP } from './server-log.ts';
 import type { SeenLock } from './server-watch.ts';
 import { ROWS } from './steps.ts';
 
@@ -57,8 +57,6 @@ interface Pair {
   readonly statement: StatementSection;
   readonly execution: LoggedExecution;
 }
-
-const STEP = /\/\*(.+?)\*\//;
 
 /** The statements of the report with the server's executions of the same step: as many, in the same order. */
 function pairsOf({ report, executions }: MeasuredRun): { pairs: Pair[]; problems: Disagreement[] } {
@@ -188,11 +186,9 @@ function files({ report, keys, counters, relations }: MeasuredRun): Disagreement
   return [
     ...counters.flatMap(({ relation, file }) => {
       const table = report.data?.tables.find((each) => each.relation === `public.${relation}`);
-      return counted(
-        `${relation}: rewritten`,
-        table?.rewritten ?? false,
-        file !== relations.get(relation)?.file,
-      );
+      // That of Prisma's migrations is new.
+      const before = relations.get(relation)?.file ?? file;
+      return counted(`${relation}: rewritten`, table?.rewritten ?? false, file !== before);
     }),
     ...counted('statements: rewrote', [...rewriting].sort().join(), expected.sort().join()),
   ];

@@ -1,4 +1,4 @@
-import { cpSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { ServerVersion } from '../../../src/local-server/binaries.ts';
 import { temporaryFolder } from '../cli.ts';
@@ -95,8 +95,10 @@ async function folderOf(drivers: readonly MeasuredDriver[], cost: Cost, atOnce: 
     commands.push(command(installed.get(language) ?? ''));
     steps[name] = Object.fromEntries(modes.map((mode) => [mode, stepsOf(keyOf(name, mode), cost)]));
     for (const mode of modes)
-      for (const [file, text] of Object.entries(scripts?.(mode, stepsOf(keyOf(name, mode), cost)) ?? {}))
+      for (const [file, text] of Object.entries(scripts?.(mode, stepsOf(keyOf(name, mode), cost)) ?? {})) {
+        mkdirSync(path.dirname(path.join(folder, file)), { recursive: true });
         writeFileSync(path.join(folder, file), text);
+      }
   }
   writeFileSync(path.join(folder, 'steps.json'), JSON.stringify(steps));
   writeFileSync(path.join(folder, 'programs.json'), JSON.stringify({ atOnce, programs: commands }));
@@ -104,11 +106,11 @@ async function folderOf(drivers: readonly MeasuredDriver[], cost: Cost, atOnce: 
 }
 
 async function installedIn(folder: string, language: keyof typeof LANGUAGES): Promise<string> {
-  const { folder: fixture, toolchain: wanted } = LANGUAGES[language];
-  const found = await toolchain(`drivers-${language}`, fixture, wanted);
+  const { folder: fixture, toolchain: wanted, installedAs, place } = LANGUAGES[language];
+  const found = await toolchain(installedAs, fixture, wanted);
   if ('missing' in found) throw new Error(found.missing);
-  cpSync(fixture, folder, { recursive: true });
-  if (language === 'node')
-    symlinkSync(path.join(found.folder, 'node_modules'), path.join(folder, 'node_modules'));
+  cpSync(fixture, path.join(folder, place), { recursive: true });
+  const modules = path.join(found.folder, 'node_modules');
+  if (existsSync(modules)) symlinkSync(modules, path.join(folder, place, 'node_modules'));
   return found.folder;
 }

@@ -1,6 +1,8 @@
 import path from 'node:path';
+import { inject } from 'vitest';
 import { JAVA, type LANGUAGES } from '../drivers.ts';
-import type { SentStep, Step } from './steps.ts';
+import { boundScript, lines, pgbenchScript, prismaScript, psqlCommands, psqlScript } from './mode-scripts.ts';
+import type { Step } from './steps.ts';
 
 type Language = keyof typeof LANGUAGES;
 
@@ -39,14 +41,34 @@ const go = (name: string, ...modes: string[]): MeasuredDriver => ({
 
 const JDBC_MODES = ['simple', 'extended', 'prepared', 'for-prepared', 'batched'] as const;
 
+/** \bind came with psql 16, \parse and pipelines with 18: the one on PATH may be older. */
+const boundPsql = (programs: string): MeasuredDriver => ({
+  name: 'psql 19',
+  modes: ['bound', 'prepared', 'pipelined'],
+  language: null,
+  command: () => ['sh', '-ec', BOUND, path.join(programs, 'psql')],
+  scripts: (mode, steps) => ({ [`psql-${mode}.sql`]: boundScript(steps, mode) }),
+});
+
+/** Not every platform has them. */
+const PROGRAMS_OF_19 = inject('programs')[19];
+
 const ALL_DRIVERS: readonly MeasuredDriver[] = [
   {
     name: 'psql',
-    modes: ['file'],
+    modes: ['file', 'commands'],
     language: null,
-    command: () => ['sh', '-c', 'exec psql -X -q "$DATABASE_URL" -o /dev/null -f psql-file.sql'],
-    scripts: (mode, steps) => ({ [`psql-${mode}.sql`]: psqlScript(steps) }),
+    command: () => [
+      'sh',
+      '-ec',
+      'psql -X -q "$DATABASE_URL" -o /dev/null -f psql-file.sql; exec sh psql-commands.sh',
+    ],
+    scripts: (mode, steps) =>
+      mode === 'commands'
+        ? { 'psql-commands.sh': psqlCommands(steps) }
+        : { 'psql-file.sql': psqlScript(steps) },
   },
+  ...(PROGRAMS_OF_19 === undefined ? [] : [boundPsql(PROGRAMS_OF_19)]),
   {
     name: 'pgbench',
     modes: ['simple', 'extended', 'prepared', 'pipelined'],
@@ -70,6 +92,21 @@ const ALL_DRIVERS: readonly MeasuredDriver[] = [
   python('psycopg', 'simple', 'parameters', 'prepared', 'pipelined'),
   python('asyncpg', 'simple', 'prepared'),
   python('pg8000', 'parameters'),
+  {
+    name: 'prisma',
+    modes: ['migrate'],
+    language: 'prisma',
+    command: (installed) => ['sh', '-ec', PRISMA, path.join(installed, 'no-engine')],
+    scripts: (_, steps) => ({
+      'prisma/journal.sql': PRISMA_JOURNAL,
+      'prisma/steps.config.ts': `import shop from './prisma.config.ts';
+export default { ...shop, migrations: { path: 'steps' } };
+`,
+      'prisma/steps/1/migration.sql': prismaScript(steps.filter((step) => step.do !== 'fail')),
+      // An error ends it.
+      'prisma/steps/2/migration.sql': prismaScript(steps.filter((step) => step.do === 'fail')),
+    }),
+  },
   go('pgx', 'simple', 'exec', 'describe exec', 'cache describe', 'cache statement', 'batched'),
   go('pq', 'simple', 'parameters', 'prepared'),
   {
@@ -81,22 +118,48 @@ const ALL_DRIVERS: readonly MeasuredDriver[] = [
   },
 ];
 
-/** Cargo takes minutes to build it. */
-export const RUST_DRIVER: MeasuredDriver = {
-  name: 'tokio-postgres',
-  modes: ['simple', 'prepared', 'pipelined'],
+const rust = (name: string, program: string, ...modes: string[]): MeasuredDriver => ({
+  name,
+  modes,
   language: 'rust',
-  command: (installed) => [path.join(installed, 'bin/oracle'), 'simple', 'prepared', 'pipelined'],
-  scripts: (mode, steps) => ({ [`rust-${mode}.txt`]: lines(steps, '$') }),
-};
+  command: (installed) => [path.join(installed, 'bin', program), ...modes],
+  scripts: (mode, steps) => ({ [`${name}-${mode}.txt`]: lines(steps, '$') }),
+});
+
+const RUST_DRIVERS = [
+  rust('tokio-postgres', 'oracle', 'simple', 'prepared', 'pipelined'),
+  rust('sqlx', 'oracle-sqlx', 'simple', 'parameters', 'prepared'),
+];
 
 /** Those that the variable names, separated by commas, or all of them. */
-export const MEASURED_DRIVERS = ALL_DRIVERS.filter(
-  ({ name }) => process.env.ORACLE_DRIVERS?.split(',').includes(name) ?? true,
-);
+const chosen = (drivers: readonly MeasuredDriver[]) =>
+  drivers.filter(({ name }) => process.env.ORACLE_DRIVERS?.split(',').includes(name) ?? true);
+
+export const MEASURED_DRIVERS = chosen(ALL_DRIVERS);
+
+/** Cargo takes minutes to build their programs. */
+export const MEASURED_RUST_DRIVERS = chosen(RUST_DRIVERS);
 
 /** A batch of pgjdbc fetches one row of a SELECT at most, and then has no use for the others. */
 export const LEAVES_PORTALS: ReadonlySet<string> = new Set([keyOf('pgjdbc', 'batched')]);
+
+const BOUND = `
+for mode in bound prepared pipelined; do
+  "$0" -X -q "$DATABASE_URL" -o /dev/null -f psql-$mode.sql
+done`;
+
+/** Without it, Prisma migrates nothing but an empty database. */
+const PRISMA_JOURNAL = `
+CREATE TABLE _prisma_migrations (
+  id varchar(36) PRIMARY KEY, checksum varchar(64) NOT NULL, finished_at timestamptz, migration_name varchar(255) NOT NULL,
+  logs text, rolled_back_at timestamptz, started_at timestamptz NOT NULL DEFAULT now(),
+  applied_steps_count int NOT NULL DEFAULT 0)`;
+
+const PRISMA = `
+cd prisma
+export DIRECT_URL="$DATABASE_URL" PRISMA_QUERY_ENGINE_LIBRARY="$0" CHECKPOINT_DISABLE=1
+psql -X -q "$DATABASE_URL" -f journal.sql
+! node_modules/.bin/prisma migrate deploy --config steps.config.ts`;
 
 const PGBENCH = `
 for mode in simple extended prepared pipelined; do
@@ -108,52 +171,4 @@ done`;
 /** `node-pg named` is `node_pg_named`, in names of tables. */
 export function keyOf(driver: string, mode: string): string {
   return `${driver} ${mode}`.replaceAll(/\W/g, '_').toLowerCase();
-}
-
-type SingleStep = Exclude<Step, { do: 'together' }>;
-
-/** One after the other, where nothing is sent together. */
-function flat(steps: readonly Step[]): SingleStep[] {
-  return steps.flatMap((step): readonly SingleStep[] => (step.do === 'together' ? step.steps : [step]));
-}
-
-function psqlScript(steps: readonly Step[]): string {
-  return flat(steps)
-    .map((step) => {
-      if (step.do === 'pause') return `\\! sleep ${step.seconds}\n`;
-      return 'sql' in step ? `${step.literal};\n` : `${step.do};\n`;
-    })
-    .join('');
-}
-
-/** For languages without a reader of JSON of their own. @param parameter what stands for one: `?`, or `$` with its number. */
-function lines(steps: readonly Step[], parameter: '?' | '$'): string {
-  const line = (step: SingleStep, what: string = step.do) => {
-    if (!('sql' in step)) return `${[what, 'seconds' in step ? step.seconds : ''].join('\t')}\n`;
-    const { size = '', values, sql, literal } = step;
-    return `${[what, size, values.join(' '), parameter === '$' ? sql : sql.replaceAll(/\$\d/g, '?'), literal].join('\t')}\n`;
-  };
-  return steps
-    .map((step) =>
-      step.do === 'together'
-        ? `${step.steps.map((each) => line(each, 'together')).join('')}end\n`
-        : line(step),
-    )
-    .join('');
-}
-
-/** Variables of pgbench are parameters but in the simple protocol. */
-function pgbenchScript(steps: readonly Step[], mode: string): string {
-  const sent = ({ sql, values }: SentStep) =>
-    `${values.map((value, index) => `\\set value_${index + 1} ${value}\n`).join('')}${sql.replace(/\$(\d)/g, ':value_$1')};\n`;
-  return steps
-    .map((step) => {
-      if (step.do === 'pause') return `\\sleep ${step.seconds * 1000} ms\n`;
-      if (step.do === 'together') {
-        const all = step.steps.map(sent).join('');
-        return mode === 'pipelined' ? `\\startpipeline\n${all}\\endpipeline\n` : all;
-      }
-      return 'sql' in step ? sent(step) : `${step.do};\n`;
-    })
-    .join('');
 }

@@ -31,7 +31,8 @@ interface Backend {
 const LINE = /^(\d+\.\d+)\|(\d+)\|([^|]*)\|([^|]*)\|(LOG|ERROR):\s+(.*)$/;
 const MESSAGE =
   /^(?:duration: (?<took>[\d.]+) ms(?:\s+(?<part>parse|bind) [^:]*: .*)?|(?<query>statement): .*|(?<execute>execute) .*)$/;
-const STEP = /\/\*(.+?)\*\//;
+/** The name of a step in its comment; those of safemigrate's own statements begin with a space. */
+export const STEP = /\/\*(\S.*?)\*\//;
 
 /** @returns the executions of steps in this database, in the order in which they began. */
 export function readServerLog(log: string, database: string): LoggedExecution[] {
