@@ -208,6 +208,8 @@ export class ExtendedProtocol {
     const goesOn = portal.statements?.open === true && portal.mayBeSuspended === true;
     portal.mayBeSuspended = limit > 0;
     const asks = !goesOn && !repeats;
+    // The server answers what prepares it now: the time until it is judged is not the server's.
+    if (asks && this.#context.requests.busy) await this.#context.send(FLUSH);
     // A text that is too large to be parsed was judged when it came.
     const judged = note === 'unread' ? undefined : () => this.#context.refusal(sql, parsed);
     const refusal = asks ? (known ?? (await judged?.())) : undefined;
