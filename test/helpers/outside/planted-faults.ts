@@ -23,7 +23,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     search: 'const ms = this.#lap(sentMs) + this.#preparingMs + earlierMs;',
     replace: 'const ms = this.#lap(sentMs);',
     run: 'drivers',
-    shows: /^node_pg_parameters\.sleep: time$/,
+    shows: /^node_pg_parameters\.plan: time$/,
   },
   {
     fault: 'the time of a Parse by itself is lost',
@@ -48,14 +48,6 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     replace: 'return this.#freeAtMs || sentMs;',
     run: 'drivers',
     shows: /^pgbench_\w+\.inside: time$/,
-  },
-  {
-    fault: 'each statement of a pipeline has the time since the pipeline was sent',
-    file: CLOCK,
-    search: 'return Math.max(sentMs, this.#freeAtMs);',
-    replace: 'return sentMs;',
-    run: 'drivers',
-    shows: /^pgbench_pipelined\.third of three: time$/,
   },
   {
     fault: 'what failed has no time',
