@@ -1,3 +1,4 @@
+import { formatCount } from '../format.ts';
 import type { Caveat, DataSection, StatementSection, TransactionSection } from '../model/report.ts';
 import type { Action, StatementFacts } from '../model/statement-actions.ts';
 import { displayName, lastPart } from '../postgres/sql/quote.ts';
@@ -34,7 +35,7 @@ export function doubtedRows({ statements, transactions, parsed }: Seen, data: Da
     const rows = reported.get(relation) ?? 0;
     const counted = inserted + updated + deleted;
     if (rows - counted <= rows * TOLERATED_SHARE) return [];
-    const reason = `the statements report ${rows} rows of ${relation}, but the server counted ${counted} that were written there`;
+    const reason = `the statements report ${formatCount(rows)} rows of ${relation}, but the server counted ${formatCount(counted)} that were written there`;
     return [{ path: 'statements[].rows', kind: 'estimate', reason }];
   });
 }

@@ -59,8 +59,8 @@ export function committedRows(
     rows.inserted <= inserted &&
     rows.updated <= updated &&
     rows.deleted <= deleted;
-  const told = splitOf(attempted, committed, growth);
-  if (told && isPossible(told)) return told;
+  const split = splitOf(attempted, committed, growth);
+  if (split && isPossible(split)) return split;
   return {
     inserted: Math.min(inserted, committed),
     updated: Math.min(updated, committed),

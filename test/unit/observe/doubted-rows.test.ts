@@ -34,7 +34,7 @@ const insert = (rows: number, more: Partial<StatementSection> = {}) => ({
 
 test('rows are doubted if the server counted fewer in the table', async () => {
   expect(await doubt(1000, insert(1000), insert(1000))).toBe(
-    'the statements report 2000 rows of public.t, but the server counted 1000 that were written there',
+    'the statements report 2,000 rows of public.t, but the server counted 1,000 that were written there',
   );
 });
 
