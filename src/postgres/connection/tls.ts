@@ -69,13 +69,21 @@ function secureContext(parameters: Parameters, authorities: readonly Buffer[] | 
   try {
     return createSecureContext(options);
   } catch (error) {
-    const [what, hint] = UNUSABLE_FILES[codeOf(error)] ?? [
+    const [what, hint] = UNUSABLE_FILES[reasonOf(error, options)] ?? [
       `the files for TLS cannot be used: ${messageOf(error)}`,
       'Check sslcert, sslkey and sslcrl.',
     ];
     throw new SafemigrateError('CONFIGURATION', `${what}.`, { hint, cause: error });
   }
 }
+
+/** Returns OpenSSL's code. Of 256 wrong passwords one decrypts a key to bytes with a valid end, which OpenSSL then cannot read as a key. */
+function reasonOf(error: unknown, { key }: SecureContextOptions): string {
+  const code = codeOf(error);
+  const encrypted = Buffer.isBuffer(key) && key.includes('ENCRYPTED');
+  return code === 'ERR_OSSL_UNSUPPORTED' && encrypted ? 'ERR_OSSL_BAD_DECRYPT' : code;
+}
+
 /** Returns undefined if there is nothing to check the server's certificate with. */
 function trustedAuthorities({ parameters }: ConnectionSettings): readonly Buffer[] | undefined {
   const named = parameters.sslrootcert;

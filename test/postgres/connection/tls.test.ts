@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { TLSSocket } from 'node:tls';
+import { createSecureContext, type TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { dial, openSession } from '../../../src/postgres/connection/connect.ts';
@@ -144,6 +144,24 @@ describe.skipIf(opensslObstacle())('a server with TLS', () => {
     const found = await outcome('by_certificate', files);
     if (!found.includes('ECONNRESET')) expect(found).toContain(expected);
     else expect(found).toContain('cannot be connected to');
+  });
+
+  test('a wrong password that decrypts the key to what is no key (one of 256 does)', async () => {
+    const key = readFileSync(path('encrypted.key'));
+    const decryptsToNoKey = (passphrase: string) => {
+      try {
+        createSecureContext({ key, passphrase });
+        return false;
+      } catch (error) {
+        return (error as { code?: string }).code !== 'ERR_OSSL_BAD_DECRYPT';
+      }
+    };
+    const tries = Array.from({ length: 5000 }, (_, index) => `wrong${index}`);
+    const password = tries.find(decryptsToNoKey);
+    const files = `sslcert=${path('encrypted.crt')}&sslkey=${path('encrypted.key')}`;
+    expect(await outcome('by_certificate', `?sslmode=require&${files}&sslpassword=${password}`)).toContain(
+      'sslpassword does not decrypt it',
+    );
   });
 
   test("a certificate and another's key, files that are none, and none at all", async () => {
