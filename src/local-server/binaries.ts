@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { access, constants, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -51,6 +52,7 @@ export function missingPrograms(versions: readonly number[]): SafemigrateError {
 function packageHint(versions: readonly number[]): string {
   const release = versionOfPeer(PACKAGE);
   if (isStandalone || release === undefined || !versions.includes(Number.parseInt(release, 10))) return '';
+  if (!suitsPackage()) return '';
   return `Add them beside safemigrate: npm install ${PACKAGE}@${release}\n`;
 }
 
@@ -59,7 +61,7 @@ function packageHint(versions: readonly number[]): string {
  * their version: they may lack the links to their libraries.
  */
 async function packagedBinaries(): Promise<{ folder: string; version: number } | undefined> {
-  if (isStandalone) return undefined;
+  if (isStandalone || !suitsPackage()) return undefined;
   try {
     const root = path.join(path.dirname(createRequire(import.meta.url).resolve(PACKAGE)), '..');
     const { version } = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8')) as {
@@ -69,6 +71,12 @@ async function packagedBinaries(): Promise<{ folder: string; version: number } |
   } catch {
     return undefined;
   }
+}
+
+/** The packages for Linux need glibc. npm installs them on Alpine as well, where they do not start. */
+function suitsPackage(): boolean {
+  if (process.platform !== 'linux') return true;
+  return !readFileSync('/proc/self/maps', 'latin1').includes('/ld-musl-');
 }
 
 async function majorVersion(folder: string): Promise<number | undefined> {
