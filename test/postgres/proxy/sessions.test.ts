@@ -16,6 +16,7 @@ import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { bindFrames, executeFrame, parseFrame, syncFrame } from '../../helpers/frames.ts';
 import { withProxy } from '../../helpers/proxy.ts';
 import { RawClient } from '../../helpers/raw-client.ts';
+import { startRelay } from '../../helpers/relay.ts';
 
 const run = promisify(execFile);
 const T = 'create table t (id int primary key, v text)';
@@ -393,6 +394,28 @@ describe('the connection', () => {
         await client.query('alter table t add b int');
       });
       expect(statements().map(({ locks }) => locks?.exactness)).toEqual(['exact', 'unknown']);
+    });
+  });
+
+  test('that is cut off has failed in every statement that the server may have run, also those sent ahead', async () => {
+    const database = await temporaryDatabase(18);
+    const relay = await startRelay(database.url);
+    const throughRelay = new URL(database.url);
+    throughRelay.port = String(relay.port);
+    await withProxy(throughRelay.href, { observe: 'sampled' }, async ({ url, statements }) => {
+      const client = await RawClient.connect(url);
+      for (const sql of ['select pg_sleep(60)', 'select 2'])
+        client.send(parseFrame('', sql), ...bindFrames('', ''), executeFrame('', 0));
+      client.send(syncFrame());
+      await expect.poll(() => statements().length).toBe(1);
+      await relay.close();
+      await client.until('Z');
+      expect(statements().map(({ statement, outcome }) => [statement.sql, outcome?.error?.get('C')])).toEqual(
+        [
+          ['select pg_sleep(60)', '08006'],
+          ['select 2', '08006'],
+        ],
+      );
     });
   });
 
