@@ -5,7 +5,7 @@ import type { Report } from '../../src/model/report.ts';
 import { safemigrate, temporaryFolder } from '../helpers/cli.ts';
 
 test('the demo shows a rehearsal that passes and one that is stopped, and leaves no server behind', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const [folder, reports] = [temporaryFolder(), temporaryFolder()];
   chmodSync(folder, 0o755);
