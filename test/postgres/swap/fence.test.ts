@@ -93,8 +93,11 @@ describe.each(OLDEST_AND_NEWEST)('a fenced database on PostgreSQL %d', (version)
     expect(await stillClosed(session, fence)).toBe(true);
     await inTransaction(session, openingStatements(database.name, null));
     await withClient(database.url, async (client) => {
-      const { rows } = await client.query<{ count: string }>('SELECT count(*) FROM written');
-      expect(Number(rows[0]?.count)).toBe(acknowledged);
+      const { rows } = await client.query(
+        'SELECT count(*)::int AS rows, count(*) FILTER (WHERE xmin::text::int8 > $1)::int AS late FROM written',
+        [fence.xmin],
+      );
+      expect(rows).toEqual([{ rows: acknowledged, late: 0 }]);
     });
   });
 
