@@ -187,10 +187,13 @@ describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d', (version) => {
           }),
         version,
       );
-      await withCloning(database.url, { disconnect: 'all', waitMs: 20_000 }, async ({ make, events }) => {
+      const options = { disconnect: 'all', waitMs: 20_000, maxStallMs: 60_000 } as const;
+      await withCloning(database.url, options, async ({ context, make, events }) => {
         const clone = await make();
         expect(clone.touched.join()).toMatch(/session/);
         expect(events.filter(({ type }) => type === 'notice')).toEqual([]);
+        // The limit is that of the one statement.
+        expect(await context.control.query('SHOW statement_timeout')).toEqual([{ statement_timeout: '0' }]);
       });
     } finally {
       reconnecting.abort();
