@@ -151,6 +151,11 @@ describe.each(OLDEST_AND_NEWEST)('on %d, without everything', (version) => {
         'the values of public.customers.name',
       ],
     },
+    {
+      migration: 'DROP SEQUENCE counter',
+      sql: expect.stringContaining('CREATE SEQUENCE "public"."counter"'),
+      lost: ['the value of sequence public.counter'],
+    },
   ])(
     'the rollback SQL of $migration runs, and what it leaves out is named',
     async ({ migration, sql, lost }) => {
