@@ -1,10 +1,17 @@
-import type { ApplySection, SchemaChange, SchemaSection, StatementSection } from '../model/report.ts';
+import { formatCount, plural } from '../format.ts';
+import type {
+  ApplySection,
+  DuringSection,
+  SchemaChange,
+  SchemaSection,
+  StatementSection,
+} from '../model/report.ts';
 import { normalizeSql, plainOf } from '../postgres/sql/normalize.ts';
 import { shapeHash } from '../postgres/sql/statement-hashes.ts';
 import { type Rehearsed, type RehearsedStatement, rehearsedOf } from '../rehearsal/receipts/rehearsed.ts';
 
 /**
- * Compares the durations of the rehearsed and the applied statements. It matches them by their normalized text, in their order,
+ * Compares the durations and rows of the rehearsed and the applied statements. It matches them by their normalized text, in their order,
  * so that a statement on one side only has no partner and does not shift the pairs after it.
  */
 export function compareTimes(
@@ -17,7 +24,7 @@ export function compareTimes(
     if (queue) queue.push(statement);
     else waiting.set(statement.shape, [statement]);
   }
-  return rehearsedOf(applied).statements.flatMap(({ index, sql, shape, durationMs }) => {
+  return rehearsedOf(applied).statements.flatMap(({ index, sql, shape, durationMs, rows }) => {
     const partner = waiting.get(shape)?.shift();
     if (!partner) return [];
     return [
@@ -27,9 +34,51 @@ export function compareTimes(
         applied: index,
         rehearsedMs: partner.durationMs,
         appliedMs: durationMs,
+        rehearsedRows: partner.rows,
+        appliedRows: rows,
       },
     ];
   });
+}
+
+/**
+ * Says which statements lost more rows than in the rehearsal: DELETE with more rows, UPDATE that changed none there. Statements of a
+ * loop count together.
+ */
+export function lostRows(
+  rehearsed: Pick<Rehearsed, 'statements'>,
+  applied: readonly Pick<StatementSection, 'index' | 'sql' | 'tag' | 'rows'>[],
+): string[] {
+  const before = new Map<string, number>();
+  for (const { shape, rows } of rehearsed.statements)
+    before.set(shape, (before.get(shape) ?? 0) + (rows ?? 0));
+  const now = new Map<string, { statement: number; verb: string; rows: number }>();
+  for (const { index, sql, tag, rows } of applied) {
+    const verb = LOSING[tag?.split(' ', 1)[0] ?? ''];
+    const shape = shapeHash(sql);
+    if (verb === undefined || rows === null || !before.has(shape)) continue;
+    const earlier = now.get(shape);
+    now.set(shape, { statement: earlier?.statement ?? index, verb, rows: (earlier?.rows ?? 0) + rows });
+  }
+  return [...now].flatMap(([shape, { statement, verb, rows }]) => {
+    const there = before.get(shape) ?? 0;
+    if (rows <= there || (verb === LOSING.UPDATE && there > 0)) return [];
+    return [`statement ${statement} ${verb} ${plural(rows, 'row')}, ${formatCount(there)} in the rehearsal`];
+  });
+}
+
+const LOSING: Readonly<Record<string, string>> = { DELETE: 'deleted', UPDATE: 'changed' };
+
+/** Counts the statements that were not rehearsed, or were rehearsed with other values. */
+export function unlikeStatements(diverged: DuringSection['diverged']): string[] {
+  const others = diverged.filter(({ onlyValues }) => onlyValues).length;
+  const added = diverged.length - others;
+  return [
+    ...(added === 0
+      ? []
+      : [`${plural(added, 'statement')} that ${added === 1 ? 'was' : 'were'} not rehearsed`]),
+    ...(others === 0 ? [] : [`${plural(others, 'statement')} with other values than in the rehearsal`]),
+  ];
 }
 
 /** Deadlocks and timeouts, after which a transaction may be repeated with other values. */

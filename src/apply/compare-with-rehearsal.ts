@@ -1,3 +1,4 @@
+import type { Target } from '../database/target.ts';
 import { inPhase } from '../events.ts';
 import type { Report } from '../model/report.ts';
 import { type CatalogueDigest, catalogueDigest, compareDigests } from '../proof/catalogue-digest.ts';
@@ -34,6 +35,13 @@ export async function compareWithRehearsal(
     const reasons = receiptObjections(rehearsal.receipt, expected);
     if (reasons.length > 0) return { matches: false, reasons, outdated: [] };
   }
+  const settings = settingsSince(rehearsal.report, target);
+  if (settings.length > 0)
+    return {
+      matches: false,
+      reasons: changedSince(settings),
+      outdated: 'receipt' in rehearsal ? [] : settings,
+    };
   await inPhase(emit, 'before', () => schema.before(target.settings, { run }));
   const digest = await catalogueDigest(inside);
   const fingerprint = await schema.fingerprint();
@@ -45,6 +53,14 @@ export async function compareWithRehearsal(
     if (outdated.length > 0) return { matches: false, reasons: changedSince(outdated), outdated };
   }
   return { matches: true, digest, fingerprint };
+}
+
+/** Names the initial settings of sessions that have changed since the rehearsal. */
+function settingsSince({ target: { sessionSettings: before } }: Report, { database }: Target): string[] {
+  const now = database.sessionSettings;
+  if (before === undefined) return [];
+  const names = [...new Set([...Object.keys(before), ...Object.keys(now)])].sort();
+  return names.filter((name) => before[name] !== now[name]).map((name) => `the setting ${name}`);
 }
 
 /** Describes what changed in the target since an earlier digest of its catalogs; [] if nothing of the schema did. */

@@ -1,6 +1,6 @@
 import type { ApplySection, Caveat, SchemaSection, StatementSection } from '../model/report.ts';
 import type { Rehearsed } from '../rehearsal/receipts/rehearsed.ts';
-import { compareSchemas, compareTimes, failedOnlyHere } from './compare-apply.ts';
+import { compareSchemas, compareTimes, failedOnlyHere, lostRows, unlikeStatements } from './compare-apply.ts';
 import { bookkeepingOf } from './migration-history.ts';
 import { type ApplyFacts, decideOutcome } from './outcome.ts';
 import { readTargetAfter, type TargetAfter, type TargetReading } from './read-target-after.ts';
@@ -99,7 +99,11 @@ async function sectionOf(
     during: proxy.happened(),
     schemaEqual: facts.schemaEqual,
     fingerprints: { before: fingerprint, after: schema?.after ?? null },
-    differences: comparison?.differences ?? [],
+    differences: [
+      ...facts.differences,
+      ...unlikeStatements(proxy.happened()?.diverged ?? []),
+      ...lostRows(rehearsed, ofLastAttempt),
+    ],
     leftovers: leftovers.map(({ kind, object }) => ({ kind, object })),
     comparedTimes: compareTimes(rehearsed, ofLastAttempt),
     committed: withReportedTexts(statements, committed),

@@ -10,7 +10,7 @@ import type { Caveat } from '../model/report.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import type { Observer } from '../proxy/observed.ts';
 import type { Rehearsal } from '../rehearsal/receipts/receipt.ts';
-import { type Rehearsed, rehearsedOf } from '../rehearsal/receipts/rehearsed.ts';
+import { rehearsedOf } from '../rehearsal/receipts/rehearsed.ts';
 import { toRun } from '../rehearsal/run-on-clone.ts';
 import type { Lifetime } from '../rehearsal/with-scope.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
@@ -20,6 +20,7 @@ import type { ApplyPlan } from './apply-plan.ts';
 import { type ApplyResult, applyBasis, NOT_STARTED } from './apply-section.ts';
 import type { EnteredTarget } from './enter-target.ts';
 import { type GuardedParts, type GuardedWatch, startGuardedProxy } from './guardrails/guarded-proxy.ts';
+import { readTargetNames } from './guardrails/target-names.ts';
 import { inspectOutcome } from './inspect-outcome.ts';
 import { type Journal, openJournal } from './journal.ts';
 import { TransactionWatch } from './own-transaction-ids.ts';
@@ -55,7 +56,8 @@ export async function runOnTarget(
     transactions.observe(event);
   };
   const onPause = (isPaused: boolean) => journal?.paused(isPaused);
-  const proxy = await startProxy({ scope, stop }, locked, plan, rehearsed, { observer, onPause });
+  const compared = { rehearsed, names: await readTargetNames(inside) };
+  const proxy = await startProxy({ scope, stop }, locked, plan, compared, { observer, onPause });
   const rewritten = await placeConfigCopies(scope, rewriteCommand(locked.input, locked.logins, proxy.routes));
   const { command, after, attempts, notAgain } = await runAttempts({
     retries,
@@ -129,14 +131,14 @@ function startProxy(
   { scope, stop }: Lifetime,
   { target, run, logins: { logins } }: EnteredTarget,
   { emit, audit, redact, guardrails, proxy, command }: ApplyPlan,
-  rehearsed: Rehearsed,
+  compared: Pick<GuardedParts, 'rehearsed' | 'names'>,
   watches: Required<Pick<GuardedParts, 'observer' | 'onPause'>>,
 ): Promise<GuardedWatch> {
   return startGuardedProxy(scope, {
     target,
     run,
     logins,
-    rehearsed,
+    ...compared,
     audit,
     emit,
     guardrails,

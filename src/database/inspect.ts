@@ -5,7 +5,9 @@ import type { ConnectionSettings, HostAndPort } from '../postgres/connection/con
 import type { Session } from '../postgres/connection/session.ts';
 import { notPostgres } from '../postgres/connection/supported-versions.ts';
 import { EXTERNAL_EXTENSIONS } from '../postgres/external-extensions.ts';
+import { decidesMeaning } from '../postgres/sql/meaning-settings.ts';
 import { literal } from '../postgres/sql/quote.ts';
+import { shortHash } from '../postgres/sql/statement-hashes.ts';
 import type { DatabaseFacts, RoleFacts, ServerFacts, Target } from './target.ts';
 
 export interface InspectOptions {
@@ -113,6 +115,19 @@ SELECT r.rolname AS name, r.rolsuper AS superuser, r.rolcreatedb OR r.rolsuper A
          WHERE p.rolname LIKE 'pg\\_%' AND pg_has_role(p.oid, 'USAGE')) AS names) p
  WHERE r.rolname = current_user`;
 
+// Settings of roles and databases are read from their catalogue: our session may have others, and no view has custom settings.
+const SESSION_SETTINGS = `
+SELECT coalesce(json_agg(json_build_array(name, value) ORDER BY name, value), '[]') FROM (
+  SELECT name || CASE WHEN setrole = 0 THEN ' of the database' WHEN setdatabase = 0 THEN ' of the role' ELSE ' of the role in the database' END AS name,
+         value
+    FROM pg_db_role_setting, unnest(setconfig) config,
+         LATERAL (SELECT split_part(config, '=', 1) AS name, substr(config, strpos(config, '=') + 1) AS value) s
+   WHERE setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+     AND setrole IN (0, (SELECT oid FROM pg_roles WHERE rolname = session_user))
+  UNION ALL
+  SELECT name || ' of the server', reset_val FROM pg_settings
+   WHERE source IN ('configuration file', 'command line', 'environment variable') AND context IN ('user', 'superuser')) s`;
+
 // An estimate from the catalog, since relpages is as old as the last VACUUM or ANALYZE: each GB of a relation is a
 // file, a table of more than four pages has a free space map, one with all-visible pages a visibility map, and what
 // is unlogged an init fork.
@@ -125,7 +140,7 @@ SELECT d.oid::int8::float8 AS oid, d.datname AS name, pg_get_userbyid(d.datdba) 
               ) AS "ownerHasPowers",
        d.datistemplate AS "isTemplate", t.spcname AS tablespace, pg_database_size(d.oid)::float8 AS "sizeBytes",
        c.relations::float8, c.unlogged::float8 AS "unloggedTables", c.files::float8,
-       ARRAY(${EXTERNAL_ACCESS}) AS "externalAccess"
+       ARRAY(${EXTERNAL_ACCESS}) AS "externalAccess", (${SESSION_SETTINGS}) AS "sessionSettings"
  FROM pg_database d JOIN pg_tablespace t ON t.oid = d.dattablespace
  CROSS JOIN (SELECT count(*) AS relations,
                     count(*) FILTER (WHERE relpersistence = 'u' AND relkind IN ('r', 'm')) AS unlogged,
@@ -164,13 +179,23 @@ async function readFacts(
   const other = OTHERS.find(([word]) => product.includes(word));
   if (other) throw notPostgres(other[1]);
   if (server.inRecovery && !standbyToo) throw standby();
-  const database = one(await session.query<DatabaseFacts>(DATABASE));
+  const { sessionSettings, ...database } = one(await session.query<DatabaseRow>(DATABASE));
   const control = readsControl ? await session.query<{ id: string }>(SYSTEM_IDENTIFIER) : [];
   return {
     server: { ...server, systemIdentifier: control[0]?.id ?? null },
     role: one(roles),
-    database,
+    database: { ...database, sessionSettings: hashesOf(sessionSettings) },
   };
+}
+
+type DatabaseRow = Omit<DatabaseFacts, 'sessionSettings'> & {
+  readonly sessionSettings: readonly (readonly [name: string, value: string])[];
+};
+
+/** Values may be secrets, and are compared only. */
+function hashesOf(settings: DatabaseRow['sessionSettings']): Record<string, string> {
+  const deciding = settings.filter(([name]) => decidesMeaning(name.split(' ', 1)[0] ?? ''));
+  return Object.fromEntries(deciding.map(([name, value]) => [name, shortHash(value)]));
 }
 
 function standby(): SafemigrateError {

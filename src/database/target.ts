@@ -65,6 +65,8 @@ export interface DatabaseFacts {
   readonly tablespace: string;
   /** Objects through which its statements can reach other systems: `extension dblink`, … */
   readonly externalAccess: readonly string[];
+  /** Hashes of the initial settings that may give statements another meaning: `search_path of the database`, … */
+  readonly sessionSettings: Readonly<Record<string, string>>;
 }
 
 /** The environment variable that names the target if no other one is given. */
@@ -89,5 +91,6 @@ export function describeTarget(
     unchanged: found.unchanged,
     sessions: found.sessions,
     touched,
+    sessionSettings: database.sessionSettings,
   };
 }

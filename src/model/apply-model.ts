@@ -191,7 +191,7 @@ export const applySection = z.object({
       after: z.string().nullable(),
     })
     .nullable(),
-  /** Differences between the target and what the rehearsal ended with. */
+  /** Differences between the target and what the rehearsal ended with, and between what was sent and deleted here and there. */
   differences: z.array(z.string()),
   /** Invalid indexes and constraints that are not validated, if they did not exist before. */
   leftovers: z.array(
@@ -202,7 +202,7 @@ export const applySection = z.object({
       object: z.string(),
     }),
   ),
-  /** Times of the statements of the last attempt, beside those of the rehearsal. */
+  /** Times and rows of the statements of the last attempt, beside those of the rehearsal. */
   comparedTimes: z.array(
     z.object({
       /** Text of the statement. */
@@ -215,6 +215,10 @@ export const applySection = z.object({
       rehearsedMs: milliseconds,
       /** Time on the target. */
       appliedMs: milliseconds,
+      /** Rows by the server's command tag on the clone; null: it has none. */
+      rehearsedRows: z.int().nullable(),
+      /** The same on the target. */
+      appliedRows: z.int().nullable(),
     }),
   ),
   /** Statements that wrote, or may have written, in transactions that were committed, or may have been. */

@@ -38,6 +38,11 @@ export const targetSection = z.object({
   source: z.string(),
   /** A dump that took the target's place (`--dump`), or a database; absent from reports of versions that did not say. */
   origin: z.enum(['database', 'dump']).optional(),
+  /**
+   * Hashes of the initial settings of a session that may give its statements another meaning: `search_path of the database`,
+   * `… of the role`, `… of the server`. An apply compares them. Absent from reports of earlier versions.
+   */
+  sessionSettings: z.record(z.string(), z.string()).optional(),
   /** Changes that the command or other sessions made on the target during the run. */
   changes: z.array(
     z.object({

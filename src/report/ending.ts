@@ -33,14 +33,19 @@ export function endingOf(report: Report): VerdictLine {
 }
 
 function applyEnding({ target, hazards }: Report, apply: NonNullable<Report['apply']>): VerdictLine {
-  const { outcome, command } = apply;
+  const { outcome, command, differences } = apply;
   const name = nameOf(target.database);
   const took = command === null ? '' : ` in ${formatDuration(command.durationMs)}`;
   switch (outcome) {
-    case 'applied':
-      return hazards.some(({ code }) => code === 'ERRORS_SWALLOWED')
-        ? { outcome: 'warning', words: `Applied to ${name} in part${took}, as rehearsed.`, hint: DETAILS }
-        : { outcome: 'good', words: `Applied to ${name}${took}, as rehearsed.`, hint: DETAILS };
+    case 'applied': {
+      const inPart = hazards.some(({ code }) => code === 'ERRORS_SWALLOWED');
+      const how = differences.length === 0 ? 'as rehearsed' : 'with differences from the rehearsal';
+      return {
+        outcome: inPart || differences.length > 0 ? 'warning' : 'good',
+        words: `Applied to ${name}${inPart ? ' in part' : ''}${took}, ${how}.`,
+        hint: DETAILS,
+      };
+    }
     case 'refused':
       return { outcome: 'bad', words: 'Not applied, nothing was changed.', hint: DETAILS };
     case 'failed':

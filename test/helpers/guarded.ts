@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { APPLY_SETTINGS, type Guardrails } from '../../src/apply/apply-settings.ts';
 import { type GuardedWatch, startGuardedProxy } from '../../src/apply/guardrails/guarded-proxy.ts';
+import { readTargetNames } from '../../src/apply/guardrails/target-names.ts';
 import { inspectTarget } from '../../src/database/inspect.ts';
 import type { SafemigrateError } from '../../src/errors.ts';
 import { newRunId, type RunId } from '../../src/ownership/run-id.ts';
@@ -35,6 +36,8 @@ export async function withGuarded<T>(
 ): Promise<T> {
   const place = parseSettings(databaseUrl, readEnvironment({}, '/'));
   const target = await inspectTarget(place, 'the test');
+  const inside = await openSession(place, { purpose: 'test' });
+  const names = await readTargetNames(inside).finally(() => inside.close());
   const run = newRunId();
   const scope = new Scope();
   const state = await mkdtemp(path.join(tmpdir(), 'sm-'));
@@ -48,6 +51,7 @@ export async function withGuarded<T>(
       run,
       logins: [place],
       rehearsed: rehearsedOf(rehearsed.map((sql, at) => ({ index: at + 1, sql, durationMs: 1 }))),
+      names,
       guardrails: { ...fillIn(APPLY_SETTINGS.guardrails, {}), ...settings },
       redact,
       env,

@@ -850,6 +850,8 @@ const halfApplied = sampleReport({
         applied: 1,
         rehearsedMs: 4.2,
         appliedMs: 5.1,
+        rehearsedRows: null,
+        appliedRows: null,
       },
       {
         sql: 'UPDATE public.orders SET coupon_id = NULL',
@@ -857,6 +859,8 @@ const halfApplied = sampleReport({
         applied: 2,
         rehearsedMs: 1810,
         appliedMs: 7920,
+        rehearsedRows: 120_000,
+        appliedRows: 120_400,
       },
     ],
     committed: [

@@ -98,13 +98,22 @@ export class ApplyGate implements Gate {
       return undefined;
     }
     const stopped = guardrails.onDivergence === 'stop';
+    const how =
+      compared === 'other settings' ? `was rehearsed ${this.#otherSettings(session)}` : 'was not rehearsed';
     events.diverged({ sql, stopped, onlyValues: false });
     if (!stopped) {
-      events.say(`${events.named(sql)} was not rehearsed (--on-divergence warn)`);
+      events.say(`${events.named(sql)} ${how} (--on-divergence warn)`);
       return undefined;
     }
     this.#stopped = true;
-    return notRehearsed('this statement was not rehearsed');
+    return notRehearsed(`this statement ${how}`);
+  }
+
+  #otherSettings(session: number): string {
+    const now = this.#parts.comparison.settingsOf(session);
+    return now.length === 0
+      ? 'with settings that this session has not made'
+      : `with other settings than ${now.join(', ')}`;
   }
 }
 

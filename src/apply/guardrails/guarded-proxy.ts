@@ -10,6 +10,7 @@ import { type CommandWatch, type CommandWatchOptions, watchCommand } from '../..
 import type { RunId } from '../../ownership/run-id.ts';
 import type { Audit } from '../../postgres/connection/audit.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
+import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { withSettings } from '../../postgres/protocol/startup-settings.ts';
 import { endsWithin } from '../../postgres/session-helpers.ts';
@@ -28,6 +29,7 @@ import { listenForOrders } from './control.ts';
 import { GuardrailEvents } from './guardrail-events.ts';
 import { ManualControl } from './manual-control.ts';
 import { RunComparison } from './run-comparison.ts';
+import { readTargetNames, type TargetNames } from './target-names.ts';
 
 /** How long to wait for the answers to our own queries. */
 const ANSWER_WITHIN_MS = 1_000;
@@ -38,6 +40,8 @@ export interface GuardedParts {
   /** The logins that the command has; the first is the target's own. */
   readonly logins: readonly CommandLogin[];
   readonly rehearsed: Rehearsed;
+  /** Names in the command's database. */
+  readonly names: TargetNames;
   readonly guardrails: Guardrails;
   /** The address that the command connects to. */
   readonly listen: string;
@@ -69,7 +73,7 @@ export interface GuardedWatch extends CommandWatch {
 
 export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Promise<GuardedWatch> {
   const { target, run, rehearsed, emit, audit = () => {}, connect, observer } = parts;
-  const { guardrails, redact, onClone } = parts;
+  const { guardrails, redact, onClone, names } = parts;
   const events = new GuardrailEvents(emit, redact);
   const activity = await scope.own(
     'watchdog',
@@ -89,7 +93,7 @@ export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Prom
   const settings = settingsOf(guardrails);
   const stopListening = await listen(scope, run, parts.env, manualControl, events);
   const gate = new ApplyGate({
-    comparison: await RunComparison.with(rehearsed, { redacted: redact, database: target.database.name }),
+    comparison: await RunComparison.with(rehearsed, { redacted: redact, target: names }),
     guardrails,
     events,
     manualControl,
@@ -266,10 +270,11 @@ export function guardedOnClone(guardrails: Guardrails): OpenGuarded {
     const { way, options } = await openWay(setup, logins);
     const { target, run, audit } = context;
     const { name } = target.database;
+    const settings = forOwnSessions(clone, target);
     const wire = await startGuardedProxy(life.scope, {
       target: {
         ...target,
-        settings: forOwnSessions(clone, target),
+        settings,
         database: { ...target.database, oid: clone.oid },
       },
       run,
@@ -283,10 +288,20 @@ export function guardedOnClone(guardrails: Guardrails): OpenGuarded {
       emit: ignore,
       logins: logins.logins,
       rehearsed: rehearsedOf(statements, [name, clone.database]),
+      names: await namesOf(settings, { run, audit }),
       connect: clone.server.open,
       onClone: options,
       abort: (reason) => life.stop.now(reason),
     });
     return { ...way, wire, happened: () => wire.happened() };
   };
+}
+
+async function namesOf(settings: ConnectionSettings, { run, audit }: { run: RunId; audit: Audit }) {
+  const session = await openSession(settings, { purpose: 'names', run, audit });
+  try {
+    return await readTargetNames(session);
+  } finally {
+    await session.close();
+  }
 }

@@ -1,19 +1,15 @@
 import { createHash } from 'node:crypto';
-import type { Name } from '../../model/statement-actions.ts';
 import { LARGEST_TEXT_BYTES } from '../../postgres/protocol/frames.ts';
-import { beginsAsData, isIncidental, isQuery, writesWithin } from '../../postgres/sql/classify-statement.ts';
-import { LocalNames, type LocalReading, likenessOf } from '../../postgres/sql/local-names.ts';
+import { beginsAsData, fieldsIf } from '../../postgres/sql/classify-statement.ts';
+import { LocalNames, type LocalReading } from '../../postgres/sql/local-names.ts';
+import { MeaningSettings } from '../../postgres/sql/meaning-settings.ts';
 import { type ParsedStatement, parseText } from '../../postgres/sql/parse.ts';
 import { likenessHash, shapeHash } from '../../postgres/sql/statement-hashes.ts';
-import {
-  calledFunctions,
-  isSystemFunction,
-  type Node,
-  nameOf,
-  nodesWithin,
-} from '../../postgres/sql/tree.ts';
+import { calledFunctions, type Node } from '../../postgres/sql/tree.ts';
 import { shapeWithoutValues } from '../../postgres/sql/value-shape.ts';
 import { type Rehearsed, textHash } from '../../rehearsal/receipts/rehearsed.ts';
+import { lowerCaseWords, sharesAny, type TargetNames } from './target-names.ts';
+import { isNotCompared } from './uncompared-statements.ts';
 
 interface SentStatement {
   readonly session: number;
@@ -22,75 +18,159 @@ interface SentStatement {
   readonly parsed: Pick<ParsedStatement, 'node' | 'role'> | null;
 }
 
-export type Compared = 'rehearsed' | 'other values' | 'not rehearsed';
+/**
+ * - `other values`: a rehearsed definition with other literals.
+ * - `other settings`: a rehearsed statement, under settings that may give it another meaning.
+ */
+export type Compared = 'rehearsed' | 'other values' | 'other settings' | 'not rehearsed';
+
+export interface Comparing {
+  readonly target: TargetNames;
+  /** The rehearsal's report was redacted. */
+  readonly redacted?: boolean;
+}
+
+/** Carries the session states while the statements of the rehearsal are read. */
+interface Reading {
+  readonly points: DefinitionPoints;
+  readonly names: LocalNames;
+  readonly settings: MeaningSettings;
+}
+
+/** Queries with this word have to be parsed: they may change settings. */
+const SETS = /\bset_config\b/i;
 
 /** Compares the statements of another run of the command with those of its rehearsal. */
 export class RunComparison {
-  readonly #rehearsed: Rehearsed;
   readonly #comparing: Comparing;
+  readonly #databases: readonly string[];
+  /**
+   * The settings of each rehearsed statement, by the statement's key; undefined if its position in the rehearsal is not known.
+   */
+  readonly #rehearsed = new Map<string, Set<string> | undefined>();
+  /** Every setting of the rehearsal, with each of its values. */
+  readonly #settingsSeen = new Set<string>();
   /** Where the rehearsal's definitions stood, without their values. */
   readonly #knownPoints = new Set<string>();
   /** The local names in each statement of the rehearsal that has any, by the key of the statement without them. */
   readonly #knownLocal = new Map<string, (readonly string[])[]>();
   readonly #knownNames = new Set<string>();
-  readonly #points = new DefinitionPoints();
+  readonly #points: DefinitionPoints;
   readonly #names = new LocalNames();
+  readonly #settings = new MeaningSettings();
 
-  private constructor(rehearsed: Rehearsed, comparing: Comparing) {
-    this.#rehearsed = rehearsed;
+  private constructor(databases: readonly string[], comparing: Comparing) {
     this.#comparing = comparing;
+    this.#databases = databases;
+    this.#points = new DefinitionPoints(comparing.target);
   }
 
-  static async with(rehearsed: Rehearsed, comparing: Comparing = {}): Promise<RunComparison> {
-    const comparison = new RunComparison(rehearsed, comparing);
-    const points = new DefinitionPoints();
-    const names = new LocalNames();
-    for (const { session, sql } of rehearsed.statements) {
-      if (!names.mayConcern(session, sql)) continue;
-      const [parsed = null] = (await parseText(Buffer.from(sql))) ?? [];
-      comparison.#learn({ session, sql, parsed }, points, names);
+  static async with({ statements, databases }: Rehearsed, comparing: Comparing): Promise<RunComparison> {
+    const comparison = new RunComparison(databases, comparing);
+    const read: Reading = {
+      points: new DefinitionPoints(comparing.target),
+      names: new LocalNames(),
+      settings: new MeaningSettings(),
+    };
+    // Later statements of a long command are grouped, and their order is not known.
+    const firstGroup = statements.find(({ repeated }) => repeated !== undefined)?.index ?? Infinity;
+    for (const { index, session, sql, repeated = [] } of statements) {
+      const isNeeded = read.names.mayConcern(session, sql) || SETS.test(sql) || comparison.#mayExecute(sql);
+      const [parsed = null] = isNeeded ? ((await parseText(Buffer.from(sql))) ?? []) : [];
+      comparison.#learn({ session, sql, parsed }, read, repeated, index < firstGroup);
     }
     return comparison;
   }
 
   /** Takes every statement in its order. */
   next(sent: SentStatement): Compared {
-    const { sql, parsed } = sent;
+    const { session, sql, parsed } = sent;
     // The rehearsal kept only the size of such a text.
     if (!parsed && Buffer.byteLength(sql) > LARGEST_TEXT_BYTES) return 'rehearsed';
     const node = parsed?.node ?? null;
-    const local = this.#names.read(sent.session, sql, node);
+    const settings = this.settingsOf(session);
+    this.#settings.take(session, node);
+    const local = this.#names.read(session, sql, node);
     const point = local?.own ? undefined : this.#points.next(sent);
-    if (!diverges(this.#rehearsed, { sql, node }, this.#comparing)) return 'rehearsed';
-    if (local && this.#isKnown(local)) return 'rehearsed';
+    if (node && isNotCompared(node, this.#comparing.target)) return 'rehearsed';
+    const key = this.#keyOf(sql, node, local);
+    if (this.#rehearsed.has(key) && (!local || this.#isKnown(key, local)))
+      return this.#hadSettings(key, settings) ? 'rehearsed' : 'other settings';
     return point !== undefined && this.#knownPoints.has(point) ? 'other values' : 'not rehearsed';
   }
 
-  #learn(statement: SentStatement, points: DefinitionPoints, names: LocalNames): void {
-    const { session, sql, parsed } = statement;
-    const local = names.read(session, sql, parsed?.node ?? null);
+  /** Returns the deciding settings of a session: `name = value`, or names alone after a redacted rehearsal. */
+  settingsOf(session: number): readonly string[] {
+    return labelsOf(this.#settings.of(session), this.#comparing);
+  }
+
+  #learn(
+    { session, sql, parsed }: SentStatement,
+    { points, names, settings }: Reading,
+    likenesses: readonly string[],
+    isOrdered: boolean,
+  ): void {
+    const node = parsed?.node ?? null;
+    const before = labelsOf(settings.of(session), this.#comparing);
+    settings.take(session, node);
+    for (const label of labelsOf(settings.of(session), this.#comparing)) this.#settingsSeen.add(label);
+    const local = names.read(session, sql, node);
+    const key = this.#keyOf(sql, node, local);
+    for (const each of [key, ...likenesses]) this.#remember(each, isOrdered ? before : undefined);
     if (local) {
-      const key = this.#keyOf(local);
       this.#knownLocal.set(key, [...(this.#knownLocal.get(key) ?? []), local.names]);
       for (const name of local.names) this.#knownNames.add(name);
     }
-    const point = local?.own ? undefined : points.next(statement);
+    const point = local?.own ? undefined : points.next({ session, sql, parsed });
     if (point !== undefined) this.#knownPoints.add(point);
   }
 
-  /** A name that the rehearsal had stands for itself; another one for any that was given to the same definition. */
-  #isKnown(local: LocalReading): boolean {
-    const alike = this.#knownLocal.get(this.#keyOf(local)) ?? [];
-    return alike.some(
-      (names) =>
-        names.length === local.names.length &&
-        local.names.every((name, at) => name === names[at] || !this.#knownNames.has(name)),
+  #remember(key: string, settings: readonly string[] | undefined): void {
+    const before = this.#rehearsed.get(key);
+    const isAny = settings === undefined || (this.#rehearsed.has(key) && before === undefined);
+    this.#rehearsed.set(key, isAny ? undefined : new Set([...(before ?? []), settings.join()]));
+  }
+
+  #hadSettings(key: string, settings: readonly string[]): boolean {
+    const rehearsed = this.#rehearsed.get(key);
+    return rehearsed?.has(settings.join()) ?? settings.every((each) => this.#settingsSeen.has(each));
+  }
+
+  /**
+   * A local name of the rehearsal means itself. Another one may replace any name of the same definition, unless a relation of the
+   * target has it.
+   */
+  #isKnown(key: string, { names }: LocalReading): boolean {
+    const isMadeUp = (name: string) =>
+      !this.#knownNames.has(name) && !this.#comparing.target.relations.has(name);
+    return (this.#knownLocal.get(key) ?? []).some(
+      (alike) =>
+        alike.length === names.length && names.every((name, at) => name === alike[at] || isMadeUp(name)),
     );
   }
 
-  #keyOf(local: LocalReading): string {
-    return likenessOf(local) ?? textKeyOf(local.text, this.#comparing);
+  /**
+   * Returns the key of a statement: DDL is compared by its text, or by its normalized text if the rehearsal was redacted; DML, queries and
+   * custom settings by their normalized text, in any number of repetitions; a call of a function that executes texts by its text.
+   */
+  #keyOf(sql: string, node: Node | null, local: LocalReading | undefined): string {
+    const text = local?.text ?? sql;
+    const isByLikeness =
+      local?.own === true || (node && fieldsIf(node, 'VariableSetStmt')) || beginsAsData(sql);
+    const { target, redacted } = this.#comparing;
+    const executes = node && calledFunctions(node).some(({ name }) => target.executing.has(name));
+    if (isByLikeness && (!executes || redacted)) return likenessHash(text);
+    return redacted ? shapeHash(text) : textHash(text, this.#databases);
   }
+
+  #mayExecute(sql: string): boolean {
+    const { executing } = this.#comparing.target;
+    return executing.size > 0 && sharesAny(executing, lowerCaseWords(sql));
+  }
+}
+
+function labelsOf(settings: ReadonlyMap<string, string>, { redacted = false }: Comparing): string[] {
+  return [...settings].map(([name, value]) => (redacted ? name : `${name} = ${value}`)).sort();
 }
 
 /**
@@ -101,61 +181,20 @@ export class RunComparison {
 export class DefinitionPoints {
   /** The shape of the last definition, by session. */
   readonly #last = new Map<number, string>();
+  readonly #target: TargetNames;
+
+  constructor(target: TargetNames) {
+    this.#target = target;
+  }
 
   /** Takes every statement in its order. @returns undefined if it is no definition, or could not be parsed. */
   next({ session, sql, parsed }: SentStatement): string | undefined {
     if (parsed && parsed.role !== 'ordinary') this.#last.delete(session);
-    if (parsed?.role !== 'ordinary' || beginsAsData(sql) || isNotCompared(parsed.node)) return undefined;
+    if (parsed?.role !== 'ordinary' || beginsAsData(sql)) return undefined;
+    if (isNotCompared(parsed.node, this.#target)) return undefined;
     const shape = createHash('sha256').update(shapeWithoutValues(parsed.node)).digest('base64url');
     const point = `${this.#last.get(session) ?? 'start'} ${shape}`;
     this.#last.set(session, shape);
     return point;
   }
-}
-
-export interface Comparing {
-  /** The rehearsal's report was redacted. */
-  readonly redacted?: boolean;
-  /** The target's name. */
-  readonly database?: string;
-}
-
-/**
- * Says whether a statement was not rehearsed. DDL is compared by its text, or by its normalized text if the rehearsal was
- * redacted; DML by its normalized text, in any number of repetitions.
- */
-export function diverges(
-  rehearsed: Rehearsed,
-  { sql, node }: { readonly sql: string; readonly node: Node | null },
-  comparing: Comparing = {},
-): boolean {
-  if (node && isNotCompared(node)) return false;
-  return beginsAsData(sql)
-    ? !rehearsed.dml.has(likenessHash(sql))
-    : !rehearsed.ddl.has(textKeyOf(sql, comparing));
-}
-
-/** Returns the hash by which DDL is compared. */
-export function textKeyOf(sql: string, { redacted = false, database }: Comparing): string {
-  return redacted ? shapeHash(sql) : textHash(sql, database === undefined ? [] : [database]);
-}
-
-/** Says whether a statement need not be compared: SET, BEGIN, and queries of the catalogue. */
-export function isNotCompared(node: Node): boolean {
-  return isIncidental(node) || readsCatalogue(node);
-}
-
-/** Says whether it is a SELECT that names only system relations and functions, and locks no row. */
-function readsCatalogue(node: Node): boolean {
-  if (!isQuery(node) || writesWithin(node) || nodesWithin(node, 'LockingClause').length > 0) return false;
-  const ctes = new Set(nodesWithin(node, 'CommonTableExpr').map(({ ctename }) => ctename ?? ''));
-  return (
-    nodesWithin(node, 'RangeVar').every((relation) => isSystemRelation(nameOf(relation), ctes)) &&
-    calledFunctions(node).every(isSystemFunction)
-  );
-}
-
-function isSystemRelation({ schema, name }: Name, ctes: ReadonlySet<string>): boolean {
-  if (schema !== null) return schema === 'pg_catalog' || schema === 'information_schema';
-  return ctes.has(name) || name.startsWith('pg_');
 }

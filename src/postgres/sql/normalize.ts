@@ -49,6 +49,6 @@ export function firstWord(text: string): string {
 
 // The prefix of a string comes before words: behind a word, as in date'…', it is a part of the word.
 const TOKEN = new RegExp(
-  `(${SKIPPED})|${ESCAPE_STRING}|${STRING}|(${QUOTED_NAME}|${WORD}|\\$\\d+|${NESTED_COMMENT})|${DOLLAR_STRING}|${NUMBER}`,
+  `((?:${SKIPPED})+)|${ESCAPE_STRING}|${STRING}|(${QUOTED_NAME}|${WORD}|\\$\\d+|${NESTED_COMMENT})|${DOLLAR_STRING}|${NUMBER}`,
   'g',
 );

@@ -21,9 +21,6 @@ const proved = z.object({
       objects: z.record(z.string(), z.string()).optional(),
     })
     .nullable(),
-  /** Hashes of single normalised statements. */
-  ddl: z.array(z.string()),
-  dml: z.array(z.string()),
   verdict: z.object({ pass: z.boolean(), reasons: z.array(z.string()) }),
 });
 

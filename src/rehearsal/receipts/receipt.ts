@@ -12,7 +12,6 @@ import type { TargetState } from '../../proof/target-state.ts';
 import type { CommandPlan, RehearsalPlan } from '../plan.ts';
 import { overwriteFile } from '../write-whole.ts';
 import type { receiptShape } from './receipt-shape.ts';
-import { rehearsedOf } from './rehearsed.ts';
 import { sealObjection, sealOf } from './seal.ts';
 
 export type Receipt = z.infer<typeof receiptShape>;
@@ -27,7 +26,6 @@ export interface ReceiptIdentity {
 
 /** The text of a receipt. @param key signs it; without one its seal is a checksum that anybody can make. */
 export function writeReceipt(from: Report, identity: ReceiptIdentity, key?: string): string {
-  const rehearsed = rehearsedOf(from.statements, [from.target.database, from.clone.database]);
   const content = {
     receipt: 1 as const,
     proved: {
@@ -43,8 +41,6 @@ export function writeReceipt(from: Report, identity: ReceiptIdentity, key?: stri
         after: from.schema.after,
         objects: identity.objects,
       },
-      ddl: [...rehearsed.ddl],
-      dml: [...rehearsed.dml],
       verdict: from.verdict,
     },
     report: from,

@@ -1,17 +1,14 @@
 import type { StatementSection } from '../../model/report.ts';
-import { beginsAsData } from '../../postgres/sql/classify-statement.ts';
 import { plainOf } from '../../postgres/sql/normalize.ts';
-import { likenessHash, shapeHash, shortHash } from '../../postgres/sql/statement-hashes.ts';
+import { shapeHash, shortHash } from '../../postgres/sql/statement-hashes.ts';
 import { statementWithoutSecrets } from '../../postgres/sql/statement-secrets.ts';
 
 /** The command's statements as a rehearsal has shown them, for telling whether the target is sent the same. */
 export interface Rehearsed {
   /** In the order in which they began. */
   readonly statements: readonly RehearsedStatement[];
-  /** Hashes of everything but DML, by its text and by its shape: what is not among them was not rehearsed. */
-  readonly ddl: ReadonlySet<string>;
-  /** Hashes of the likeness of DML, which may come in any number and order. */
-  readonly dml: ReadonlySet<string>;
+  /** Names of the target and of its clone, which stand for each other. */
+  readonly databases: readonly string[];
 }
 
 export interface RehearsedStatement {
@@ -21,31 +18,28 @@ export interface RehearsedStatement {
   /** Hash of its shape. */
   readonly shape: string;
   readonly durationMs: number;
+  readonly rows: number | null;
   readonly failed: boolean;
+  /** Present if it represents a group: likeness hashes of members with other shapes. */
+  readonly repeated?: readonly string[];
 }
 
 type Seen = Pick<StatementSection, 'index' | 'sql' | 'durationMs'> &
-  Partial<Pick<StatementSection, 'error' | 'session' | 'repeated'>>;
+  Partial<Pick<StatementSection, 'error' | 'session' | 'repeated' | 'rows'>>;
 
-/** @param databases the names of the target and of its clone, which stand for each other. */
 export function rehearsedOf(statements: readonly Seen[], databases: readonly string[] = []): Rehearsed {
-  const texts = statements.map(({ sql }) => sql);
   return {
-    statements: statements.map(({ index, session = 1, sql, durationMs, error }) => ({
+    databases,
+    statements: statements.map(({ index, session = 1, sql, durationMs, rows = null, error, repeated }) => ({
       index,
       session,
       sql,
       durationMs,
+      rows,
       failed: error != null,
       shape: shapeHash(sql),
+      ...(repeated && { repeated: repeated.likenesses ?? [] }),
     })),
-    ddl: new Set(
-      texts.filter((sql) => !beginsAsData(sql)).flatMap((sql) => [textHash(sql, databases), shapeHash(sql)]),
-    ),
-    dml: new Set([
-      ...texts.filter(beginsAsData).map(likenessHash),
-      ...statements.flatMap(({ repeated }) => repeated?.likenesses ?? []),
-    ]),
   };
 }
 

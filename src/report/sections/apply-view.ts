@@ -1,4 +1,4 @@
-import { formatDuration, formatTime, listed, plural } from '../../format.ts';
+import { formatCount, formatDuration, formatTime, listed, plural } from '../../format.ts';
 import type { ApplySection, Report } from '../../model/report.ts';
 import { commandWords } from '../phrases.ts';
 import {
@@ -46,7 +46,7 @@ export function applyView(report: Report): Section[] {
 type Outcome = Required<Pick<Section, 'title' | 'summary' | 'outcome'>>;
 
 /** Title of a page or a section about an apply. */
-export function outcomeOf({ outcome }: ApplySection, { target, hazards }: Report): Outcome {
+export function outcomeOf({ outcome, differences }: ApplySection, { target, hazards }: Report): Outcome {
   const name = named(target.database);
   const inPart = hazards.some(({ code }) => code === 'ERRORS_SWALLOWED');
   switch (outcome) {
@@ -61,7 +61,9 @@ export function outcomeOf({ outcome }: ApplySection, { target, hazards }: Report
               ' as in the rehearsal, although the command ended with exit code 0',
             ],
           }
-        : { title: 'Applied', outcome: 'good', summary: [name, ' matches the rehearsal'] };
+        : differences.length > 0
+          ? { title: 'Applied', outcome: 'warning', summary: [name, ' differs from the rehearsal'] }
+          : { title: 'Applied', outcome: 'good', summary: [name, ' matches the rehearsal'] };
     case 'refused':
       return { title: 'Not applied', outcome: 'bad', summary: [name, ' was not changed'] };
     case 'failed':
@@ -241,20 +243,30 @@ function timesView({ comparedTimes }: ApplySection): Section[] {
               { title: '#', align: 'right' },
               { title: 'rehearsed', align: 'right' },
               { title: 'on the target', align: 'right' },
+              { title: 'rows', align: 'right' },
               { title: 'statement' },
             ],
-            rows: slowest.map(({ applied, rehearsedMs, appliedMs, sql: text }) => [
-              String(applied),
-              { text: formatDuration(rehearsedMs), bars: [{ share: rehearsedMs / longest, before: true }] },
-              { text: formatDuration(appliedMs), bars: [{ share: appliedMs / longest }] },
-              [sql(text)],
-            ]),
+            rows: slowest.map(
+              ({ applied, rehearsedMs, appliedMs, rehearsedRows, appliedRows, sql: text }) => [
+                String(applied),
+                { text: formatDuration(rehearsedMs), bars: [{ share: rehearsedMs / longest, before: true }] },
+                { text: formatDuration(appliedMs), bars: [{ share: appliedMs / longest }] },
+                rowsWords(rehearsedRows, appliedRows),
+                [sql(text)],
+              ],
+            ),
           },
         ],
       }),
       folds: 'in-comment',
     },
   ];
+}
+
+function rowsWords(rehearsed: number | null, applied: number | null): string {
+  if (applied === null) return '';
+  const now = formatCount(applied);
+  return rehearsed === null || rehearsed === applied ? now : `${now}, rehearsed ${formatCount(rehearsed)}`;
 }
 
 /** At a terminal only if somebody needs it now. */

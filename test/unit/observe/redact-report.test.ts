@@ -40,7 +40,9 @@ function planted() {
       statements: [{ ...statement, index: 1, sql, error }],
       committed: [effect],
       rolledBack: [effect],
-      comparedTimes: [{ sql, rehearsed: 1, applied: 1, rehearsedMs: 1, appliedMs: 1 }],
+      comparedTimes: [
+        { sql, rehearsed: 1, applied: 1, rehearsedMs: 1, appliedMs: 1, rehearsedRows: 1, appliedRows: 1 },
+      ],
       wayBack: `ALTER TABLE t ALTER c SET DEFAULT 'planted-literal'`,
     },
     target: { host: 'prod-db.internal' },

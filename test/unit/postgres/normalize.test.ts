@@ -8,6 +8,7 @@ describe('statements have the same shape', () => {
     ["insert into t values (E'a\\'b')", "insert into t values (E'c')"],
     ['insert into t values ($$a$$)', "insert into t values ($x$ $$ ' $x$)"],
     ['insert  into t\n values (1);', '  insert into t values (1) -- why not\n ;'],
+    ['delete from t where id < 1', 'delete from t -- old ones\n /* and more */ where id < 1'],
     ["insert into t values (x'1f')", "insert into t values ('b')"],
   ])('%s', (one, other) => {
     expect(normalizeSql(one)).toBe(normalizeSql(other));
