@@ -17,7 +17,7 @@ export default defineConfig({
         ],
         {
           testTimeout: 30 * 60_000,
-          env: { SAFEMIGRATE_TEST_SEED, SAFEMIGRATE_TEST_CASES, SAFEMIGRATE_TEST_EVERYTHING: '1' },
+          env: { SAFEMIGRATE_TEST_SEED, SAFEMIGRATE_TEST_CASES, SAFEMIGRATE_TEST_SHARE: 'all' },
         },
       ),
     ],

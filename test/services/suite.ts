@@ -9,7 +9,7 @@ import { type CliResult, runLine, safemigrate, sqlCommand, temporaryFolder } fro
 import { type CloningOptions, changedUrl, withCloning } from '../helpers/cloning.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { codeBlocksOf } from '../helpers/documented-commands.ts';
-import { EVERYTHING } from '../helpers/everything.ts';
+import { EVERYTHING } from '../helpers/share.ts';
 import {
   type FakeProgram,
   type FakeService,

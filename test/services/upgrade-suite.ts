@@ -9,7 +9,7 @@ import { runLine, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cl
 import { changedUrl } from '../helpers/cloning.ts';
 import { temporaryDatabase, withClient } from '../helpers/database.ts';
 import { codeBlocksOf } from '../helpers/documented-commands.ts';
-import { EVERYTHING } from '../helpers/everything.ts';
+import { EVERYTHING } from '../helpers/share.ts';
 import { type FakeService, type Faults, SCHEMA } from '../helpers/fake-service.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
