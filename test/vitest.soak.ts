@@ -13,6 +13,9 @@ export default defineConfig({
         [
           'test/soak/**/*.test.ts',
           'test/services/*.test.ts',
+          'test/docs/{ci-recipe,docs-commands}.test.ts',
+          'test/isolation/{configurations,escapes}.test.ts',
+          'test/{faults/online-swap,tools/safer-form}.test.ts',
           'test/{faults/upgrade,tools/upgrade-layouts}.test.ts',
         ],
         {

@@ -7,11 +7,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { readEntries, registryFolder } from '../../src/ownership/folder-records.ts';
 import { PROGRAM, plainEnvironment, safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { until } from '../helpers/cutting.ts';
-import { EVERYTHING } from '../helpers/share.ts';
 import { type LoopFileSystem, loopFileSystem } from '../helpers/file-system.ts';
 import { fillForLoad, type Load, pgbenchObstacle, startLoad } from '../helpers/pgbench.ts';
 import { type PlacedServer, placedServer } from '../helpers/placed-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { EVERYTHING } from '../helpers/share.ts';
 import { cannotUpgrade, NEW, OLD } from '../helpers/upgrading.ts';
 
 const run = promisify(execFile);

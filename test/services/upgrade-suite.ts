@@ -9,11 +9,11 @@ import { runLine, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cl
 import { changedUrl } from '../helpers/cloning.ts';
 import { temporaryDatabase, withClient } from '../helpers/database.ts';
 import { codeBlocksOf } from '../helpers/documented-commands.ts';
-import { EVERYTHING } from '../helpers/share.ts';
 import { type FakeService, type Faults, SCHEMA } from '../helpers/fake-service.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { serverUrl } from '../helpers/servers.ts';
+import { EVERYTHING, inThisShare } from '../helpers/share.ts';
 import { killedAtChange, REAL_TIMEOUT_MS, type ServiceCase } from './suite.ts';
 
 const FOREIGN = 200;
@@ -165,35 +165,40 @@ export function upgradeSuite(
       }
     });
 
-    test('that Ctrl-C interrupts leaves nothing', async () => {
-      fake.fail({ slowUpgrade: NEVER_DONE });
-      const run = started();
-      await expect.poll(isUpgrading, limit).toBe(true);
-      process.kill(-run.pid(), 'SIGINT');
-      expect((await run.ended).exitCode).toBe(130);
-      await expectOnlyOfOthers();
-    });
+    const cut = inThisShare(['interrupted', 'killed', 'interrupted without a removal'] as const);
+    if (cut.includes('interrupted'))
+      test('that Ctrl-C interrupts leaves nothing', async () => {
+        fake.fail({ slowUpgrade: NEVER_DONE });
+        const run = started();
+        await expect.poll(isUpgrading, limit).toBe(true);
+        process.kill(-run.pid(), 'SIGINT');
+        expect((await run.ended).exitCode).toBe(130);
+        await expectOnlyOfOthers();
+      });
 
-    test('whose run was killed is removed by clean elsewhere, and nothing else is changed', async () => {
-      await killedAt({ slowUpgrade: NEVER_DONE }, isUpgrading);
-      const [left] = fake.things.filter(({ isForeign }) => !isForeign);
-      expect(left?.name).toMatch(/^safemigrate-/);
-      await cleaned();
-      expect(await release('shop')).toBe(OLD_RELEASE);
-      for (const asked of fake.calls('change').filter(isOrder)) expect(asked.join(' ')).toContain(left?.name);
-    });
+    if (cut.includes('killed'))
+      test('whose run was killed is removed by clean elsewhere, and nothing else is changed', async () => {
+        await killedAt({ slowUpgrade: NEVER_DONE }, isUpgrading);
+        const [left] = fake.things.filter(({ isForeign }) => !isForeign);
+        expect(left?.name).toMatch(/^safemigrate-/);
+        await cleaned();
+        expect(await release('shop')).toBe(OLD_RELEASE);
+        for (const asked of fake.calls('change').filter(isOrder))
+          expect(asked.join(' ')).toContain(left?.name);
+      });
 
-    test('that Ctrl-C interrupts says what it could not remove, and clean does', async () => {
-      // A service may delete nothing that it is upgrading.
-      fake.fail({ slowUpgrade: NEVER_DONE, destroy: 3 });
-      const run = started();
-      await expect.poll(isUpgrading, limit).toBe(true);
-      process.kill(-run.pid(), 'SIGINT');
-      const { exitCode, stderr } = await run.ended;
-      expect(exitCode).toBe(130);
-      expect(stderr.replace(/\s+/g, ' ')).toMatch(/could not be released: .*run `safemigrate clean`/);
-      await cleaned();
-    });
+    if (cut.includes('interrupted without a removal'))
+      test('that Ctrl-C interrupts says what it could not remove, and clean does', async () => {
+        // A service may delete nothing that it is upgrading.
+        fake.fail({ slowUpgrade: NEVER_DONE, destroy: 3 });
+        const run = started();
+        await expect.poll(isUpgrading, limit).toBe(true);
+        process.kill(-run.pid(), 'SIGINT');
+        const { exitCode, stderr } = await run.ended;
+        expect(exitCode).toBe(130);
+        expect(stderr.replace(/\s+/g, ' ')).toMatch(/could not be released: .*run `safemigrate clean`/);
+        await cleaned();
+      });
 
     test('by hand is rehearsed on by the other command of the page', async () => {
       const folder = temporaryFolder();
