@@ -118,15 +118,16 @@ function testsOf(tool: Tool): void {
     );
   });
 
-  test.skipIf(!tool.withArguments)('the connection may stand in arguments of its own', async () => {
-    const command = tool.withArguments?.(target) ?? [];
-    const before = await digestOf(target);
-    const { report, ...ours } = await run(command, 'arguments', []);
-    expect(ours.exitCode, ours.stdout + ours.stderr).toBe(0);
-    expect(report.command).toMatchObject({ exitCode: 0, reachedClone: true });
-    expect(JSON.stringify(report.command.argv)).not.toContain(new URL(target).password);
-    expect(await digestOf(target)).toEqual(before);
-  });
+  if (tool.withArguments)
+    test('the connection may stand in arguments of its own', async () => {
+      const command = tool.withArguments?.(target) ?? [];
+      const before = await digestOf(target);
+      const { report, ...ours } = await run(command, 'arguments', []);
+      expect(ours.exitCode, ours.stdout + ours.stderr).toBe(0);
+      expect(report.command).toMatchObject({ exitCode: 0, reachedClone: true });
+      expect(JSON.stringify(report.command.argv)).not.toContain(new URL(target).password);
+      expect(await digestOf(target)).toEqual(before);
+    });
 
   test('the command that init shows passes a rehearsal, with the configuration that init writes', async () => {
     await expectFirstRehearsal(copy.folder, async (lines) => ({
