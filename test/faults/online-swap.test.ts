@@ -105,7 +105,7 @@ describe('an online swap', () => {
       await ask(target(), "SELECT pg_logical_emit_message(false, 'test', ''), pg_switch_wal()");
   };
 
-  test.each([
+  const givenUp = [
     {
       what: 'the server keeps too much WAL for it',
       reason: /keeps .* of WAL for its replication slot, which is more than --limit kept-wal allows/,
@@ -137,7 +137,8 @@ describe('an online swap', () => {
           );
         }),
     },
-  ])('is given up if $what', { timeout }, async ({ disturb, reason }) => {
+  ];
+  test.each(inThisShare(givenUp))('is given up if $what', { timeout }, async ({ disturb, reason }) => {
     const undone = await disturbedSwap(target(), {
       place: PLACES['catching up'],
       options: ['--limit', 'kept-wal=64MB'],
