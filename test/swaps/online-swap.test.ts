@@ -374,8 +374,9 @@ describe('swap --online', () => {
   test('gives up beyond the WAL that the server may keep, and the target is open', {
     timeout: 120_000,
   }, async () => {
-    const slow = `${MIGRATION}; SELECT pg_logical_emit_message(false, 'x', repeat('y', 3000000)); SELECT pg_sleep(3)`;
-    const undone = await swapOnline(url, '--limit', 'kept-wal=1MB', '--', ...sqlCommand(slow));
+    // More than the clone itself writes, whose WAL counts as well.
+    const slow = `${MIGRATION}; SELECT pg_logical_emit_message(false, 'x', repeat('y', 40000000)); SELECT pg_sleep(3)`;
+    const undone = await swapOnline(url, '--limit', 'kept-wal=20MB', '--', ...sqlCommand(slow));
     expect({ exitCode: undone.exitCode, swap: swapOf(undone) }).toMatchObject({
       exitCode: 4,
       swap: {
