@@ -22,7 +22,7 @@ const LOAD = ['--load'];
 const CLUSTER = {
   SAFEMIGRATE_CLONE: 'cluster',
   SAFEMIGRATE_LOAD_WINDOW: '2s',
-  SAFEMIGRATE_LOAD_WARMUP: '500ms',
+  SAFEMIGRATE_LOAD_WARMUP: '1s',
 };
 /** Two tables in one transaction, with time for others to come in between. */
 const both = (first: string, second: string, seconds = 0.5) =>
