@@ -197,7 +197,7 @@ describe('a run under load', async () => {
       args: ['--load-command', shell],
     });
     expect(report.load).toMatchObject({ source: 'command', origin: shell });
-    expect(report.load?.before.transactions).toBeGreaterThan(2);
+    expect(report.load?.before.transactions).toBeGreaterThan(0);
     expect(report.load?.before.failures).toBe(0);
     await withClient(target.url, async (client) => {
       expect((await client.query('SELECT v FROM a WHERE id = 1')).rows).toEqual([{ v: 0 }]);
@@ -222,7 +222,7 @@ describe('a run under load', async () => {
       args: ['--load-command', shell, '--permit', 'load-here', 'apply', '--yes'],
     });
     expect(report.clone.isolation).toBe('same-cluster');
-    expect(report.load?.before.transactions).toBeGreaterThan(2);
+    expect(report.load?.before.transactions).toBeGreaterThan(0);
     expect(report.load?.command).toMatchObject({ exitCode: 0, schemaEqual: true });
     expect(report.load?.guarded).toBeNull();
     expect(report.caveats.find(({ path }) => path === 'load.guarded')?.reason).toMatch(
