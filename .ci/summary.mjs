@@ -9,6 +9,7 @@ let passed = 0;
 let failed = Number(failedSteps);
 
 console.log(timingsOf(folder));
+console.log(`share of the long lists: SAFEMIGRATE_TEST_SHARE=${process.env.SAFEMIGRATE_TEST_SHARE}`);
 
 for (const file of readdirSync(folder).filter((name) => name.endsWith('.status'))) {
   const exitCode = Number(readFileSync(`${folder}/${file}`, 'utf8'));

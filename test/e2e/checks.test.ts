@@ -7,6 +7,7 @@ import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helper
 import { ownServer } from '../helpers/own-server.ts';
 import { psqlCommand, rehearse } from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
+import { inThisShare } from '../helpers/share.ts';
 import { clonesOf, withDatabase } from '../helpers/target-state.ts';
 
 const SCHEMA = `
@@ -24,7 +25,9 @@ beforeAll(async () => {
   target = await temporaryDatabase(18, { sql: SCHEMA });
 });
 
-describe.each<ServerVersion>([14, 18])('an INSERT of running code on %d', (version) => {
+const VERSIONS: readonly ServerVersion[] = [14, 18];
+
+describe.each(inThisShare(VERSIONS))('an INSERT of running code on %d', (version) => {
   // No CHECK, column or table changes: only an execution shows it.
   test('that is refused only when it is executed is an error; that nobody runs, a warning', async () => {
     const database = await temporaryDatabase(version, {
@@ -55,7 +58,7 @@ describe.each<ServerVersion>([14, 18])('an INSERT of running code on %d', (versi
   });
 });
 
-describe.each<ServerVersion>([14, 18])('pg_stat_statements on %d', (version) => {
+describe.each(inThisShare(VERSIONS))('pg_stat_statements on %d', (version) => {
   test('a dropped column that a query of the application uses is reported with that query and its rate', async () => {
     const server = await ownServer(version, { settings: { shared_preload_libraries: 'pg_stat_statements' } });
     onTestFinished(() => server.stop());

@@ -13,11 +13,14 @@ import { enterableFolder } from '../helpers/private-clone.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { majorOf } from '../helpers/servers.ts';
+import { inThisShare } from '../helpers/share.ts';
 import { btrfsVolumes, LAYOUTS, serverIn } from '../helpers/volumes.ts';
 
 const run = promisify(execFile);
 
-describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d', async (version) => {
+const SHARE = inThisShare([15, 18] as const);
+
+describe.each(SHARE)('a rehearsal as of another time, PostgreSQL %d', async (version) => {
   const programs = await namingPrograms(version);
   let place: Awaited<ReturnType<typeof enterableFolder>>;
   let server: PlacedServer;

@@ -1,12 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
 import { identifier, literal } from '../../src/postgres/sql/quote.ts';
 import { type CliOptions, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { readReport } from '../helpers/read-report.ts';
+import { inThisShare } from '../helpers/share.ts';
 
 const NAMES = [
   'Shop "the big one"',
@@ -77,12 +78,14 @@ const ALL = Object.keys(WAYS) as (keyof typeof WAYS)[];
 /** Each pair of ways has a name; the one with the most special characters has all ways. */
 const PAIRS = ALL.flatMap((one, at) => ALL.slice(at + 1).map((other) => [one, other] as const));
 
-describe.each(NAMES.map((name, at) => [name, name.startsWith("o'") ? ALL : (PAIRS[at] ?? ALL)] as const))(
-  'a database and a role named %s',
-  (name, ways) => {
-    test.each(ways)('by %s', async (way) => {
-      expect((await WAYS[way](name)).target.source).toBe(way);
-    });
+const CASES = NAMES.flatMap((name, at) =>
+  (name.startsWith("o'") ? ALL : (PAIRS[at] ?? ALL)).map((way) => ({ name, way })),
+);
+
+test.each(inThisShare(CASES, ({ way }) => way))(
+  'a database and a role named $name, by $way',
+  async ({ name, way }) => {
+    expect((await WAYS[way](name)).target.source).toBe(way);
   },
 );
 

@@ -10,6 +10,7 @@ import { withClient } from '../helpers/database.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { sampleProfile } from '../helpers/profiles.ts';
 import { rehearse } from '../helpers/rehearse.ts';
+import { inThisShare } from '../helpers/share.ts';
 import { withDatabase } from '../helpers/target-state.ts';
 
 const skip = await withoutClientPrograms('pg_basebackup', 'psql');
@@ -45,7 +46,9 @@ const costsIn = (url: string) =>
     return costs;
   });
 
-describe.skipIf(skip).each<ServerVersion>([15, 18])(
+const VERSIONS: readonly ServerVersion[] = [15, 18];
+
+describe.skipIf(skip).each(inThisShare(VERSIONS))(
   'queries of a profile, on an empty database of %d',
   (version) => {
     let server: Server;

@@ -2,8 +2,9 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../helpers/cli.ts';
-import { PLACES, type PlaceName } from '../helpers/online-places.ts';
+import { CLOSED, PLACES, type PlaceName } from '../helpers/online-places.ts';
 import { disturbedSwap, onlineTarget } from '../helpers/online-trials.ts';
+import { inThisShare } from '../helpers/share.ts';
 
 const timeout = 120_000;
 
@@ -16,7 +17,7 @@ const KILLED: readonly PlaceName[] = [
 describe('an online swap that is killed', () => {
   const target = onlineTarget(18);
 
-  test.each(KILLED)(
+  test.each(inThisShare(KILLED, (name) => CLOSED.includes(name)))(
     'leaves the target open with all of its rows, and nothing but the agent is needed for that: %s',
     { timeout },
     async (name) => {
@@ -44,7 +45,7 @@ describe('an online swap that is killed', () => {
     expect(existsSync(file)).toBe(true);
   });
 
-  test.each(['closed for the clone', 'catching up', 'closed both'] as const)(
+  test.each(inThisShare(['closed for the clone', 'catching up', 'closed both'] as const))(
     'together with its agent leaves what clean repairs: %s',
     { timeout },
     async (name) => {

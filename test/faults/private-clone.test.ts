@@ -14,6 +14,7 @@ import { until } from '../helpers/cutting.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { inThisShare } from '../helpers/share.ts';
 
 const run = promisify(execFile);
 const MB = 2 ** 20;
@@ -98,7 +99,7 @@ describe.skipIf(skipped)('a clone on a server of its own', () => {
     ['while the command runs', commandRuns],
   ];
 
-  test.each(STAGES)('goes with a tool that is killed %s', async (what, condition) => {
+  test.each(inThisShare(STAGES))('goes with a tool that is killed %s', async (what, condition) => {
     const child = rehearsal();
     await until(what, condition);
     await kill(child);

@@ -22,9 +22,9 @@ test('swaps and rollbacks that are killed, stopped and crashed under load lose n
   timeout: 300_000,
 }, async () => {
   const disturbances = DISTURBANCES.filter((each) => each !== 'none');
-  const { trials, acknowledged } = await runTrials(server, { seed: 7, trials: 10, disturbances });
-  expect(trials).toBe(10);
-  expect(acknowledged).toBeGreaterThan(100);
+  // `soak/swap.test.ts` has hundreds.
+  const { acknowledged } = await runTrials(server, { seed: 7, trials: disturbances.length, disturbances });
+  expect(acknowledged).toBeGreaterThan(50);
 });
 
 test('a swap whose reopen agent alone is killed is refused if the agent was not ready, and else goes on to its end', {

@@ -16,6 +16,7 @@ import {
 } from '../helpers/file-system.ts';
 import { type PlacedServer, placedServer } from '../helpers/placed-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { inThisShare } from '../helpers/share.ts';
 
 const skip =
   skipReason(await loopFileSystemObstacle('xfs')) ||
@@ -89,7 +90,7 @@ describe.skipIf(skip)('a folder that cannot be used', () => {
     }
   }
 
-  test.each<Place>(['read-only', 'full', 'no folder'])(
+  test.each(inThisShare<Place>(['read-only', 'full', 'no folder']))(
     'XDG_STATE_HOME, %s: only a way that needs no record is possible, and the report of it is not kept',
     async (place) => {
       const { at, why } = PLACES[place];
@@ -122,7 +123,7 @@ describe.skipIf(skip)('a folder that cannot be used', () => {
     expect(cluster).toContain(readOnly.folder);
   });
 
-  test.each<Place>(['read-only', 'full', 'missing'])(
+  test.each(inThisShare<Place>(['read-only', 'full', 'missing']))(
     'TMPDIR, %s: only ways that need none are possible, or others with --clone-dir',
     async (place) => {
       const { at, why } = PLACES[place];

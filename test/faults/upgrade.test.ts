@@ -7,11 +7,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { readEntries, registryFolder } from '../../src/ownership/folder-records.ts';
 import { PROGRAM, plainEnvironment, safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { until } from '../helpers/cutting.ts';
-import { EVERYTHING } from '../helpers/everything.ts';
 import { type LoopFileSystem, loopFileSystem } from '../helpers/file-system.ts';
 import { fillForLoad, type Load, pgbenchObstacle, startLoad } from '../helpers/pgbench.ts';
 import { type PlacedServer, placedServer } from '../helpers/placed-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { EVERYTHING, inThisShare } from '../helpers/share.ts';
 import { cannotUpgrade, NEW, OLD } from '../helpers/upgrading.ts';
 
 const run = promisify(execFile);
@@ -130,7 +130,8 @@ describe.skipIf(missing)('the rehearsal of an upgrade', { timeout: 2 * PHASE_MS 
   ];
 
   // One way for each phase, in turn: what is left depends on the phase, and who removes it does not.
-  const inTurn = (own: number) => PHASES.filter((_, at) => EVERYTHING || at % 2 === own);
+  const share = inThisShare(PHASES, (phase) => PHASES.indexOf(phase) % 2);
+  const inTurn = (own: number) => share.filter((phase) => EVERYTHING || PHASES.indexOf(phase) % 2 === own);
 
   test.each(inTurn(0))('leaves nothing if the tool is killed while %s', async (what, condition, words) => {
     const child = rehearsal(words);

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
 import type { PlacedServer } from '../helpers/placed-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
-import { btrfsVolumes, expectNothingLeft, LAYOUTS, serverIn } from '../helpers/volumes.ts';
+import { inThisShare } from '../helpers/share.ts';
+import { btrfsVolumes, expectNothingLeft, isOneVolume, LAYOUTS, serverIn } from '../helpers/volumes.ts';
 
 describe('PostgreSQL on btrfs', async () => {
   const obstacle = skipReason(await loopFileSystemObstacle('btrfs'));
@@ -18,7 +19,7 @@ describe('PostgreSQL on btrfs', async () => {
     await place?.destroy();
   });
 
-  test.skipIf(obstacle).each(LAYOUTS)(
+  test.skipIf(obstacle).each(inThisShare(LAYOUTS, isOneVolume))(
     'has no subvolume left after runs were interrupted and killed if %s',
     async (layout) => {
       const volumes = btrfsVolumes(place?.folder ?? '');

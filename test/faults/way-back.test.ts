@@ -7,6 +7,7 @@ import { withClient } from '../helpers/client.ts';
 import { until } from '../helpers/cutting.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { startRelay } from '../helpers/relay.ts';
+import { inThisShare } from '../helpers/share.ts';
 import { databasesBeside, guardOf, inDatabase } from '../helpers/swapping.ts';
 
 const timeout = 120_000;
@@ -244,17 +245,22 @@ describe('a way back', () => {
 
   const RENAMED = [/^ALTER DATABASE "app" RENAME/, /^COMMIT/];
 
-  test.each([
+  const unfinished = [
     ['renamed', RENAMED],
     ['subscribed', [...RENAMED, /^CREATE SUBSCRIPTION/, /^COMMIT/]],
     ['enabled', [...RENAMED, /^ALTER SUBSCRIPTION .* ENABLE/]],
-  ] as const)('that a killed swap has not finished is ended: %s', { timeout }, async (_, place) => {
-    const words = ['swap', '--online', '--way-back', '1h', '--yes', '--limit', 'cut-over=10s'];
-    await killed([...words, '--', ...sqlCommand('ALTER TABLE item ADD COLUMN extra int')], place);
-    expect(await ask('SELECT extra FROM item')).toEqual([{ extra: null }]);
-    expect(await left()).toEqual([]);
-    expect(await wayBack()).toBeNull();
-  });
+  ] as const;
+  test.each(inThisShare(unfinished))(
+    'that a killed swap has not finished is ended: %s',
+    { timeout },
+    async (_, place) => {
+      const words = ['swap', '--online', '--way-back', '1h', '--yes', '--limit', 'cut-over=10s'];
+      await killed([...words, '--', ...sqlCommand('ALTER TABLE item ADD COLUMN extra int')], place);
+      expect(await ask('SELECT extra FROM item')).toEqual([{ extra: null }]);
+      expect(await left()).toEqual([]);
+      expect(await wayBack()).toBeNull();
+    },
+  );
 
   const DISABLED = [/^ALTER SUBSCRIPTION .* DISABLE/, /^COMMIT/];
 

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { EVERYTHING } from './everything.ts';
 import type { RealProgram } from './fake-service.ts';
+import { EVERYTHING } from './share.ts';
 import { type Toolchain, toolchain } from './toolchains.ts';
 import { NPM, PYTHON } from './tools.ts';
 

@@ -263,6 +263,8 @@ const ROWS: Record<ToolId, Row> = {
 };
 
 /** The commands of the tools as one types them. */
+export const TOOL_IDS = Object.keys(ROWS) as readonly ToolId[];
+
 export const TOOL_COMMANDS: readonly string[] = Object.values(ROWS).map(({ command }) =>
   command[0] === 'sh' ? (command[2] ?? '') : command.join(' '),
 );

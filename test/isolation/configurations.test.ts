@@ -21,6 +21,7 @@ import { CONFIGURATIONS, type Configuration } from '../helpers/configurations.ts
 import { LANGUAGES } from '../helpers/drivers.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { inThisShare } from '../helpers/share.ts';
 import { digestOf, withDatabase } from '../helpers/target-state.ts';
 import { toolchain } from '../helpers/toolchains.ts';
 
@@ -95,7 +96,12 @@ describe.skipIf(skipReason(missing) || process.getuid?.() !== 0)('a command whos
       expect(await digestOf(target)).toEqual(before);
     });
 
-    test.each(rows.map((row) => ({ ...row, where: row.name })))('$where', async (row) => {
+    const share = inThisShare(
+      rows,
+      ({ advised, command: [program = ''] }) =>
+        `${['node', '{python}'].includes(program) ? program : 'another'} ${advised === undefined}`,
+    );
+    test.each(share.map((row) => ({ ...row, where: row.name })))('$where', async (row) => {
       const project = makeProject([['', row]], installed, target);
       const { exitCode, stdout, stderr } = await run(
         { ...row, user, clone },

@@ -13,6 +13,7 @@ import { temporaryDatabase } from '../helpers/database.ts';
 import { fixturesFor, type HazardFixture, type Kind } from '../helpers/hazard-fixtures.ts';
 import { psqlCommand } from '../helpers/rehearse.ts';
 import { OLDEST_AND_NEWEST, serverUrl, useOwnServers } from '../helpers/servers.ts';
+import { inThisShare } from '../helpers/share.ts';
 
 /**
  * All bad examples whose hazard a script can take away are the sessions of one command, each in a schema of its own, and get one
@@ -26,7 +27,7 @@ const LEFT: Readonly<Record<string, RegExp>> = { TABLESPACE_REWRITES: /as a copy
 const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-propose-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
+describe.each(inThisShare(OLDEST_AND_NEWEST))('on PostgreSQL %i', (version) => {
   const fixtures = fixturesFor(version).filter(({ code }) => isScripted(code, { version: '18' }));
   const script = path.join(folder, `${version}.sql`);
   let bad: Report;

@@ -8,6 +8,7 @@ import { withClient } from '../helpers/client.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
 import { psqlCommand } from '../helpers/rehearse.ts';
 import { OLDEST_AND_NEWEST, useOwnServers } from '../helpers/servers.ts';
+import { inThisShare } from '../helpers/share.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-retype-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -19,7 +20,7 @@ const SETUP = `CREATE TABLE "Orders" (id bigint PRIMARY KEY, total int NOT NULL 
   ANALYZE`;
 const ALTER = `ALTER TABLE "Orders" ALTER COLUMN total SET DATA TYPE numeric(12, 2) USING "Orders".total * 1.5`;
 
-describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
+describe.each(inThisShare(OLDEST_AND_NEWEST))('on PostgreSQL %i', (version) => {
   beforeAll(() => useOwnServers(version));
 
   const propose = async (setup: string, sql: string, name: string, proposeAll: boolean) => {

@@ -8,6 +8,7 @@ import { copyProject, type ProjectId, project } from '../helpers/projects.ts';
 import { psqlCommand, rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { useOwnServers } from '../helpers/servers.ts';
+import { inThisShare } from '../helpers/share.ts';
 
 beforeAll(() => useOwnServers(18));
 
@@ -51,7 +52,7 @@ const ADD: Readonly<Partial<Record<ProjectId, (folder: string) => void>>> = {
   drizzle: (folder) => addToDrizzle(folder, '0004_names', SQL.join(';\n--> statement-breakpoint\n')),
 };
 
-describe.each(Object.keys(ADD) as ProjectId[])('%s', (id) => {
+describe.each(inThisShare(Object.keys(ADD) as ProjectId[]))('%s', (id) => {
   const available = project(id).available();
   test.skipIf(skipReason(available === true ? null : available))(
     'gets a safer form, after which it finds its migration applied',

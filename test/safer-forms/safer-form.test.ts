@@ -9,6 +9,7 @@ import { temporaryDatabase } from '../helpers/database.ts';
 import { profiled, sampleProfile } from '../helpers/profiles.ts';
 import { psqlCommand, rehearse, scriptCommand } from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
+import { inThisShare } from '../helpers/share.ts';
 import { startTraffic } from '../helpers/traffic.ts';
 
 beforeAll(() => useOwnServers(18));
@@ -232,7 +233,7 @@ describe('what cannot be written is refused before another clone is made', () =>
     `INSERT INTO schema_migrations (version) VALUES ${names.map((name) => `('${name}')`).join(', ')}`;
   const index = 'CREATE INDEX orders_status ON orders (status)';
 
-  test.each<[string, string[], RegExp, NodeJS.ProcessEnv?]>([
+  const unwritable: [string, string[], RegExp, NodeJS.ProcessEnv?][] = [
     [
       'copied rows',
       psqlCommand('-c', index, '-c', `\\copy customers FROM PROGRAM 'printf "1000\\n"'`),
@@ -258,7 +259,9 @@ describe('what cannot be written is refused before another clone is made', () =>
       /recorded several migrations in one statement/,
       { SAFEMIGRATE_PROPOSE_FORMAT: 'rails' },
     ],
-  ])('%s', async (_what, command, reason, env = {}) => {
+  ];
+
+  test.each(inThisShare(unwritable))('%s', async (_what, command, reason, env = {}) => {
     const journal = 'CREATE TABLE schema_migrations (version text PRIMARY KEY);';
     const target = await temporaryDatabase(18, { sql: journal + TABLES });
     const [file = '', audit = ''] = ['safer.sql', 'audit'].map((name) => path.join(temporaryFolder(), name));

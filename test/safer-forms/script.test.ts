@@ -8,6 +8,7 @@ import { copyProject, project } from '../helpers/projects.ts';
 import { psqlCommand, rehearse, scriptCommand } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { useOwnServers } from '../helpers/servers.ts';
+import { inThisShare } from '../helpers/share.ts';
 
 beforeAll(() => useOwnServers(18));
 
@@ -62,7 +63,7 @@ test('psql leaves the same schema and the same rows on another database', async 
   expect(same).toEqual(rows);
 });
 
-describe.each(['knex', 'drizzle'] as const)('%s', (id) => {
+describe.each(inThisShare(['knex', 'drizzle'] as const))('%s', (id) => {
   const { command, environment, available, journal } = project(id);
   const found = available();
   test.skipIf(skipReason(found === true ? null : found))(

@@ -2,14 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type ServiceId, serviceOf } from '../../src/clone/services/service-list.ts';
+import { SERVICE_IDS, type ServiceId, serviceOf } from '../../src/clone/services/service-list.ts';
 import { nameOfClone } from '../../src/clone/services/service-name.ts';
 import { newRunId } from '../../src/ownership/run-id.ts';
 import { type CliResult, runLine, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type CloningOptions, changedUrl, withCloning } from '../helpers/cloning.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { codeBlocksOf } from '../helpers/documented-commands.ts';
-import { EVERYTHING } from '../helpers/everything.ts';
 import {
   type FakeProgram,
   type FakeService,
@@ -21,6 +20,7 @@ import { readReport } from '../helpers/read-report.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { serverUrl } from '../helpers/servers.ts';
+import { EVERYTHING, inThisShare } from '../helpers/share.ts';
 
 const FOREIGN = 200;
 /** So many lists call a clone not ready that no test sees it ready. */
@@ -42,6 +42,9 @@ export interface ServiceCase extends FakeProgram {
   /** Plays load, on a second clone: enough for one with roles of its own, and one with those of the target. */
   readonly playsLoad?: true;
 }
+
+/** A run takes a share of these at each service, and another one at the next service. */
+const CASES = ['refused', 'interrupted', 'hanging', 'killed'] as const;
 
 /** The value of an option among arguments; empty without it. */
 export function optionOf(args: readonly string[], option: string): string {
@@ -76,6 +79,8 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
   const isThorough = EVERYTHING || given.thorough === true;
   // Each call of a real program takes a second: the soak makes all of them.
   const isQuick = EVERYTHING || !given.real;
+  const first = SERVICE_IDS.indexOf(id) % CASES.length;
+  const taken = inThisShare([...CASES.slice(first), ...CASES.slice(0, first)]);
   const fake = await fakeService(given);
   let target: TemporaryDatabase;
 
@@ -146,28 +151,30 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
       expect(entries()).toEqual([]);
     });
 
-    test('is refused in the words of the service, without its secrets', async () => {
-      fake.fail({ expired: true });
-      await expect(cloning()).rejects.toThrow(login);
-      expect(fake.calls('create')).toEqual([]);
-      fake.fail({ create: 'fails' });
-      await expect(cloning()).rejects.toThrow(/ended with \d+:\n {2}.*quota exceeded: token=\*\*\*/s);
-      await expectOnlyOfOthers();
-      expect(entries()).toEqual([]);
-    });
+    if (taken.includes('refused'))
+      test('is refused in the words of the service, without its secrets', async () => {
+        fake.fail({ expired: true });
+        await expect(cloning()).rejects.toThrow(login);
+        expect(fake.calls('create')).toEqual([]);
+        fake.fail({ create: 'fails' });
+        await expect(cloning()).rejects.toThrow(/ended with \d+:\n {2}.*quota exceeded: token=\*\*\*/s);
+        await expectOnlyOfOthers();
+        expect(entries()).toEqual([]);
+      });
 
-    test('is removed if Ctrl-C ends the run while it waits', async () => {
-      fake.fail({ slow: NEVER_READY });
-      const run = started('SELECT 1', process.env.XDG_STATE_HOME);
-      await expect.poll(() => fake.polls(), limit).toBeGreaterThan(1);
-      // A terminal sends it to all processes of the group.
-      process.kill(-run.pid(), 'SIGINT');
-      expect((await run.ended).exitCode).toBe(130);
-      await expectOnlyOfOthers();
-      expect(entries()).toEqual([]);
-    });
+    if (taken.includes('interrupted'))
+      test('is removed if Ctrl-C ends the run while it waits', async () => {
+        fake.fail({ slow: NEVER_READY });
+        const run = started('SELECT 1', process.env.XDG_STATE_HOME);
+        await expect.poll(() => fake.polls(), limit).toBeGreaterThan(1);
+        // A terminal sends it to all processes of the group.
+        process.kill(-run.pid(), 'SIGINT');
+        expect((await run.ended).exitCode).toBe(130);
+        await expectOnlyOfOthers();
+        expect(entries()).toEqual([]);
+      });
 
-    if (isQuick)
+    if (isQuick && taken.includes('hanging'))
       test('whose creation hangs is given up after its lifetime, and removed', async () => {
         fake.fail({ create: 'hangs' });
         await expect(cloning({ ttlMs: 4_000 })).rejects.toThrow('took longer than 4');
@@ -216,37 +223,38 @@ export async function serviceSuite(given: ServiceCase): Promise<FakeService> {
         await expectOnlyOfOthers();
       });
 
-    test('whose run was killed is removed by clean elsewhere, and nothing else is', async () => {
-      const elsewhere = { ...env(), XDG_STATE_HOME: temporaryFolder() };
-      if (isQuick) {
-        await killedAt({ create: 'hangs' }, () => ours().length === 1);
-        await killedAt({ slow: NEVER_READY }, () => ours().length === 2 && fake.polls() > 1);
-      }
-      await killedAt({}, isSleeping);
-      fake.fail({});
-      const left = ours().map(({ name }) => name);
-      expect(left).toHaveLength(isQuick ? 3 : 1);
-      const others = namesLikeOurs();
-      for (const name of others) fake.others(name);
-      await store?.fill(fake.things);
-      if (isThorough) {
-        const unnamed = await safemigrate(['clean', '--clone', id], {
-          env: { SAFEMIGRATE_CLONE_OF: of, XDG_STATE_HOME: temporaryFolder() },
-        });
-        const unknown = unnamed.stdout.match(/not known here whether its run is alive/g);
-        expect(unknown?.length).toBeGreaterThanOrEqual(left.length);
-        const listed = await runLine(listLine, { env: elsewhere });
-        for (const name of left)
-          expect(listed.stdout).toMatch(new RegExp(`${name} +clone left by a dead run`));
-        // Not by the calls: a program of a run that was killed may send its own again, after a minute.
-        expect(ours().map(({ name }) => name)).toEqual(expect.arrayContaining(left));
-      }
-      const { stdout, stderr, exitCode } = await runLine(cleanLine, { env: elsewhere });
-      for (const name of left) expect(stdout + stderr).toContain(`removed ${name}`);
-      for (const name of others) expect(stdout + stderr).toContain(`${name} at`);
-      expect(exitCode).toBe(0);
-      await expectOnlyOfOthers(...others);
-    });
+    if (taken.includes('killed'))
+      test('whose run was killed is removed by clean elsewhere, and nothing else is', async () => {
+        const elsewhere = { ...env(), XDG_STATE_HOME: temporaryFolder() };
+        if (isQuick) {
+          await killedAt({ create: 'hangs' }, () => ours().length === 1);
+          await killedAt({ slow: NEVER_READY }, () => ours().length === 2 && fake.polls() > 1);
+        }
+        await killedAt({}, isSleeping);
+        fake.fail({});
+        const left = ours().map(({ name }) => name);
+        expect(left).toHaveLength(isQuick ? 3 : 1);
+        const others = namesLikeOurs();
+        for (const name of others) fake.others(name);
+        await store?.fill(fake.things);
+        if (isThorough) {
+          const unnamed = await safemigrate(['clean', '--clone', id], {
+            env: { SAFEMIGRATE_CLONE_OF: of, XDG_STATE_HOME: temporaryFolder() },
+          });
+          const unknown = unnamed.stdout.match(/not known here whether its run is alive/g);
+          expect(unknown?.length).toBeGreaterThanOrEqual(left.length);
+          const listed = await runLine(listLine, { env: elsewhere });
+          for (const name of left)
+            expect(listed.stdout).toMatch(new RegExp(`${name} +clone left by a dead run`));
+          // Not by the calls: a program of a run that was killed may send its own again, after a minute.
+          expect(ours().map(({ name }) => name)).toEqual(expect.arrayContaining(left));
+        }
+        const { stdout, stderr, exitCode } = await runLine(cleanLine, { env: elsewhere });
+        for (const name of left) expect(stdout + stderr).toContain(`removed ${name}`);
+        for (const name of others) expect(stdout + stderr).toContain(`${name} at`);
+        expect(exitCode).toBe(0);
+        await expectOnlyOfOthers(...others);
+      });
   });
 
   /** Starts a run whose command is this statement. */

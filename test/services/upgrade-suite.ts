@@ -9,14 +9,24 @@ import { runLine, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cl
 import { changedUrl } from '../helpers/cloning.ts';
 import { temporaryDatabase, withClient } from '../helpers/database.ts';
 import { codeBlocksOf } from '../helpers/documented-commands.ts';
-import { EVERYTHING } from '../helpers/everything.ts';
 import { type FakeService, type Faults, SCHEMA } from '../helpers/fake-service.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { serverUrl } from '../helpers/servers.ts';
+import { EVERYTHING, inThisShare } from '../helpers/share.ts';
 import { killedAtChange, REAL_TIMEOUT_MS, type ServiceCase } from './suite.ts';
 
 const FOREIGN = 200;
+/** Each run takes a share of these at the service that has all of them. */
+const CASES = [
+  'version',
+  'refused',
+  'other server',
+  'interrupted',
+  'killed',
+  'not removed',
+  'by hand',
+] as const;
 /** So many lists call an upgrade not done that no test sees its end. */
 const NEVER_DONE = 1_000;
 
@@ -129,84 +139,94 @@ export function upgradeSuite(
 
     if (!isWhole) return;
 
-    test('to a version that the service does not offer is refused before anything is made', async () => {
-      const { exitCode, stderr } = await rehearsed(['--to', '19']);
-      expect(exitCode).toBe(3);
-      expect(stderr.replace(/\s+/g, ' ')).toContain(
-        'no upgrade of shop to PostgreSQL 19. It offers 17.6, 18.9, 18.10',
-      );
-      const same = await rehearsed(['--to', '17']);
-      expect(same.exitCode).toBe(4);
-      expect(fake.calls('create')).toEqual([]);
-    });
+    const taken = inThisShare(CASES);
 
-    test('that the service refuses ends in its words, without its secrets', async () => {
-      fake.fail({ upgrade: 'refused' });
-      const { exitCode, stderr } = await rehearsed(['--to', '18']);
-      expect(exitCode).toBe(3);
-      expect(stderr.replace(/\s+/g, ' ')).toContain('Cannot upgrade the clone: token=***');
-      await expectOnlyOfOthers();
-    });
+    if (taken.includes('version'))
+      test('to a version that the service does not offer is refused before anything is made', async () => {
+        const { exitCode, stderr } = await rehearsed(['--to', '19']);
+        expect(exitCode).toBe(3);
+        expect(stderr.replace(/\s+/g, ' ')).toContain(
+          'no upgrade of shop to PostgreSQL 19. It offers 17.6, 18.9, 18.10',
+        );
+        const same = await rehearsed(['--to', '17']);
+        expect(same.exitCode).toBe(4);
+        expect(fake.calls('create')).toEqual([]);
+      });
 
-    test('on a clone of another server is refused before it is ordered', async () => {
-      const other = await temporaryDatabase(15, { name: fake.target?.name ?? '' });
-      const onOther = (sql: string) => withClient(serverUrl(15), (client) => client.query(sql));
-      await onOther(`CREATE ROLE ${role.user} LOGIN PASSWORD '${role.password}'`);
-      try {
-        url = changedUrl(other.url, role);
+    if (taken.includes('refused'))
+      test('that the service refuses ends in its words, without its secrets', async () => {
+        fake.fail({ upgrade: 'refused' });
         const { exitCode, stderr } = await rehearsed(['--to', '18']);
         expect(exitCode).toBe(3);
-        expect(stderr.replace(/\s+/g, ' ')).toMatch(/is PostgreSQL 17\S*, and the target is PostgreSQL 15/);
-        expect(fake.calls('change').filter(isOrder)).toEqual([]);
+        expect(stderr.replace(/\s+/g, ' ')).toContain('Cannot upgrade the clone: token=***');
         await expectOnlyOfOthers();
-      } finally {
-        await other.drop();
-        await onOther(`DROP ROLE ${role.user}`);
-      }
-    });
+      });
 
-    test('that Ctrl-C interrupts leaves nothing', async () => {
-      fake.fail({ slowUpgrade: NEVER_DONE });
-      const run = started();
-      await expect.poll(isUpgrading, limit).toBe(true);
-      process.kill(-run.pid(), 'SIGINT');
-      expect((await run.ended).exitCode).toBe(130);
-      await expectOnlyOfOthers();
-    });
+    if (taken.includes('other server'))
+      test('on a clone of another server is refused before it is ordered', async () => {
+        const other = await temporaryDatabase(15, { name: fake.target?.name ?? '' });
+        const onOther = (sql: string) => withClient(serverUrl(15), (client) => client.query(sql));
+        await onOther(`CREATE ROLE ${role.user} LOGIN PASSWORD '${role.password}'`);
+        try {
+          url = changedUrl(other.url, role);
+          const { exitCode, stderr } = await rehearsed(['--to', '18']);
+          expect(exitCode).toBe(3);
+          expect(stderr.replace(/\s+/g, ' ')).toMatch(/is PostgreSQL 17\S*, and the target is PostgreSQL 15/);
+          expect(fake.calls('change').filter(isOrder)).toEqual([]);
+          await expectOnlyOfOthers();
+        } finally {
+          await other.drop();
+          await onOther(`DROP ROLE ${role.user}`);
+        }
+      });
 
-    test('whose run was killed is removed by clean elsewhere, and nothing else is changed', async () => {
-      await killedAt({ slowUpgrade: NEVER_DONE }, isUpgrading);
-      const [left] = fake.things.filter(({ isForeign }) => !isForeign);
-      expect(left?.name).toMatch(/^safemigrate-/);
-      await cleaned();
-      expect(await release('shop')).toBe(OLD_RELEASE);
-      for (const asked of fake.calls('change').filter(isOrder)) expect(asked.join(' ')).toContain(left?.name);
-    });
+    if (taken.includes('interrupted'))
+      test('that Ctrl-C interrupts leaves nothing', async () => {
+        fake.fail({ slowUpgrade: NEVER_DONE });
+        const run = started();
+        await expect.poll(isUpgrading, limit).toBe(true);
+        process.kill(-run.pid(), 'SIGINT');
+        expect((await run.ended).exitCode).toBe(130);
+        await expectOnlyOfOthers();
+      });
 
-    test('that Ctrl-C interrupts says what it could not remove, and clean does', async () => {
-      // A service may delete nothing that it is upgrading.
-      fake.fail({ slowUpgrade: NEVER_DONE, destroy: 3 });
-      const run = started();
-      await expect.poll(isUpgrading, limit).toBe(true);
-      process.kill(-run.pid(), 'SIGINT');
-      const { exitCode, stderr } = await run.ended;
-      expect(exitCode).toBe(130);
-      expect(stderr.replace(/\s+/g, ' ')).toMatch(/could not be released: .*run `safemigrate clean`/);
-      await cleaned();
-    });
+    if (taken.includes('killed'))
+      test('whose run was killed is removed by clean elsewhere, and nothing else is changed', async () => {
+        await killedAt({ slowUpgrade: NEVER_DONE }, isUpgrading);
+        const [left] = fake.things.filter(({ isForeign }) => !isForeign);
+        expect(left?.name).toMatch(/^safemigrate-/);
+        await cleaned();
+        expect(await release('shop')).toBe(OLD_RELEASE);
+        for (const asked of fake.calls('change').filter(isOrder))
+          expect(asked.join(' ')).toContain(left?.name);
+      });
 
-    test('by hand is rehearsed on by the other command of the page', async () => {
-      const folder = temporaryFolder();
-      writeFileSync(path.join(folder, 'checks.sql'), 'SELECT count(*) FROM items;');
-      const line = BY_HAND.replace(
-        'npx prisma migrate deploy',
-        quoted('ALTER TABLE items ADD COLUMN name text'),
-      )
-        // No server of the tests has this library loaded.
-        .replace(' --queries pg_stat_statements', '');
-      const ended = await runLine(line, { folder, env: { UPGRADED_URL: fake.target?.url } });
-      expect(ended.exitCode, ended.stderr).toBe(0);
-    });
+    if (taken.includes('not removed'))
+      test('that Ctrl-C interrupts says what it could not remove, and clean does', async () => {
+        // A service may delete nothing that it is upgrading.
+        fake.fail({ slowUpgrade: NEVER_DONE, destroy: 3 });
+        const run = started();
+        await expect.poll(isUpgrading, limit).toBe(true);
+        process.kill(-run.pid(), 'SIGINT');
+        const { exitCode, stderr } = await run.ended;
+        expect(exitCode).toBe(130);
+        expect(stderr.replace(/\s+/g, ' ')).toMatch(/could not be released: .*run `safemigrate clean`/);
+        await cleaned();
+      });
+
+    if (taken.includes('by hand'))
+      test('by hand is rehearsed on by the other command of the page', async () => {
+        const folder = temporaryFolder();
+        writeFileSync(path.join(folder, 'checks.sql'), 'SELECT count(*) FROM items;');
+        const line = BY_HAND.replace(
+          'npx prisma migrate deploy',
+          quoted('ALTER TABLE items ADD COLUMN name text'),
+        )
+          // No server of the tests has this library loaded.
+          .replace(' --queries pg_stat_statements', '');
+        const ended = await runLine(line, { folder, env: { UPGRADED_URL: fake.target?.url } });
+        expect(ended.exitCode, ended.stderr).toBe(0);
+      });
 
     if (EVERYTHING)
       test('whose run was killed after any call that changes something is removed by clean', async () => {

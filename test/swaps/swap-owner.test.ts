@@ -8,6 +8,7 @@ import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { OLDEST_AND_NEWEST } from '../helpers/servers.ts';
+import { inThisShare } from '../helpers/share.ts';
 import {
   clusterProperties,
   databasesBeside,
@@ -20,7 +21,7 @@ import {
 const NAME = `odd "db" it's ü`;
 
 /** A superuser swaps such a target in swap.test.ts. */
-describe.each(OLDEST_AND_NEWEST)(
+describe.each(inThisShare(OLDEST_AND_NEWEST))(
   'PostgreSQL %d, a target with odd names and grants of others',
   (version: ServerVersion) => {
     let server: Server;

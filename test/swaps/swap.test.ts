@@ -12,6 +12,7 @@ import { until } from '../helpers/cutting.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { placedServer, standbyOf } from '../helpers/placed-server.ts';
 import { OLDEST_AND_NEWEST } from '../helpers/servers.ts';
+import { inThisShare } from '../helpers/share.ts';
 import { clusterProperties, databasesBeside, inDatabase, oddTarget, oidOf } from '../helpers/swapping.ts';
 
 const SETTINGS = { wal_level: 'logical', max_prepared_transactions: '5', autovacuum: 'off' };
@@ -284,11 +285,12 @@ describe('a swap is refused, and the target stays open and untouched:', () => {
     await withClient(url, (client) => client.query('DROP TABLE meanwhile'));
   });
 
-  test.each([
+  const failing: [string, string, RegExp][] = [
     ['SQL', 'SELECT count(*) = 2 FROM added', /returned false or null/],
     ['SQL that fails', 'SELECT nothing FROM nowhere', /nowhere.*42P01/],
     ['a command', 'test -z "$DATABASE_URL"', /exit code 1/],
-  ])('--verify by %s', async (_, verify, reason) => {
+  ];
+  test.each(inThisShare(failing))('--verify by %s', async (_, verify, reason) => {
     await refusedFor(reason, swapArgs(url, '--verify', verify, ...migrate), 'undone');
   });
 

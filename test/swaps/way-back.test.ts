@@ -6,6 +6,7 @@ import { withClient } from '../helpers/client.ts';
 import { until } from '../helpers/cutting.ts';
 import { replicating } from '../helpers/online-trials.ts';
 import { ownServer } from '../helpers/own-server.ts';
+import { OLDEST_AND_NEWEST } from '../helpers/servers.ts';
 import { SHADOWED_TABLES, startShadowedWriters } from '../helpers/shadowed-writers.ts';
 import { databasesBeside, inDatabase } from '../helpers/swapping.ts';
 import type { OnlineSwap } from '../helpers/swaps-under-load.ts';
@@ -101,7 +102,7 @@ async function cleaned(server: Server, url: string): Promise<void> {
   expect(await databasesBeside(server.url)).toEqual(['app']);
 }
 
-describe.each([14, 15, 18, 19] as const)('PostgreSQL %d, a way back', (version) => {
+describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d, a way back', (version) => {
   let server: Server;
   let url: string;
   beforeAll(async () => {

@@ -7,6 +7,7 @@ import { mask } from '../helpers/oracle.ts';
 import { copyProject, PROJECTS, type ProjectId } from '../helpers/projects.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { useOwnServers, VERSIONS } from '../helpers/servers.ts';
+import { inThisShare } from '../helpers/share.ts';
 import { fingerprintOf } from '../helpers/target-state.ts';
 
 /** The newest, and the oldest with one transaction for each file; projects.test.ts has the versions in between. */
@@ -14,12 +15,20 @@ const OLDER: Readonly<Partial<Record<ProjectId, ServerVersion>>> = { dbmate: 14 
 /** One transaction for all files, one for each, and none: a failure undoes everything, a part, or nothing. */
 const FAILING: ReadonlySet<string> = new Set(['drizzle', 'dbmate', 'psql']);
 
+/** Each project is tried on one of its versions in each run. */
+const PAIRS = inThisShare(
+  PROJECTS.flatMap(({ id }) =>
+    VERSIONS.filter((version) => version === 18 || version === OLDER[id]).map((version) => ({ id, version })),
+  ),
+  ({ id }) => id,
+);
+
 beforeAll(() => useOwnServers(...VERSIONS));
 
 for (const project of PROJECTS) {
   const available = project.available();
   const missing = available === true ? null : available;
-  for (const version of VERSIONS.filter((each) => each === 18 || each === OLDER[project.id])) {
+  for (const { version } of PAIRS.filter(({ id }) => id === project.id)) {
     describe.skipIf(skipReason(missing))(`an apply of ${project.id} on PostgreSQL ${version}`, () => {
       let target: TemporaryDatabase;
       let folder: string;

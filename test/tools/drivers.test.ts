@@ -1,4 +1,5 @@
 import { DRIVER_PROGRAMS } from '../helpers/drivers.ts';
+import { inThisShare } from '../helpers/share.ts';
 import { testDrivers } from './driver-suite.ts';
 
-await testDrivers(DRIVER_PROGRAMS);
+await testDrivers(inThisShare(DRIVER_PROGRAMS, ({ language }) => language));

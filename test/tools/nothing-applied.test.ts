@@ -6,6 +6,7 @@ import { temporaryDatabase } from '../helpers/database.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { useOwnServers } from '../helpers/servers.ts';
+import { inThisShare } from '../helpers/share.ts';
 import { findTool, type ToolId } from '../helpers/tools.ts';
 
 beforeAll(() => useOwnServers(18));
@@ -66,7 +67,7 @@ const INCIDENTS: readonly Incident[] = [
   },
 ];
 
-describe.each(INCIDENTS)('$id, with $what', async ({ id, file, text, command, told }) => {
+describe.each(inThisShare(INCIDENTS))('$id, with $what', async ({ id, file, text, command, told }) => {
   const tool = await findTool(id);
   if ('missing' in tool) {
     test.skipIf(skipReason(tool.missing))('needs its tool', () => undefined);
@@ -128,7 +129,7 @@ const REFUSED: readonly Omit<Incident, 'told'>[] = [
   },
 ];
 
-describe.each(REFUSED)('$id refuses $what', async ({ id, file, text }) => {
+describe.each(inThisShare(REFUSED))('$id refuses $what', async ({ id, file, text }) => {
   const tool = await findTool(id);
   if ('missing' in tool) {
     test.skipIf(skipReason(tool.missing))('needs its tool', () => undefined);

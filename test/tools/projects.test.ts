@@ -9,17 +9,26 @@ import { copyProject, PROJECTS, type Project } from '../helpers/projects.ts';
 import { readReport } from '../helpers/read-report.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { majorOf, useOwnServers, VERSIONS } from '../helpers/servers.ts';
+import { inThisShare } from '../helpers/share.ts';
 import { clonesOf, digestOf, dropDatabase, fingerprintOf, withDatabase } from '../helpers/target-state.ts';
 
 /** The newest, and one older each, so that all versions meet a real tool. */
 const OLDER = { psql: 14, 'node-pg-migrate': 15, knex: 16, drizzle: 17, typeorm: 16, dbmate: 14 } as const;
+
+/** Each project is tried on one of its versions in each run. */
+const PAIRS = inThisShare(
+  PROJECTS.flatMap(({ id }) =>
+    VERSIONS.filter((version) => version === 18 || version === OLDER[id]).map((version) => ({ id, version })),
+  ),
+  ({ id }) => id,
+);
 
 beforeAll(() => useOwnServers(...VERSIONS));
 
 for (const project of PROJECTS) {
   const available = project.available();
   const missing = available === true ? null : available;
-  for (const version of VERSIONS.filter((each) => each === 18 || each === OLDER[project.id])) {
+  for (const { version } of PAIRS.filter(({ id }) => id === project.id)) {
     describe.skipIf(skipReason(missing))(`${project.id} on PostgreSQL ${version}`, () => {
       let target: TemporaryDatabase;
       let folder: string;

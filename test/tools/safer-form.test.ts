@@ -8,6 +8,7 @@ import { ownServer } from '../helpers/own-server.ts';
 import { readReport } from '../helpers/read-report.ts';
 import { psqlCommand } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { inThisShare } from '../helpers/share.ts';
 import { withDatabase } from '../helpers/target-state.ts';
 import { findTool, type ToolId } from '../helpers/tools.ts';
 
@@ -62,7 +63,17 @@ function replaceMigration(id: ToolId, folder: string, original: string): void {
   cpSync(path.join(folder, 'proposed'), into, { recursive: true });
 }
 
-for (const id of Object.keys(ADDED) as ToolId[]) {
+const TOOLS = Object.keys(ADDED) as ToolId[];
+const CASES = inThisShare(
+  TOOLS.flatMap((id) => [
+    { id, what: 'one script' },
+    { id, what: 'a migration' },
+  ]),
+  ({ what }) => what,
+);
+
+for (const id of TOOLS.filter((each) => CASES.some((taken) => taken.id === each))) {
+  const isTaken = (what: string) => CASES.some((taken) => taken.id === id && taken.what === what);
   const tool = await findTool(id);
   const missing = 'missing' in tool ? tool.missing : null;
   describe(id, () => {
@@ -109,51 +120,53 @@ for (const id of Object.keys(ADDED) as ToolId[]) {
       return { target, folder: copy.folder, env, name, journal: tool.journal, rehearse, migrate };
     }
 
-    test.skipIf(skipReason(missing))(
-      'gets a safer form, after which it finds its migration applied',
-      async () => {
-        const { target, folder, env, rehearse, migrate } = await project('first', ADDED[id]?.[1] ?? '');
-        const file = path.join(folder, 'safer.sql');
-        const { report, stderr } = await rehearse({}, '--propose', file);
-        expect(report.proposal?.reasons, stderr).toEqual([]);
-        expect(report.proposal).toMatchObject({ outcome: 'proved', left: [] });
-        expect(report.proposal?.changes.flatMap((change) => change.codes)).toEqual(
-          expect.arrayContaining(CODES),
-        );
-        const ran = await runProgram(psqlCommand('-f', file), { env: { ...env, DATABASE_URL: target } });
-        expect(ran.exitCode, ran.stderr).toBe(0);
-        await migrate();
-      },
-    );
-
-    test.skipIf(skipReason(missing))(
-      'runs its safer form as a migration of its own in the place of the original',
-      async () => {
-        const text = id === 'prisma' ? WITHOUT_LOOP : (ADDED[id]?.[1] ?? '');
-        const { target, folder, name, journal, rehearse, migrate } = await project('second', text);
-        const { report, stderr } = await rehearse(
-          { SAFEMIGRATE_PROPOSE_FORMAT: id },
-          '--propose',
-          'proposed',
-        );
-        expect(report.proposal, stderr).toMatchObject({ outcome: 'proved', left: [], reasons: [] });
-        replaceMigration(id, folder, name);
-        const safer = await rehearse({});
-        expect(safer.report.command.exitCode, safer.stderr).toBe(0);
-        expect(safer.report.schema?.after).toBe(report.schema?.after);
-        const codes = safer.report.hazards.map(({ code }) => code);
-        expect(CODES.filter((code) => codes.includes(code))).toEqual([]);
-        const count = () =>
-          withClient(
-            target,
-            async (client) => (await client.query(`SELECT count(*) FROM ${journal}`)).rows as unknown[],
+    if (isTaken('one script'))
+      test.skipIf(skipReason(missing))(
+        'gets a safer form, after which it finds its migration applied',
+        async () => {
+          const { target, folder, env, rehearse, migrate } = await project('first', ADDED[id]?.[1] ?? '');
+          const file = path.join(folder, 'safer.sql');
+          const { report, stderr } = await rehearse({}, '--propose', file);
+          expect(report.proposal?.reasons, stderr).toEqual([]);
+          expect(report.proposal).toMatchObject({ outcome: 'proved', left: [] });
+          expect(report.proposal?.changes.flatMap((change) => change.codes)).toEqual(
+            expect.arrayContaining(CODES),
           );
-        await migrate();
-        const recorded = await count();
-        await migrate();
-        expect(await count()).toEqual(recorded);
-      },
-    );
+          const ran = await runProgram(psqlCommand('-f', file), { env: { ...env, DATABASE_URL: target } });
+          expect(ran.exitCode, ran.stderr).toBe(0);
+          await migrate();
+        },
+      );
+
+    if (isTaken('a migration'))
+      test.skipIf(skipReason(missing))(
+        'runs its safer form as a migration of its own in the place of the original',
+        async () => {
+          const text = id === 'prisma' ? WITHOUT_LOOP : (ADDED[id]?.[1] ?? '');
+          const { target, folder, name, journal, rehearse, migrate } = await project('second', text);
+          const { report, stderr } = await rehearse(
+            { SAFEMIGRATE_PROPOSE_FORMAT: id },
+            '--propose',
+            'proposed',
+          );
+          expect(report.proposal, stderr).toMatchObject({ outcome: 'proved', left: [], reasons: [] });
+          replaceMigration(id, folder, name);
+          const safer = await rehearse({});
+          expect(safer.report.command.exitCode, safer.stderr).toBe(0);
+          expect(safer.report.schema?.after).toBe(report.schema?.after);
+          const codes = safer.report.hazards.map(({ code }) => code);
+          expect(CODES.filter((code) => codes.includes(code))).toEqual([]);
+          const count = () =>
+            withClient(
+              target,
+              async (client) => (await client.query(`SELECT count(*) FROM ${journal}`)).rows as unknown[],
+            );
+          await migrate();
+          const recorded = await count();
+          await migrate();
+          expect(await count()).toEqual(recorded);
+        },
+      );
   });
 }
 

@@ -9,11 +9,15 @@ import { mask } from '../helpers/oracle.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { readReport } from '../helpers/read-report.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { inThisShare } from '../helpers/share.ts';
 import { digestOf, fingerprintOf, withDatabase } from '../helpers/target-state.ts';
-import { findTool, type Tool, type ToolCopy, type ToolId } from '../helpers/tools.ts';
+import { findTool, TOOL_IDS, type Tool, type ToolCopy, type ToolId } from '../helpers/tools.ts';
 
 const DIRECT = 'the_direct_one';
 const TARGET = 'the_target';
+
+/** A run takes a share of these for each tool, and another one for the next tool. */
+const CASES = ['arguments', 'init', 'failing'] as const;
 
 /** What has to hold for every tool, whatever it is written in. Installs the tool first, if need be. */
 export async function testTool(id: ToolId): Promise<void> {
@@ -22,10 +26,13 @@ export async function testTool(id: ToolId): Promise<void> {
     describe.skipIf(skipReason(tool.missing))(id, () => test.todo('needs its tool'));
     return;
   }
-  describe(id, () => testsOf(tool));
+  const first = TOOL_IDS.indexOf(id) % CASES.length;
+  const cases = [...CASES.slice(first), ...CASES.slice(0, first)];
+  const taken = inThisShare(cases.filter((name) => name !== 'arguments' || tool.withArguments));
+  describe(id, () => testsOf(tool, taken));
 }
 
-function testsOf(tool: Tool): void {
+function testsOf(tool: Tool, taken: readonly (typeof CASES)[number][]): void {
   // Other tests' databases on the same server would look like something that the command made there, and `clean --kept`
   // drops everybody's clones.
   let server: Server;
@@ -118,38 +125,41 @@ function testsOf(tool: Tool): void {
     );
   });
 
-  test.skipIf(!tool.withArguments)('the connection may stand in arguments of its own', async () => {
-    const command = tool.withArguments?.(target) ?? [];
-    const before = await digestOf(target);
-    const { report, ...ours } = await run(command, 'arguments', []);
-    expect(ours.exitCode, ours.stdout + ours.stderr).toBe(0);
-    expect(report.command).toMatchObject({ exitCode: 0, reachedClone: true });
-    expect(JSON.stringify(report.command.argv)).not.toContain(new URL(target).password);
-    expect(await digestOf(target)).toEqual(before);
-  });
+  if (taken.includes('arguments'))
+    test('the connection may stand in arguments of its own', async () => {
+      const command = tool.withArguments?.(target) ?? [];
+      const before = await digestOf(target);
+      const { report, ...ours } = await run(command, 'arguments', []);
+      expect(ours.exitCode, ours.stdout + ours.stderr).toBe(0);
+      expect(report.command).toMatchObject({ exitCode: 0, reachedClone: true });
+      expect(JSON.stringify(report.command.argv)).not.toContain(new URL(target).password);
+      expect(await digestOf(target)).toEqual(before);
+    });
 
-  test('the command that init shows passes a rehearsal, with the configuration that init writes', async () => {
-    await expectFirstRehearsal(copy.folder, async (lines) => ({
-      ...(await copy.configure(target)),
-      ...(lines.includes('$DATABASE_URL') ? { DATABASE_URL: target } : {}),
-    }));
-  });
+  if (taken.includes('init'))
+    test('the command that init shows passes a rehearsal, with the configuration that init writes', async () => {
+      await expectFirstRehearsal(copy.folder, async (lines) => ({
+        ...(await copy.configure(target)),
+        ...(lines.includes('$DATABASE_URL') ? { DATABASE_URL: target } : {}),
+      }));
+    });
 
-  test('a failing migration fails directly and wrapped in the same words, and nothing is left', async () => {
-    const theirs = await alone(tool.failing);
-    expect(theirs.exitCode).toBe(tool.failureExitCode);
-    expect(theirs.stdout + theirs.stderr).toMatch(/unique/i);
+  if (taken.includes('failing'))
+    test('a failing migration fails directly and wrapped in the same words, and nothing is left', async () => {
+      const theirs = await alone(tool.failing);
+      expect(theirs.exitCode).toBe(tool.failureExitCode);
+      expect(theirs.stdout + theirs.stderr).toMatch(/unique/i);
 
-    const before = await digestOf(target);
-    const { report, ...ours } = await wrapped(tool.failing);
-    expect(ours.exitCode).toBe(1);
-    expect(report.command.exitCode).toBe(theirs.exitCode);
-    expectSameOutput(ours, theirs, report.clone.database);
-    expect(report.verdict.pass).toBe(false);
-    expect(report.verdict.reasons[0]).toBe(`the command failed with exit code ${tool.failureExitCode}`);
-    expect(await digestOf(target)).toEqual(before);
-    expect(await databases()).not.toContain(report.clone.database);
-  });
+      const before = await digestOf(target);
+      const { report, ...ours } = await wrapped(tool.failing);
+      expect(ours.exitCode).toBe(1);
+      expect(report.command.exitCode).toBe(theirs.exitCode);
+      expectSameOutput(ours, theirs, report.clone.database);
+      expect(report.verdict.pass).toBe(false);
+      expect(report.verdict.reasons[0]).toBe(`the command failed with exit code ${tool.failureExitCode}`);
+      expect(await digestOf(target)).toEqual(before);
+      expect(await databases()).not.toContain(report.clone.database);
+    });
 }
 
 async function expectShop(url: string, journal: string): Promise<void> {

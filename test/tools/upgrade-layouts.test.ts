@@ -4,11 +4,11 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { upgradeReport } from '../../src/model/upgrade-model.ts';
 import { PROGRAM, runProgram } from '../helpers/cli.ts';
-import { EVERYTHING } from '../helpers/everything.ts';
 import { loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
 import { asUser } from '../helpers/other-user.ts';
 import { ownFolder, SERVER_UID } from '../helpers/placed-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { EVERYTHING } from '../helpers/share.ts';
 import { makeAccounts } from '../helpers/transfers.ts';
 import {
   cannotUpgrade,

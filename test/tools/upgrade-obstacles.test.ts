@@ -75,10 +75,6 @@ describe.skipIf(cannotUpgrade)('an upgrade of PostgreSQL 15 to 18 with obstacles
     expect(report?.verdict.reasons).toEqual(grave.map(({ code, message }) => `${code}: ${message}`));
     for (const { code, sql } of grave)
       await query(...(code === 'EXTENSION_MISSING' ? ['DROP EXTENSION adminpack'] : sql));
-    const again = await rehearseUpgradeOf(old.url, 18, fast);
-    expect(again.exitCode, again.stderr).toBe(0);
-    expect(again.report?.obstacles.filter(({ severity }) => severity === 'error')).toEqual([]);
-
     await applyRemediesOutside(old);
     const last = await rehearseUpgradeOf(old.url, 18, fast);
     expect(last.exitCode, last.stderr).toBe(0);
@@ -237,13 +233,16 @@ describe.skipIf(cannotUpgrade)('an upgrade to 18', () => {
   }, 120_000);
 
   test('passes for more tables than one transaction has locks for', async () => {
-    const old = await serverToUpgrade();
+    // Some 900 locks: enough for the tables, of which pg_dump locks each, and not for their indexes as well.
+    const old = await serverToUpgrade({
+      settings: { max_connections: '30', max_locks_per_transaction: '10' },
+    });
     try {
       await send(
         old.url,
         `DO $$BEGIN FOR n IN 1..5 LOOP EXECUTE format('CREATE SCHEMA s%s', n); END LOOP; END$$`,
         ...[1, 2, 3, 4, 5].map(
-          (schema) => `DO $$BEGIN FOR n IN 1..500 LOOP
+          (schema) => `DO $$BEGIN FOR n IN 1..120 LOOP
             EXECUTE format('CREATE TABLE s${schema}.t%s (id int PRIMARY KEY, name text NOT NULL)', n);
           END LOOP; END$$`,
         ),
@@ -259,5 +258,5 @@ describe.skipIf(cannotUpgrade)('an upgrade to 18', () => {
     } finally {
       await old.stop();
     }
-  }, 900_000);
+  }, 300_000);
 });

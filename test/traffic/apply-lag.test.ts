@@ -8,11 +8,12 @@ import { withClient } from '../helpers/client.ts';
 import { until } from '../helpers/cutting.ts';
 import { type PlacedServer, placedServer, standbyOf } from '../helpers/placed-server.ts';
 import { scriptCommand } from '../helpers/rehearse.ts';
+import { inThisShare } from '../helpers/share.ts';
 import { withDatabase } from '../helpers/target-state.ts';
 
 const DATABASE = 'shop';
 
-describe.each([18, 14] as const)('a standby of PostgreSQL %i that is behind', (version) => {
+describe.each(inThisShare([18, 14] as const))('a standby of PostgreSQL %i that is behind', (version) => {
   let folder: string;
   let primary: PlacedServer;
   let standby: PlacedServer;

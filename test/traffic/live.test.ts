@@ -9,6 +9,7 @@ import { fillForLoad, type Load, pgbenchObstacle, SUMS, startLoad } from '../hel
 import { type PlacedServer, placedServer } from '../helpers/placed-server.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { inThisShare } from '../helpers/share.ts';
 
 const MB = 2 ** 20;
 const CLIENTS = 8;
@@ -25,7 +26,9 @@ const MIGRATION = sqlCommand(
 
 const skipped = skipReason(await loopFileSystemObstacle('xfs')) || skipReason(await pgbenchObstacle());
 
-describe.skipIf(skipped).each([18, 15] as const)('a busy target of PostgreSQL %d, on XFS', (version) => {
+const SHARE = inThisShare([18, 15] as const);
+
+describe.skipIf(skipped).each(SHARE)('a busy target of PostgreSQL %d, on XFS', (version) => {
   let disk: LoopFileSystem;
   let server: PlacedServer;
   let url: string;

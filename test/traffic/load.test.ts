@@ -21,7 +21,7 @@ const FIRST_B = ['UPDATE b SET v = v + 1 WHERE id = $1', 'UPDATE a SET v = v + 1
 const LOAD = ['--load'];
 const CLUSTER = {
   SAFEMIGRATE_CLONE: 'cluster',
-  SAFEMIGRATE_LOAD_WINDOW: '4s',
+  SAFEMIGRATE_LOAD_WINDOW: '2s',
   SAFEMIGRATE_LOAD_WARMUP: '1s',
 };
 /** Two tables in one transaction, with time for others to come in between. */
@@ -32,113 +32,97 @@ const both = (first: string, second: string, seconds = 0.5) =>
 
 beforeAll(() => useOwnServers(14, 18, 19));
 
-describe.each([14, 18, 19] as const)('under the traffic that PostgreSQL %i has', (version) => {
-  test.runIf(version === 14)(
-    'two tables that are locked in the opposite order are a deadlock, and the target is not touched',
-    async () => {
-      const target = await temporaryDatabase(version, { sql: TABLES });
-      const traffic = await startTraffic(target.url, 6, FIRST_B);
-      try {
-        const { report, exitCode } = await rehearse(target.url, both('a', 'b'), { env: CLUSTER, args: LOAD });
-        expect(exitCode).toBe(1);
-        const { load } = report;
-        expect(load?.source).toBe('shapes');
-        // Whoever has waited longest at that moment is rolled back.
-        expect(load?.command.schemaEqual).toBe(load?.command.exitCode === 0 ? true : null);
-        expect(load?.before.transactions).toBeGreaterThan(10);
-        expect(load?.mostWaiting).toBeGreaterThan(0);
-        expect(load?.seconds.length).toBeGreaterThan(1);
-        expect(load?.deadlocks[0]?.detail).toMatch(/waits for \w+ on public\.[ab]/);
-        expect(load?.deadlocks[0]?.detail).toMatch(/The command \(process \d+\) waits/);
-        expect(load?.deadlocks[0]?.detail).toMatch(/blocked by the load \(process \d+\)/);
-        expect(load?.statements[1]?.sql).toBe(report.statements[1]?.sql);
-        expect(load?.statements[1]?.locks?.map(({ relation }) => relation)).toContain('public.a');
-        expect(load?.someWaitedMs).toBeGreaterThan(0);
-        expect(load?.pool?.needed).toBeGreaterThan(load?.pool?.open ?? 0);
-        expect(load?.blocked.map(({ relation }) => relation)).toContain('public.a');
-        expect(report.hazards.map(({ code }) => code)).toContain('DEADLOCK');
-        expect(report.cleanup.failed).toEqual([]);
-        expect(report.target.changes).toEqual([]);
-      } finally {
-        await traffic.stop();
-      }
-    },
-    60_000,
-  );
-
-  test.runIf(version === 18)(
-    'a profile holds the traffic, so that a rehearsal without any finds the deadlock as well',
-    async () => {
-      const target = await temporaryDatabase(version, { sql: TABLES });
-      const env = { ...CLUSTER, DATABASE_URL: target.url };
-      const file = path.join(mkdtempSync(path.join(tmpdir(), 'safemigrate-profile-')), 'profile.json');
-      const traffic = await startTraffic(target.url, 6, FIRST_B);
-      try {
-        const { exitCode, stderr } = await safemigrate(['profile', '--out', file, '--window', '5'], { env });
-        expect(exitCode, stderr).toBe(0);
-      } finally {
-        await traffic.stop();
-      }
-      const { report } = await rehearse(target.url, both('a', 'b'), {
-        env,
-        args: ['--profile', file, '--load'],
-      });
-      rmSync(path.dirname(file), { recursive: true });
-      expect(report.load?.origin).toMatch(/seen by the profile of /);
-      expect(report.load?.before.failures).toBe(0);
+describe('under the traffic that the target has', () => {
+  test('two tables that are locked in the opposite order are a deadlock, and the target is not touched', async () => {
+    const target = await temporaryDatabase(14, { sql: TABLES });
+    const traffic = await startTraffic(target.url, 6, FIRST_B);
+    try {
+      const { report, exitCode } = await rehearse(target.url, both('a', 'b'), { env: CLUSTER, args: LOAD });
+      expect(exitCode).toBe(1);
+      const { load } = report;
+      expect(load?.source).toBe('shapes');
+      // Whoever has waited longest at that moment is rolled back.
+      expect(load?.command.schemaEqual).toBe(load?.command.exitCode === 0 ? true : null);
+      expect(load?.before.transactions).toBeGreaterThan(10);
+      expect(load?.mostWaiting).toBeGreaterThan(0);
+      expect(load?.seconds.length).toBeGreaterThan(1);
+      expect(load?.deadlocks[0]?.detail).toMatch(/waits for \w+ on public\.[ab]/);
+      expect(load?.deadlocks[0]?.detail).toMatch(/The command \(process \d+\) waits/);
+      expect(load?.deadlocks[0]?.detail).toMatch(/blocked by the load \(process \d+\)/);
+      expect(load?.statements[1]?.sql).toBe(report.statements[1]?.sql);
+      expect(load?.statements[1]?.locks?.map(({ relation }) => relation)).toContain('public.a');
+      expect(load?.someWaitedMs).toBeGreaterThan(0);
+      expect(load?.pool?.needed).toBeGreaterThan(load?.pool?.open ?? 0);
+      expect(load?.blocked.map(({ relation }) => relation)).toContain('public.a');
       expect(report.hazards.map(({ code }) => code)).toContain('DEADLOCK');
-    },
-    60_000,
-  );
+      expect(report.cleanup.failed).toEqual([]);
+      expect(report.target.changes).toEqual([]);
+    } finally {
+      await traffic.stop();
+    }
+  }, 60_000);
 
-  test.runIf(version === 18)(
-    'fast and slow transactions on the same table are played as often as they were counted',
-    async () => {
-      const target = await temporaryDatabase(version, { sql: TABLES });
-      const slow = 'SELECT pg_sleep(CASE WHEN random() < 0.05 THEN 0.15 ELSE 0 END)';
-      const traffic = await startTraffic(target.url, 6, [FIRST_B[0], slow], 60);
-      try {
-        const { report } = await rehearse(target.url, sqlCommand('ALTER TABLE b ADD COLUMN w int'), {
-          env: { ...CLUSTER, SAFEMIGRATE_LOAD_WINDOW: '6s', SAFEMIGRATE_LOAD_WARMUP: '4s' },
-          args: LOAD,
-        });
-        const { wanted, played } = report.load?.rate ?? {};
-        expect(wanted).toBeGreaterThan(20);
-        expect((played ?? 0) / (wanted ?? 1)).toBeGreaterThan(0.6);
-        expect((played ?? 0) / (wanted ?? 1)).toBeLessThan(1.5);
-      } finally {
-        await traffic.stop();
-      }
-    },
-    60_000,
-  );
+  test('a profile holds the traffic, so that a rehearsal without any finds the deadlock as well', async () => {
+    const target = await temporaryDatabase(18, { sql: TABLES });
+    const env = { ...CLUSTER, DATABASE_URL: target.url };
+    const file = path.join(mkdtempSync(path.join(tmpdir(), 'safemigrate-profile-')), 'profile.json');
+    const traffic = await startTraffic(target.url, 6, FIRST_B);
+    try {
+      const { exitCode, stderr } = await safemigrate(['profile', '--out', file, '--window', '3'], { env });
+      expect(exitCode, stderr).toBe(0);
+    } finally {
+      await traffic.stop();
+    }
+    const { report } = await rehearse(target.url, both('a', 'b'), {
+      env,
+      args: ['--profile', file, '--load'],
+    });
+    rmSync(path.dirname(file), { recursive: true });
+    expect(report.load?.origin).toMatch(/seen by the profile of /);
+    expect(report.load?.before.failures).toBe(0);
+    expect(report.hazards.map(({ code }) => code)).toContain('DEADLOCK');
+  }, 60_000);
 
-  test.runIf(version === 19)(
-    'the same tables in the order of the traffic are none, and only wait, as the server itself counts',
-    async () => {
-      const target = await temporaryDatabase(version, { sql: TABLES });
-      const traffic = await startTraffic(target.url, 6, FIRST_B);
-      try {
-        const { report } = await rehearse(target.url, both('b', 'a', 1.5), { env: CLUSTER, args: LOAD });
-        expect(report.load?.deadlocks).toEqual([]);
-        expect(report.load?.longestWaitMs).toBeGreaterThan(1000);
-        // Who waits for a row waits for the transaction that has locked it, and that for the relation.
-        const { kinds, longerThanMs } = report.load?.lockWaits ?? {};
-        expect(longerThanMs).toBe(1000);
-        const relations = kinds?.find(({ kind }) => kind === 'relation');
-        expect(relations?.waits).toBeGreaterThan(0);
-        expect(relations?.waitedMs).toBeGreaterThan(1000);
-        const codes = report.hazards.map(({ code }) => code);
-        expect(codes).not.toContain('DEADLOCK');
-        // The traffic was seen to lock them in this order.
-        expect(codes).not.toContain('DEADLOCK_RISK');
-        expect(codes).toContain('TRAFFIC_BLOCKED');
-      } finally {
-        await traffic.stop();
-      }
-    },
-    60_000,
-  );
+  test('fast and slow transactions on the same table are played as often as they were counted', async () => {
+    const target = await temporaryDatabase(18, { sql: TABLES });
+    const slow = 'SELECT pg_sleep(CASE WHEN random() < 0.05 THEN 0.15 ELSE 0 END)';
+    const traffic = await startTraffic(target.url, 6, [FIRST_B[0], slow], 60);
+    try {
+      const { report } = await rehearse(target.url, sqlCommand('ALTER TABLE b ADD COLUMN w int'), {
+        env: { ...CLUSTER, SAFEMIGRATE_LOAD_WINDOW: '6s', SAFEMIGRATE_LOAD_WARMUP: '3s' },
+        args: LOAD,
+      });
+      const { wanted, played } = report.load?.rate ?? {};
+      expect(wanted).toBeGreaterThan(20);
+      expect((played ?? 0) / (wanted ?? 1)).toBeGreaterThan(0.6);
+      expect((played ?? 0) / (wanted ?? 1)).toBeLessThan(1.5);
+    } finally {
+      await traffic.stop();
+    }
+  }, 60_000);
+
+  test('the same tables in the order of the traffic are none, and only wait, as the server itself counts', async () => {
+    const target = await temporaryDatabase(19, { sql: TABLES });
+    const traffic = await startTraffic(target.url, 6, FIRST_B);
+    try {
+      const { report } = await rehearse(target.url, both('b', 'a', 1.5), { env: CLUSTER, args: LOAD });
+      expect(report.load?.deadlocks).toEqual([]);
+      expect(report.load?.longestWaitMs).toBeGreaterThan(1000);
+      // Who waits for a row waits for the transaction that has locked it, and that for the relation.
+      const { kinds, longerThanMs } = report.load?.lockWaits ?? {};
+      expect(longerThanMs).toBe(1000);
+      const relations = kinds?.find(({ kind }) => kind === 'relation');
+      expect(relations?.waits).toBeGreaterThan(0);
+      expect(relations?.waitedMs).toBeGreaterThan(1000);
+      const codes = report.hazards.map(({ code }) => code);
+      expect(codes).not.toContain('DEADLOCK');
+      // The traffic was seen to lock them in this order.
+      expect(codes).not.toContain('DEADLOCK_RISK');
+      expect(codes).toContain('TRAFFIC_BLOCKED');
+    } finally {
+      await traffic.stop();
+    }
+  }, 60_000);
 });
 
 describe('an apply under the traffic that the target has', () => {
@@ -213,7 +197,7 @@ describe('a run under load', async () => {
       args: ['--load-command', shell],
     });
     expect(report.load).toMatchObject({ source: 'command', origin: shell });
-    expect(report.load?.before.transactions).toBeGreaterThan(2);
+    expect(report.load?.before.transactions).toBeGreaterThan(0);
     expect(report.load?.before.failures).toBe(0);
     await withClient(target.url, async (client) => {
       expect((await client.query('SELECT v FROM a WHERE id = 1')).rows).toEqual([{ v: 0 }]);
@@ -238,7 +222,7 @@ describe('a run under load', async () => {
       args: ['--load-command', shell, '--permit', 'load-here', 'apply', '--yes'],
     });
     expect(report.clone.isolation).toBe('same-cluster');
-    expect(report.load?.before.transactions).toBeGreaterThan(2);
+    expect(report.load?.before.transactions).toBeGreaterThan(0);
     expect(report.load?.command).toMatchObject({ exitCode: 0, schemaEqual: true });
     expect(report.load?.guarded).toBeNull();
     expect(report.caveats.find(({ path }) => path === 'load.guarded')?.reason).toMatch(

@@ -12,8 +12,16 @@ import { archivingIn, expectRowsOfThatTime } from '../helpers/point-in-time.ts';
 import { enterableFolder } from '../helpers/private-clone.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { inThisShare } from '../helpers/share.ts';
 import { BALANCES, startTransfers } from '../helpers/transfers.ts';
-import { entriesSince, expectHotClone, expectNothingLeft, LAYOUTS, serverIn } from '../helpers/volumes.ts';
+import {
+  entriesSince,
+  expectHotClone,
+  expectNothingLeft,
+  isOneVolume,
+  LAYOUTS,
+  serverIn,
+} from '../helpers/volumes.ts';
 import { type Pool, zfsObstacle, zfsPool } from '../helpers/zfs.ts';
 
 const GB = 2 ** 30;
@@ -33,7 +41,7 @@ describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))(
     await pool?.destroy();
   });
 
-  test.each(LAYOUTS)(
+  test.each(inThisShare(LAYOUTS, isOneVolume))(
     'is copied by snapshots if %s, and the copy is consistent',
     async (layout) => {
       server = await serverIn(layout, pool, 18);
@@ -79,7 +87,7 @@ describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))(
     }
   }, 60_000);
 
-  test.each(LAYOUTS)(
+  test.each(inThisShare(LAYOUTS, isOneVolume))(
     'has nothing left in the pool after runs were interrupted and killed if %s',
     async (layout) => {
       server = await serverIn(layout, pool, 18);
