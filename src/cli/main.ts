@@ -16,7 +16,7 @@ const WASM_TIERING_BUDGET = 500_000_000;
 /**
  * How much of a function runs before V8 optimises it, in V8's unit, of which its default is about 70,000. Most of a rehearsal's code runs a
  * few times: other threads of Node 20 would take a tenth of the run's processor time to optimise functions that are then not called
- * again. Later versions wait longer by themselves, and do not know this setting.
+ * again. Later versions wait longer, and do not know this setting.
  */
 const TIERING_BUDGET = 1_000_000;
 

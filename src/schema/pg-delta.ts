@@ -40,8 +40,8 @@ function isTransactionControl(sql: string): boolean {
 const ALL_DEPENDENTS = "WHERE d.deptype IN ('n', 'a')";
 
 /**
- * pg-delta has the server name both ends of all dependencies, most of which are those of the views of initdb, and then leaves these out. Without
- * them the dearest of its queries takes a third of the time.
+ * pg-delta asks the server for the names of both ends of each dependency. Most are dependencies of initdb's views, which it then leaves out.
+ * Without those the slowest of its queries takes a third of the time.
  */
 function withoutSystemDependents(sql: string): string {
   return sql.replace(ALL_DEPENDENTS, `${ALL_DEPENDENTS} AND d.objid >= ${FIRST_USER_OID}`);

@@ -1,8 +1,8 @@
 import { FIRST_USER_OID } from '../../postgres/catalogue/user-objects.ts';
 
 /**
- * What the parts of the query for definitions are about, as a query for any of it. The parts join it: in a database without, they have no
- * rows, and are not sent. That halves the query, most of whose time goes to its planning.
+ * Subjects of the parts of the query for definitions, each as a query for any object of that kind. The parts join its catalogue: in a
+ * database without such objects they have no rows, and are not sent. The server spends most of its time on planning them.
  */
 const SUBJECTS = {
   functions: `select from pg_catalog.pg_proc where oid >= ${FIRST_USER_OID}`,
@@ -18,10 +18,10 @@ const SUBJECTS = {
 
 type Subject = keyof typeof SUBJECTS;
 
-/** Parts of a query of kind, schema, relation, name and text, by what they are about; each may be several with UNION ALL. */
+/** Parts of a query of kind, schema, relation, name and text, by their subject; one text may have several, with UNION ALL. */
 export type DefinitionParts = Readonly<Partial<Record<Subject | 'always', string>>>;
 
-/** Reads what the database has, as one row. */
+/** Reads, as one row, of which subjects the database has an object. */
 export const SUBJECTS_THERE = `select ${Object.entries(SUBJECTS)
   .map(([subject, any]) => `exists (${any}) as "${subject}"`)
   .join(', ')}`;
