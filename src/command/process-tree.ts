@@ -35,7 +35,7 @@ export class ProcessFamily {
   readonly #cgroup: CommandCgroup | undefined;
   readonly #marker: string | undefined;
   readonly #known = new Map<string, Process>();
-  #since: bigint | undefined;
+  readonly #since: bigint | undefined;
   #strangers: readonly number[] = [];
 
   /** @param marker a secret in the environment that only the command was given. */
@@ -43,6 +43,7 @@ export class ProcessFamily {
     this.root = root;
     this.#cgroup = cgroup;
     this.#marker = marker;
+    this.#since = startOf(root);
   }
 
   /** Lists the ids of its members that are alive now. */
@@ -89,7 +90,6 @@ export class ProcessFamily {
     const pids = new Set(cgroup?.pids());
     for (const process of all) {
       const isRoot = process.pid === this.root && this.#known.size === 0;
-      if (isRoot && process.started !== '') this.#since = ticksOf(process);
       if (this.#known.has(keyOf(process)) || isRoot || process.group === this.root) pids.add(process.pid);
     }
     addDescendants(all, pids);
@@ -114,6 +114,15 @@ function addDescendants(all: readonly Process[], pids: Set<number>): void {
     grown = pids.size;
     for (const process of all) if (pids.has(process.parent)) pids.add(process.pid);
   }
+}
+
+/**
+ * The start of a command that has just begun, in ticks of the clock since the boot; undefined if it has ended, or not on Linux. It is read at
+ * once: after a short command every process of the machine would count as a later one, and its environment would be read.
+ */
+function startOf(pid: number): bigint | undefined {
+  const process = processIn(readOrEmpty(`/proc/${pid}/stat`));
+  return process && ticksOf(process);
 }
 
 /** Its start in ticks of the clock since the boot, on Linux. */

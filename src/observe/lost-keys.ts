@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod/mini';
 import type { Session } from '../postgres/connection/session.ts';
 import { type ComparedRow, type ComparedTable, type ReadColumn, rowsByKey, sampleOf } from './row-values.ts';
 
@@ -21,7 +21,7 @@ const CONTENT = (value: string) => `json_build_object(
     FROM (SELECT jsonb_path_query(${value}::jsonb, '$.**') AS value LIMIT ${MOST_VALUES}) v))::text`;
 
 const entries = z.array(z.tuple([z.string(), z.number()]));
-const content = z.object({ keys: z.array(z.string()).nullable(), values: z.array(z.number()).nullable() });
+const content = z.object({ keys: z.nullable(z.array(z.string())), values: z.nullable(z.array(z.number())) });
 
 interface Sides {
   readonly target: Session;

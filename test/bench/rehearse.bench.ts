@@ -1,8 +1,10 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { describe, test } from 'vitest';
 import { z } from 'zod';
 import { CLI, plainEnvironment, sqlCommand } from '../helpers/cli.ts';
@@ -27,6 +29,48 @@ const SCHEMAS = [
   ['a small schema', 20, ROUNDS],
   ['10,000 tables', 10_000, 2],
 ] as const;
+
+const PHASES = fileURLToPath(new URL('rehearse-phases.mjs', import.meta.url));
+
+/** What one phase took, by the name of each number. */
+const Taken = z.array(z.object({ phase: z.string() }).catchall(z.number()));
+
+describe('the phases of a rehearsal', () => {
+  test.each([
+    [20, 'template'],
+    [20, 'cluster'],
+    [2_000, 'template'],
+    [2_000, 'cluster'],
+  ] as const)(
+    'on %i tables, by %s',
+    async (tables, method) => {
+      const database = await databaseOf(tables);
+      const runs: z.infer<typeof Taken>[] = [];
+      for (let round = 0; round < ROUNDS; round++) runs.push(await phasesOf(database.url, method));
+      await database.drop();
+      const rows = (runs[0] ?? []).map(({ phase, ...taken }) => {
+        const of = (name: string) =>
+          median(runs.map((run) => Number(run.find((each) => each.phase === phase)?.[name] ?? 0)));
+        return {
+          phase,
+          ...Object.fromEntries(Object.keys(taken).map((name) => [name, Math.round(of(name))])),
+        };
+      });
+      recordFigures(`the phases of a rehearsal on ${tables} tables by ${method}`, rows);
+    },
+    600_000,
+  );
+});
+
+async function phasesOf(url: string, method: string): Promise<z.infer<typeof Taken>> {
+  return withClient(url, async (client) => {
+    const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+    const command = sqlCommand('ALTER TABLE t1 ADD COLUMN x integer');
+    const words = [PHASES, path.dirname(path.dirname(CLI)), url, method, String(rows[0]?.pid), ...command];
+    const { stdout } = await promisify(execFile)(process.execPath, words, { env: plainEnvironment() });
+    return Taken.parse(JSON.parse(stdout));
+  });
+}
 
 describe('the wrapper itself', () => {
   test.each(SCHEMAS)(

@@ -189,6 +189,11 @@ describe('for a quick start', () => {
   test.each([
     ['cli/main.ts', []],
     ['cli/dispatch.ts', ['commander']],
+    [
+      'rehearsal/rehearse.ts',
+      ['zod/mini', 'dotenv', 'pg-protocol', 'pg/lib/crypto/cert-signatures.js', 'pg/lib/crypto/sasl.js'],
+    ],
+    ['report/text.ts', ['diff/lib/diff/array.js']],
   ])('%s loads of all packages only %j', (file, packages) => {
     const loaded = [...loadedWith(file)].filter((each) => !imports.has(each) && !each.startsWith('node:'));
     expect(loaded).toEqual(packages);

@@ -1,4 +1,5 @@
 import { IS_QUERIED, ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
+import type { DefinitionParts } from './definition-parts.ts';
 
 /**
  * Policies with their conditions for rows that are there and for new ones, each read once. A policy of INSERT has the second alone, others
@@ -133,14 +134,31 @@ const IDLE_DEFAULTS = `
     group by o.owner order by 2 desc, 1 limit 1) m
   where d.defaclobjtype in ('r', 'S', 'f') and not m.own and m.count >= ${MADE_BY_OTHERS}`;
 
-/** Objects by who may see and use them; a part of a query of kind, schema, relation, name and text. */
-export const ACCESS_DEFINITIONS = `
+/** Objects by who may see and use them. */
+export const ACCESS_DEFINITIONS: DefinitionParts = {
+  always: `
 select 'open', n.nspname, c.relname, '', pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 cross join lateral pg_catalog.aclexplode(c.relacl) x
 where x.grantee = 0 and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'c.oid')}
 group by 2, 3
 union all
+select 'anonymous', n.nspname, c.relname, r.rolname, pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+cross join lateral pg_catalog.aclexplode(c.relacl) x
+join (${ANONYMOUS_ROLES}) r on r.oid = x.grantee and pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE')
+where c.relkind in ('r', 'p') and not c.relrowsecurity and x.privilege_type in ('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE')
+  and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'c.oid')}
+group by 2, 3, 4
+union all
+select 'owner only', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes), ''
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+where p.proacl is not null and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')} and not exists (
+  select from pg_catalog.aclexplode(p.proacl) x left join pg_catalog.pg_roles o on o.oid = x.grantee
+  where x.privilege_type = 'EXECUTE' and x.grantee <> p.proowner and not coalesce(o.rolsuper, false))
+union all
+(${LEFT_OUT})`,
+  rules: `
 select 'past policies', n.nspname, v.relname, t.relname,
   pg_catalog.string_agg(distinct u.privilege || ' for ' || r.rolname, ', ' order by u.privilege || ' for ' || r.rolname)
 from pg_catalog.pg_class v join pg_catalog.pg_namespace n on n.oid = v.relnamespace
@@ -167,6 +185,14 @@ select 'past columns', v.nspname, v.relname, r.rolname, coalesce(pg_catalog.stri
 from shown v join (${GRANTED_ROLES}) r on r.oid <> v.relowner and pg_catalog.has_table_privilege(r.oid, v.oid, 'SELECT')
 group by 2, 3, 4)
 union all
+select 'anonymous view', n.nspname, v.relname, r.rolname, pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)
+from pg_catalog.pg_class v join pg_catalog.pg_namespace n on n.oid = v.relnamespace
+cross join lateral pg_catalog.aclexplode(v.relacl) x join ${USES} on u.privilege = x.privilege_type and u.event <> 0
+join (${ANONYMOUS_ROLES}) r on r.oid = x.grantee and pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE')
+where v.relkind = 'v' and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'v.oid')} and ${AS_OWNER} and ${PASSED_ON}
+  and not exists (select from (${TABLES_OF_VIEW}) t where t.relrowsecurity)
+group by 2, 3, 4`,
+  defaults: `
 select 'insert without sequence', n.nspname, s.relname, r.rolname,
   pg_catalog.string_agg(distinct pg_catalog.format('%I.%I.%I', m.nspname, t.relname, a.attname), ', ')
 from pg_catalog.pg_class s join pg_catalog.pg_namespace n on n.oid = s.relnamespace
@@ -178,8 +204,8 @@ join pg_catalog.pg_class t on t.oid = f.adrelid and not t.relispartition join pg
 join (${USING_ROLES}) r on pg_catalog.has_table_privilege(r.oid, t.oid, 'INSERT')
 where s.relkind = 'S' and ${USER_SCHEMA}
   and case when s.relkind = 'S' then not pg_catalog.has_sequence_privilege(r.oid, s.oid, 'USAGE, UPDATE') end
-group by 2, 3, 4
-union all
+group by 2, 3, 4`,
+  policies: `
 select 'idle policy', n.nspname, c.relname, p.polname,
   pg_catalog.concat_ws(' ', p.polcmd, p.polpermissive, p.polroles, pg_catalog.pg_get_expr(p.polqual, p.polrelid), pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid))
 from pg_catalog.pg_policy p join pg_catalog.pg_class c on c.oid = p.polrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -193,46 +219,6 @@ where p.polpermissive and c.relrowsecurity and ${USER_SCHEMA} and p.condition <>
   and not ${DECIDED_ELSEWHERE}
 group by 2, 3, 4
 union all
-select 'called by all', n.nspname, p.proname, '', coalesce(pg_catalog.string_agg(
-  pg_catalog.concat_ws(' ', pg_catalog.oidvectortypes(p.proargtypes), case when p.prosecdef then 'SECURITY DEFINER' end), E'\\n'
-  order by p.oid) filter (where 0 = any (array(select x.grantee from pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) x))), '')
-from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-where p.oid >= 16384 and p.prorettype not in ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
-  and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
-group by 2, 3
-union all
-select 'anonymous', n.nspname, c.relname, r.rolname, pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)
-from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-cross join lateral pg_catalog.aclexplode(c.relacl) x
-join (${ANONYMOUS_ROLES}) r on r.oid = x.grantee and pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE')
-where c.relkind in ('r', 'p') and not c.relrowsecurity and x.privilege_type in ('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE')
-  and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'c.oid')}
-group by 2, 3, 4
-union all
-select 'anonymous view', n.nspname, v.relname, r.rolname, pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)
-from pg_catalog.pg_class v join pg_catalog.pg_namespace n on n.oid = v.relnamespace
-cross join lateral pg_catalog.aclexplode(v.relacl) x join ${USES} on u.privilege = x.privilege_type and u.event <> 0
-join (${ANONYMOUS_ROLES}) r on r.oid = x.grantee and pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE')
-where v.relkind = 'v' and ${USER_SCHEMA} and not ${ofExtension('pg_class', 'v.oid')} and ${AS_OWNER} and ${PASSED_ON}
-  and not exists (select from (${TABLES_OF_VIEW}) t where t.relrowsecurity)
-group by 2, 3, 4
-union all
-select 'anonymous later', '', pg_catalog.pg_get_userbyid(d.defaclrole),
-  r.rolname || coalesce(' in schema ' || pg_catalog.quote_ident(n.nspname), ''),
-  pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)
-from pg_catalog.pg_default_acl d left join pg_catalog.pg_namespace n on n.oid = d.defaclnamespace
-cross join lateral pg_catalog.aclexplode(d.defaclacl) x
-join (${ANONYMOUS_ROLES}) r on r.oid = x.grantee and coalesce(pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE'), true)
-where d.defaclobjtype = 'r' and x.privilege_type in ('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE')
-group by 3, 4
-union all
-select 'called without a login', n.nspname, p.proname, r.rolname, pg_catalog.string_agg(distinct pg_catalog.oidvectortypes(p.proargtypes), E'\\n')
-from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-join (${ANONYMOUS_ROLES}) r on pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE') and pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE')
-where p.prosecdef and p.oid >= 16384 and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
-  and p.prorettype not in ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
-group by 2, 3, 4
-union all
 select 'policy', n.nspname, c.relname, p.polname, pg_catalog.concat_ws('; ', case when p.polpermissive then 'permissive' else 'restrictive' end,
   p.polcmd, case when p.polcmd <> 'a' then ${reachOf('p.condition')} else '' end, ${reachOf('p.written')},
   (select pg_catalog.string_agg(coalesce(r.rolname, 'PUBLIC'), ', ' order by r.rolname)
@@ -243,15 +229,31 @@ union all
 select 'policy meaning', n.nspname, c.relname, p.polname, pg_catalog.md5(pg_catalog.concat_ws('; ', p.polpermissive, p.polcmd, p.polroles,
   ${withoutWrapping('p.condition')}, ${withoutWrapping('p.written')}))
 from ${POLICIES} p join pg_catalog.pg_class c on c.oid = p.polrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where ${USER_SCHEMA}
-union all
-select 'owner only', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes), ''
+where ${USER_SCHEMA}`,
+  functions: `
+select 'called by all', n.nspname, p.proname, '', coalesce(pg_catalog.string_agg(
+  pg_catalog.concat_ws(' ', pg_catalog.oidvectortypes(p.proargtypes), case when p.prosecdef then 'SECURITY DEFINER' end), E'\\n'
+  order by p.oid) filter (where 0 = any (array(select x.grantee from pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) x))), '')
 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-where p.proacl is not null and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')} and not exists (
-  select from pg_catalog.aclexplode(p.proacl) x left join pg_catalog.pg_roles o on o.oid = x.grantee
-  where x.privilege_type = 'EXECUTE' and x.grantee <> p.proowner and not coalesce(o.rolsuper, false))
+where p.oid >= 16384 and p.prorettype not in ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
+  and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
+group by 2, 3
 union all
-(${LEFT_OUT})
+select 'called without a login', n.nspname, p.proname, r.rolname, pg_catalog.string_agg(distinct pg_catalog.oidvectortypes(p.proargtypes), E'\\n')
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+join (${ANONYMOUS_ROLES}) r on pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE') and pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE')
+where p.prosecdef and p.oid >= 16384 and ${USER_SCHEMA} and not ${ofExtension('pg_proc', 'p.oid')}
+  and p.prorettype not in ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
+group by 2, 3, 4`,
+  defaultPrivileges: `
+select 'anonymous later', '', pg_catalog.pg_get_userbyid(d.defaclrole),
+  r.rolname || coalesce(' in schema ' || pg_catalog.quote_ident(n.nspname), ''),
+  pg_catalog.string_agg(distinct x.privilege_type, ', ' order by x.privilege_type)
+from pg_catalog.pg_default_acl d left join pg_catalog.pg_namespace n on n.oid = d.defaclnamespace
+cross join lateral pg_catalog.aclexplode(d.defaclacl) x
+join (${ANONYMOUS_ROLES}) r on r.oid = x.grantee and coalesce(pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE'), true)
+where d.defaclobjtype = 'r' and x.privilege_type in ('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE')
+group by 3, 4
 union all
 ${IDLE_DEFAULTS}
 union all
@@ -265,4 +267,5 @@ group by 3, 4
 union all
 select 'closed later', '', pg_catalog.pg_get_userbyid(d.defaclrole), 'function', ''
 from pg_catalog.pg_default_acl d
-where d.defaclnamespace = 0 and d.defaclobjtype = 'f' and not exists (select from pg_catalog.aclexplode(d.defaclacl) x where x.grantee = 0)`;
+where d.defaclnamespace = 0 and d.defaclobjtype = 'f' and not exists (select from pg_catalog.aclexplode(d.defaclacl) x where x.grantee = 0)`,
+};

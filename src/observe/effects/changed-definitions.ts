@@ -4,6 +4,7 @@ import { USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { bare, displayName, lastPart } from '../../postgres/sql/quote.ts';
 import { ACCESS_DEFINITIONS } from './access-definitions.ts';
+import { type DefinitionParts, definitionsQuery, SUBJECTS_THERE } from './definition-parts.ts';
 import { EXTENSION_DEFINITIONS } from './extension-definitions.ts';
 import { FUNCTION_DEFINITIONS } from './function-definitions.ts';
 import { ROLE_DEFINITIONS } from './role-definitions.ts';
@@ -30,7 +31,8 @@ const OF_THE_SESSION =
   '\\m(current_setting|current_user|session_user|current_role|now|current_timestamp|current_date|clock_timestamp)\\M';
 
 /** Objects that may keep their name while their meaning changes. */
-const DEFINITIONS = `
+const DEFINITIONS: DefinitionParts = {
+  always: `
 select 'constraint' as kind, n.nspname as schema, c.relname as relation, k.conname as name,
   pg_catalog.regexp_replace(pg_catalog.pg_get_constraintdef(k.oid), ' NOT VALID$', '') as text
 from pg_catalog.pg_constraint k join pg_catalog.pg_class c on c.oid = k.conrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -41,18 +43,9 @@ select 'constraint', n.nspname, c.relname, k.conname,
 from pg_catalog.pg_constraint k join pg_catalog.pg_class c on c.oid = k.conrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where k.contype = 'c' and k.conislocal and ${USER_SCHEMA}
 union all
-select 'rule', n.nspname, c.relname, r.rulename, pg_catalog.pg_get_ruledef(r.oid)
-from pg_catalog.pg_rewrite r join pg_catalog.pg_class c on c.oid = r.ev_class join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where r.rulename <> '_RETURN' and ${USER_SCHEMA}
-union all
 select 'attribute', n.nspname, c.relname, a.attnum::pg_catalog.text, a.attname || ' ' || pg_catalog.format_type(a.atttypid, a.atttypmod)
 from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where c.relkind = 'c' and a.attnum > 0 and not a.attisdropped and ${USER_SCHEMA}
-union all
-select 'rights', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
-  case when p.prosecdef then 'SECURITY DEFINER' else 'SECURITY INVOKER' end
-from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-where p.oid >= 16384 and ${USER_SCHEMA}
 union all
 select 'setting', '', coalesce(r.rolname, 'all roles') || case d.setdatabase when 0 then '${IN_ALL_DATABASES}' else '' end,
   pg_catalog.split_part(s.setting, '=', 1), s.setting
@@ -60,33 +53,10 @@ from pg_catalog.pg_db_role_setting d
 join pg_catalog.pg_database b on d.setdatabase in (0, b.oid) and b.datname = pg_catalog.current_database()
 left join pg_catalog.pg_roles r on r.oid = d.setrole cross join pg_catalog.unnest(d.setconfig) as s (setting)
 union all
-select 'default partition', n.nspname, c.relname, '', d.relname
-from pg_catalog.pg_partitioned_table t join pg_catalog.pg_class d on d.oid = t.partdefid
-join pg_catalog.pg_class c on c.oid = t.partrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-union all
 select 'refreshable', n.nspname, c.relname, '', ''
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where c.relkind = 'm' and ${USER_SCHEMA} and exists (select from pg_catalog.pg_index i
   where i.indrelid = c.oid and i.indisunique and i.indisvalid and i.indpred is null and i.indexprs is null)
-union all
-select 'generated', n.nspname, c.relname, a.attname, pg_catalog.pg_get_expr(d.adbin, d.adrelid)
-from pg_catalog.pg_attribute a join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
-join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where a.attgenerated <> '' and not a.attisdropped and not c.relispartition and ${USER_SCHEMA}
-union all
-select 'sent', '', p.pubname, o.name, ''
-from pg_catalog.pg_publication p cross join lateral
-  (values ('INSERT', p.pubinsert), ('UPDATE', p.pubupdate), ('DELETE', p.pubdelete), ('TRUNCATE', p.pubtruncate)) o (name, sent)
-where o.sent
-union all
-select 'filter', t.schemaname, t.tablename, t.pubname, pg_catalog.to_jsonb(t) ->> 'rowfilter'
-from pg_catalog.pg_publication_tables t where pg_catalog.to_jsonb(t) ->> 'rowfilter' is not null
-union all
-select 'partitions sent', '', p.pubname, '', case when p.pubviaroot then 'their partitioned table' else 'each partition' end
-from pg_catalog.pg_publication p where exists (select from pg_catalog.pg_publication_tables t
-  join pg_catalog.pg_namespace n on n.nspname = t.schemaname join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = t.tablename
-  where t.pubname = p.pubname and case when p.pubviaroot then c.relkind = 'p' else c.relispartition and not exists (
-    select from pg_catalog.pg_publication_rel r where r.prpubid = p.oid and r.prrelid = c.oid) end)
 union all
 select 'null action', n.nspname, c.relname, k.conname, pg_catalog.pg_get_constraintdef(k.oid)
 from pg_catalog.pg_constraint k join pg_catalog.pg_class c on c.oid = k.conrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -111,18 +81,16 @@ union all
 select 'no statistics', n.nspname, c.relname, a.attname, ''
 from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where a.attstattarget = 0 and a.attnum > 0 and not a.attisdropped and c.relkind in ('r', 'p', 'm') and not c.relispartition and ${USER_SCHEMA}
-  and a.atttypid not in ('pg_catalog.bytea'::pg_catalog.regtype, 'pg_catalog.json'::pg_catalog.regtype, 'pg_catalog.jsonb'::pg_catalog.regtype)
-union all
-select 'statistics', n.nspname, c.relname, a.place || ' ' || b.place, a.item || case when a.place = b.place then '' else ', ' || b.item end
-from pg_catalog.pg_statistic_ext s join pg_catalog.pg_class c on c.oid = s.stxrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-cross join lateral (${STATISTICS_ITEMS}) a cross join lateral (${STATISTICS_ITEMS}) b
-where (a.place < b.place or a.place = b.place and a.is_expression) and not ${NOT_GATHERED} and ${USER_SCHEMA}
-union all
-select case when ${NOT_GATHERED} then 'statistics off' else 'statistics object' end, n.nspname, c.relname, s.stxname,
-  case when ${NOT_GATHERED} then pg_catalog.format('%I.%I', m.nspname, s.stxname) else pg_catalog.pg_get_statisticsobjdef(s.oid) end
-from pg_catalog.pg_statistic_ext s join pg_catalog.pg_class c on c.oid = s.stxrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-join pg_catalog.pg_namespace m on m.oid = s.stxnamespace
-where ${USER_SCHEMA}
+  and a.atttypid not in ('pg_catalog.bytea'::pg_catalog.regtype, 'pg_catalog.json'::pg_catalog.regtype, 'pg_catalog.jsonb'::pg_catalog.regtype)`,
+  rules: `
+select 'rule', n.nspname, c.relname, r.rulename, pg_catalog.pg_get_ruledef(r.oid)
+from pg_catalog.pg_rewrite r join pg_catalog.pg_class c on c.oid = r.ev_class join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where r.rulename <> '_RETURN' and ${USER_SCHEMA}`,
+  functions: `
+select 'rights', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
+  case when p.prosecdef then 'SECURITY DEFINER' else 'SECURITY INVOKER' end
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+where p.oid >= 16384 and ${USER_SCHEMA}
 union all
 select case p.provolatile when 'v' then 'volatile' else 'frozen' end, n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
   pg_catalog.string_agg(distinct pg_catalog.format('%I.%I', m.nspname, c.relname), ', ')
@@ -132,17 +100,51 @@ left join pg_catalog.pg_policy q on d.classid = 'pg_catalog.pg_policy'::pg_catal
 left join pg_catalog.pg_rewrite w on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass and w.oid = d.objid
 join pg_catalog.pg_class c on c.oid = coalesce(q.polrelid, w.ev_class) join pg_catalog.pg_namespace m on m.oid = c.relnamespace
 where (p.provolatile = 'v' or p.provolatile = 'i' and coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) ~* '${OF_THE_SESSION}') and p.oid >= 16384 and ${USER_SCHEMA}
-group by 1, 2, 3, 4
+group by 1, 2, 3, 4`,
+  partitionedTables: `
+select 'default partition', n.nspname, c.relname, '', d.relname
+from pg_catalog.pg_partitioned_table t join pg_catalog.pg_class d on d.oid = t.partdefid
+join pg_catalog.pg_class c on c.oid = t.partrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace`,
+  defaults: `
+select 'generated', n.nspname, c.relname, a.attname, pg_catalog.pg_get_expr(d.adbin, d.adrelid)
+from pg_catalog.pg_attribute a join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where a.attgenerated <> '' and not a.attisdropped and not c.relispartition and ${USER_SCHEMA}`,
+  publications: `
+select 'sent', '', p.pubname, o.name, ''
+from pg_catalog.pg_publication p cross join lateral
+  (values ('INSERT', p.pubinsert), ('UPDATE', p.pubupdate), ('DELETE', p.pubdelete), ('TRUNCATE', p.pubtruncate)) o (name, sent)
+where o.sent
 union all
-${ACCESS_DEFINITIONS}
+select 'filter', t.schemaname, t.tablename, t.pubname, pg_catalog.to_jsonb(t) ->> 'rowfilter'
+from pg_catalog.pg_publication_tables t where pg_catalog.to_jsonb(t) ->> 'rowfilter' is not null
 union all
-${FUNCTION_DEFINITIONS}
+select 'partitions sent', '', p.pubname, '', case when p.pubviaroot then 'their partitioned table' else 'each partition' end
+from pg_catalog.pg_publication p where exists (select from pg_catalog.pg_publication_tables t
+  join pg_catalog.pg_namespace n on n.nspname = t.schemaname join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = t.tablename
+  where t.pubname = p.pubname and case when p.pubviaroot then c.relkind = 'p' else c.relispartition and not exists (
+    select from pg_catalog.pg_publication_rel r where r.prpubid = p.oid and r.prrelid = c.oid) end)`,
+  statistics: `
+select 'statistics', n.nspname, c.relname, a.place || ' ' || b.place, a.item || case when a.place = b.place then '' else ', ' || b.item end
+from pg_catalog.pg_statistic_ext s join pg_catalog.pg_class c on c.oid = s.stxrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+cross join lateral (${STATISTICS_ITEMS}) a cross join lateral (${STATISTICS_ITEMS}) b
+where (a.place < b.place or a.place = b.place and a.is_expression) and not ${NOT_GATHERED} and ${USER_SCHEMA}
 union all
-${EXTENSION_DEFINITIONS}
-union all
-${ROLE_DEFINITIONS}
-union all
-${TABLE_DEFINITIONS}`;
+select case when ${NOT_GATHERED} then 'statistics off' else 'statistics object' end, n.nspname, c.relname, s.stxname,
+  case when ${NOT_GATHERED} then pg_catalog.format('%I.%I', m.nspname, s.stxname) else pg_catalog.pg_get_statisticsobjdef(s.oid) end
+from pg_catalog.pg_statistic_ext s join pg_catalog.pg_class c on c.oid = s.stxrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+join pg_catalog.pg_namespace m on m.oid = s.stxnamespace
+where ${USER_SCHEMA}`,
+};
+
+const ALL_DEFINITIONS = [
+  DEFINITIONS,
+  ACCESS_DEFINITIONS,
+  FUNCTION_DEFINITIONS,
+  EXTENSION_DEFINITIONS,
+  ROLE_DEFINITIONS,
+  TABLE_DEFINITIONS,
+];
 
 interface Row {
   readonly kind: ChangedDefinition['kind'];
@@ -154,7 +156,9 @@ interface Row {
 
 /** Reads the definitions as they are now. */
 export async function readDefinitions(session: Session): Promise<Definitions> {
-  const rows = await session.query<Row>(DEFINITIONS);
+  const [there] = await session.query<Parameters<typeof definitionsQuery>[1]>(SUBJECTS_THERE);
+  if (!there) throw new Error('SELECT without FROM has a row');
+  const rows = await session.query<Row>(definitionsQuery(ALL_DEFINITIONS, there));
   return new Map(
     rows.map(({ kind, schema, relation, name, text }) => {
       const owner = schema === '' ? relation : displayName(schema, relation);

@@ -1,3 +1,5 @@
+import type { DefinitionParts } from './definition-parts.ts';
+
 /**
  * Search paths with which sessions begin: `role` is null for the database's own, else a role that logs in and has its own. The oldest
  * settings come first. This session has set its own path, and its `reset_val` may be that of its role.
@@ -19,13 +21,15 @@ const PATHS = `
     and r.rolcanlogin and s.setting ~ '^search_path='
   order by r.rolname, d.setdatabase desc)`;
 
-/** The schemas of extensions, and the search paths that do not have them; a part of a query of kind, schema, relation, name and text. */
-export const EXTENSION_DEFINITIONS = `
+/** The schemas of extensions, and the search paths that do not have them. */
+export const EXTENSION_DEFINITIONS: DefinitionParts = {
+  always: `
 select 'extension', '', e.extname, '', pg_catalog.jsonb_build_object('schema', n.nspname, 'unreached', (
   select coalesce(pg_catalog.jsonb_object_agg(coalesce(p.role, ''), p.path), '{}') from (${PATHS}) p
   where n.nspname <> 'pg_catalog' and n.nspname <> all (
     select pg_catalog.btrim(w.word, ' "') from pg_catalog.regexp_split_to_table(p.path, ',') as w (word))))::pg_catalog.text
-from pg_catalog.pg_extension e join pg_catalog.pg_namespace n on n.oid = e.extnamespace`;
+from pg_catalog.pg_extension e join pg_catalog.pg_namespace n on n.oid = e.extnamespace`,
+};
 
 /** Names that code gives to what belongs to extensions: functions, types, tables and operators. */
 export const EXTENSION_MEMBERS = `

@@ -1,5 +1,6 @@
 import { FIRST_USER_OID, ofExtension, USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
 import { APPLICATION_ROLES } from './access-definitions.ts';
+import type { DefinitionParts } from './definition-parts.ts';
 
 /** Words of a body that take a lock which only one transaction can have. */
 const EXCLUSIVE_LOCK =
@@ -40,8 +41,9 @@ const WRITES_FOR_OTHERS = `exists (select from pg_catalog.pg_roles r
       and not pg_catalog.has_table_privilege(r.oid, t.oid,
         case pg_catalog.lower(pg_catalog.left(m[1], 1)) when 'i' then 'INSERT' when 'd' then 'DELETE' when 't' then 'TRUNCATE' else 'UPDATE' end))))`;
 
-/** Functions by their callers and by their bodies; a part of a query of kind, schema, relation, name and text. */
-export const FUNCTION_DEFINITIONS = `
+/** Functions by their callers and by their bodies. */
+export const FUNCTION_DEFINITIONS: DefinitionParts = {
+  functions: `
 select 'callers', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes),
   coalesce(pg_catalog.string_agg(c.role, ', ' order by c.role), '')
 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace left join (${CALLERS}) c on c.oid = p.oid
@@ -66,4 +68,5 @@ union all
 ), locking as materialized (select b.oid, pg_catalog.lower(b.proname) || '(' as called from bodies b where b.locks)
 select 'locking', b.nspname, b.proname, '', coalesce(pg_catalog.string_agg(b.types, E'\\n' order by b.oid) filter (where b.locks
   or exists (select from locking o where o.oid <> b.oid and pg_catalog.strpos(b.text, o.called) > 0)), '')
-from bodies b group by 2, 3)`;
+from bodies b group by 2, 3)`,
+};

@@ -1,4 +1,5 @@
 import { USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
+import type { DefinitionParts } from './definition-parts.ts';
 
 /** Roles and those that they are members of, also through others. Without INHERIT and SET, from version 16 on, a membership gives nothing. */
 const MEMBERSHIPS = `
@@ -13,8 +14,9 @@ const MEMBERSHIPS = `
 /** Predefined roles that see or change all data, or reach beyond it. */
 const FAR_REACHING = `('pg_read_all_data', 'pg_write_all_data', 'pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files')`;
 
-/** Roles with their attributes and memberships; a part of a query of kind, schema, relation, name and text. */
-export const ROLE_DEFINITIONS = `
+/** Roles with their attributes and memberships. */
+export const ROLE_DEFINITIONS: DefinitionParts = {
+  always: `
 select 'role', '', r.oid::pg_catalog.text, '', pg_catalog.concat_ws(E'\\n', r.rolname,
   case when r.rolcanlogin then 'LOGIN' end, case when r.rolsuper then 'SUPERUSER' end, case when r.rolbypassrls then 'BYPASSRLS' end,
   case when r.rolvaliduntil <= pg_catalog.now() then 'EXPIRED' end, case when r.rolconnlimit >= 0 then 'CONNECTION LIMIT ' || r.rolconnlimit end)
@@ -29,4 +31,5 @@ select 'membership', '', m.member::pg_catalog.text, m.roleid::pg_catalog.text, p
   case when o.rolcanlogin and not o.rolsuper then pg_catalog.concat_ws(E'\\n',
     case when r.rolsuper then 'superuser' end, case when r.rolbypassrls then 'BYPASSRLS' end, case when r.rolname in ${FAR_REACHING} then 'predefined' end,
     case when r.oid in (select w.oid from owners w) then 'owner' end, case when r.oid in (select g.oid from granted g) then 'granted' end) end)
-from (${MEMBERSHIPS}) m join pg_catalog.pg_roles o on o.oid = m.member join pg_catalog.pg_roles r on r.oid = m.roleid)`;
+from (${MEMBERSHIPS}) m join pg_catalog.pg_roles o on o.oid = m.member join pg_catalog.pg_roles r on r.oid = m.roleid)`,
+};

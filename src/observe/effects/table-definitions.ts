@@ -1,4 +1,5 @@
 import { USER_SCHEMA } from '../../postgres/catalogue/user-objects.ts';
+import type { DefinitionParts } from './definition-parts.ts';
 
 /** Bound `text` of a range partition as a number, by type `a.atttypid` of the key; NULL: no bound, or the type has no distances. */
 const asNumber = (text: string) => `case
@@ -49,16 +50,17 @@ cross join lateral (select case when t.tgtype & 2 <> 0 then 'BEFORE ' when t.tgt
 where not t.tgisinternal and t.tgenabled <> 'D' and ${USER_SCHEMA}
 group by n.nspname, c.relname, w.time, e.word, w.level having count(*) > 1`;
 
-/** Tables by their triggers, partitions, sequences, and constraints that belong together; a part of a query of kind, schema, relation, name and text. */
-export const TABLE_DEFINITIONS = `
+/** Tables by their triggers, partitions, sequences, and constraints that belong together. */
+export const TABLE_DEFINITIONS: DefinitionParts = {
+  partitionedTables: `
 select 'ranges', n.nspname, c.relname, '', pg_catalog.jsonb_build_object('rest', t.partdefid <> 0, 'ranges', (
   select pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('partition', r.partition, 'from', r.lower, 'to', r.upper, 'apart', r.apart, 'gap', r.gap)
     order by r.low nulls first) from (${RANGES}) r))::pg_catalog.text
 from pg_catalog.pg_partitioned_table t join pg_catalog.pg_class c on c.oid = t.partrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = t.partattrs[0]
 where t.partstrat = 'r' and t.partnatts = 1 and ${USER_SCHEMA}
-  and exists (select from pg_catalog.pg_inherits i where i.inhparent = c.oid and i.inhrelid <> t.partdefid)
-union all
+  and exists (select from pg_catalog.pg_inherits i where i.inhparent = c.oid and i.inhrelid <> t.partdefid)`,
+  always: `
 select 'alike', n.nspname, c.relname, k.contype::pg_catalog.text || ' ' || k.columns,
   pg_catalog.jsonb_object_agg(k.conname, pg_catalog.regexp_replace(pg_catalog.pg_get_constraintdef(k.oid), ' NOT VALID$', ''))::pg_catalog.text
 from (select k.oid, k.conrelid, k.contype, k.conname,
@@ -67,8 +69,7 @@ from (select k.oid, k.conrelid, k.contype, k.conname,
   from pg_catalog.pg_constraint k where k.contype in ('c', 'u', 'f') and k.conparentid = 0) k
 join pg_catalog.pg_class c on c.oid = k.conrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where k.columns is not null and not c.relispartition and ${USER_SCHEMA}
-group by 2, 3, 4
-union all
-${SHORT_SEQUENCES}
-union all
-${TRIGGERS}`;
+group by 2, 3, 4`,
+  defaults: SHORT_SEQUENCES,
+  triggers: TRIGGERS,
+};

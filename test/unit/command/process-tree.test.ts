@@ -1,5 +1,8 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { processIn } from '../../../src/command/process-tree.ts';
+import { ProcessFamily, processIn } from '../../../src/command/process-tree.ts';
 
 describe('the state of a process', () => {
   // The flags of a program with 3 GB of memory: while it ran, for 1.7 s while its memory was taken back, and as a zombie.
@@ -26,5 +29,27 @@ describe('the state of a process', () => {
 
   test('is not there if the file is gone', () => {
     expect(processIn('')).toBeUndefined();
+  });
+});
+
+describe('a command that has ended before anybody looks', () => {
+  const marker = `mark-${process.pid}`;
+  const start = (seconds: string) =>
+    spawn(process.execPath, ['-e', `setTimeout(() => {}, ${seconds} * 1000)`], {
+      env: { ...process.env, MARK: marker },
+    });
+
+  test('has what began after it, and nothing older', async () => {
+    const older = start('60');
+    await once(older, 'spawn');
+    // Starts are counted in hundredths of a second.
+    await pause(50);
+    const root = start('0.05');
+    const family = new ProcessFamily(root.pid ?? 0, undefined, marker);
+    const later = start('60');
+    await once(root, 'exit');
+    // Others show no environment.
+    expect(await family.pids()).toEqual(process.platform === 'linux' ? [later.pid] : []);
+    for (const each of [older, later]) each.kill();
   });
 });
