@@ -4,6 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { rehearse } from '../../src/index.ts';
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import type { Report } from '../../src/model/report.ts';
 import { plainEnvironment } from './cli.ts';
 import { temporaryDatabase, withClient } from './database.ts';
@@ -21,6 +22,49 @@ export interface HazardExample {
   readonly never?: string;
   /** Major version of PostgreSQL from which it can be met. */
   readonly from?: number;
+}
+
+/** The schema of the session with this number. */
+export const schemaOf = (index: number) => `tried_${index}_`;
+
+/**
+ * Rehearses texts as sessions of one command, each in a schema of its own, which `:schema` in the texts stands for.
+ * @param before is run in the database before all setups
+ */
+export async function rehearseInSchemas(
+  version: ServerVersion,
+  sessions: readonly { readonly setup: string; readonly sql: string }[],
+  { method = 'template', before = '' }: { method?: 'template' | 'cluster'; before?: string } = {},
+): Promise<Report> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-tried-'));
+  const database = await temporaryDatabase(version, { sql: before });
+  const files = sessions.map(({ sql }, index) => {
+    const file = path.join(folder, `${index}.sql`);
+    writeFileSync(file, sql.replaceAll(':schema', schemaOf(index)));
+    return { schema: schemaOf(index), file };
+  });
+  await withClient(database.url, async (client) => {
+    for (const [index, { setup }] of sessions.entries())
+      await client.query(
+        `CREATE SCHEMA ${schemaOf(index)}; SET search_path = ${schemaOf(index)}; ${setup.replaceAll(':schema', schemaOf(index))}`,
+      );
+  });
+  const report = await rehearse({
+    command: [process.execPath, COMMAND, JSON.stringify(files)],
+    env: { ...plainEnvironment(), DATABASE_URL: database.url },
+    folder,
+    clone: { method },
+    checks: { queries: 'off' },
+  });
+  await database.drop();
+  rmSync(folder, { recursive: true });
+  return report;
+}
+
+/** The statements of one session. */
+export function statementsOf({ statements }: Report, index: number): Report['statements'] {
+  const entering = statements.find(({ sql }) => sql === `SET search_path = ${schemaOf(index)}`);
+  return statements.filter(({ session }) => session === entering?.session);
 }
 
 /**
@@ -41,29 +85,12 @@ export function testHazardExamples(
       beforeAll(async () => {
         await useOwnServers(version);
         await withClient(serverUrl(version), (client) => client.query('CREATE ROLE tried_app LOGIN'));
-        const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-tried-'));
-        const database = await temporaryDatabase(version);
-        const files = tried.map(({ sql, from = 0 }, index) => {
-          const file = path.join(folder, `${index}.sql`);
-          writeFileSync(file, from > version ? '' : sql.replaceAll(':schema', schemaOf(index)));
-          return { schema: schemaOf(index), file };
-        });
-        await withClient(database.url, async (client) => {
-          for (const [index, { setup }] of tried.entries())
-            await client.query(
-              `CREATE SCHEMA ${schemaOf(index)}; SET search_path = ${schemaOf(index)}; ${setup.replaceAll(':schema', schemaOf(index))}`,
-            );
-        });
-        report = await rehearse({
-          command: [process.execPath, COMMAND, JSON.stringify(files)],
-          env: { ...plainEnvironment(), DATABASE_URL: database.url },
-          folder,
-          clone: { method },
-          checks: { queries: 'off' },
-        });
-        await database.drop();
-        rmSync(folder, { recursive: true });
-      }, 120_000);
+        report = await rehearseInSchemas(
+          version,
+          tried.map(({ setup, sql, from = 0 }) => ({ setup, sql: from > version ? '' : sql })),
+          { method },
+        );
+      }, 600_000);
 
       const numbered = tried.map((example, index) => ({ ...example, index }));
       test.each(numbered.filter(({ from = 0 }) => version >= from))('$what', ({ index, told, never }) => {
@@ -80,18 +107,15 @@ export function testHazardExamples(
   );
 }
 
-const schemaOf = (index: number) => `tried_${index}_`;
-
 /** What belongs to the session of an example, or to a relation in its schema. */
-function ofExample({ statements, hazards }: Report, index: number) {
+function ofExample(report: Report, index: number) {
   const schema = schemaOf(index);
-  const session = statements.find(({ sql }) => sql === `SET search_path = ${schema}`)?.session;
-  const own = statements.filter((each) => each.session === session);
-  const numbers = new Set(own.map((each) => each.index));
+  const statements = statementsOf(report, index);
+  const numbers = new Set(statements.map((each) => each.index));
   return {
-    failed: own.flatMap(({ error }) => error?.message ?? []),
+    failed: statements.flatMap(({ error }) => error?.message ?? []),
     // Examples with the same statements are told apart by the relation.
-    grave: hazards.filter(({ severity, statement, relation, message }) => {
+    grave: report.hazards.filter(({ severity, statement, relation, message }) => {
       const isOwn =
         statement === null || relation?.startsWith('tried_')
           ? `${relation} ${message}`.includes(schema)

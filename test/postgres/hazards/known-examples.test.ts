@@ -1,20 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { rehearse } from '../../../src/index.ts';
 import type { Hazard, Report } from '../../../src/model/report.ts';
-import { plainEnvironment } from '../../helpers/cli.ts';
-import { temporaryDatabase, withClient } from '../../helpers/database.ts';
+import { withClient } from '../../helpers/database.ts';
+import { rehearseInSchemas, schemaOf, statementsOf } from '../../helpers/hazard-examples.ts';
 import { serverUrl, useOwnServers } from '../../helpers/servers.ts';
 
 /**
  * Examples of which wrong things were reported once, or nothing. All are sessions of one command, each in a schema of its own, and all
  * schemas have tables of the same names.
  */
-const COMMAND = fileURLToPath(new URL('../../helpers/commands/run-sql-files.mjs', import.meta.url));
-
 const SETUP = `
   CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL);
   CREATE TABLE orders (id int PRIMARY KEY, customer int, status text DEFAULT 'new', sales_channel text);
@@ -356,7 +349,7 @@ const EXAMPLES: readonly Example[] = [
     told: ['VALUES_CONVERTED'],
     statement: 'ALTER TABLE places',
     relation: 'places',
-    says: /^the new type of known_\d+\.places\.postcode cuts or rounds its values$/,
+    says: /^the new type of tried_\d+_\.places\.postcode cuts or rounds its values$/,
   },
   {
     what: 'text that is a number as it stands',
@@ -372,7 +365,7 @@ const EXAMPLES: readonly Example[] = [
     grave: true,
     statement: 'ALTER TABLE people',
     relation: 'people',
-    says: /^different values of known_\d+\.people\.role become the same$/,
+    says: /^different values of tried_\d+_\.people\.role become the same$/,
   },
   {
     what: 'labels that differ in their spelling alone, and become one',
@@ -388,7 +381,7 @@ const EXAMPLES: readonly Example[] = [
     told: ['VALUES_CONVERTED'],
     grave: true,
     relation: 'places',
-    says: /^values of known_\d+\.places\.postcode are cut$/,
+    says: /^values of tried_\d+_\.places\.postcode are cut$/,
   },
   {
     what: 'codes for longer words',
@@ -415,7 +408,7 @@ const EXAMPLES: readonly Example[] = [
     told: ['BACKFILL_IN_ONE_TRANSACTION'],
     statement: begin,
     relation: 'orders',
-    says: /^2,000 rows of known_\d+\.orders are changed in one transaction$/,
+    says: /^2,000 rows of tried_\d+_\.orders are changed in one transaction$/,
   })),
   {
     what: 'batches that a procedure commits are no transaction of all rows',
@@ -440,7 +433,7 @@ const EXAMPLES: readonly Example[] = [
     told: ['BACKFILL_IN_ONE_TRANSACTION'],
     statement: 'UPDATE orders',
     relation: 'orders',
-    says: /^2,000 rows of known_\d+\.orders are/,
+    says: /^2,000 rows of tried_\d+_\.orders are/,
   },
   ...WEAKENED.map((each) => ({ ...each, grave: true as const })),
   {
@@ -449,7 +442,7 @@ const EXAMPLES: readonly Example[] = [
     told: ['ROWS_LOCKED'],
     statement: 'SELECT id FROM orders',
     relation: 'orders',
-    says: /^2,000 rows of known_\d+\.orders stay locked/,
+    says: /^2,000 rows of tried_\d+_\.orders stay locked/,
   },
   {
     what: 'rows that a subselect locks, and that are counted',
@@ -457,7 +450,7 @@ const EXAMPLES: readonly Example[] = [
     told: ['ROWS_LOCKED'],
     statement: 'SELECT count(*) FROM (SELECT id',
     relation: 'orders',
-    says: /^(?:about )?2,000 rows of known_\d+\.orders stay locked/,
+    says: /^(?:about )?2,000 rows of tried_\d+_\.orders stay locked/,
   },
   {
     what: 'some rows that a subselect locks',
@@ -488,7 +481,7 @@ const EXAMPLES: readonly Example[] = [
     told: ['FOREIGN_KEY_WITHOUT_INDEX'],
     statement: 'DELETE FROM items',
     relation: 'parts',
-    says: /^each row that is deleted from known_\d+\.items reads all of/,
+    says: /^each row that is deleted from tried_\d+_\.items reads all of/,
   },
   {
     what: 'a table that is truncated, and that a crash empties too',
@@ -519,7 +512,6 @@ const EXAMPLES: readonly Example[] = [
   },
 ];
 
-const schemaOf = (index: number) => `known_${index}`;
 let report: Report;
 
 beforeAll(async () => {
@@ -528,30 +520,9 @@ beforeAll(async () => {
     await client.query('SET allow_in_place_tablespaces = on');
     await client.query("CREATE TABLESPACE elsewhere LOCATION ''");
   });
-  const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-known-'));
-  const database = await temporaryDatabase(18);
-  const files = EXAMPLES.map(({ sql }, index) => {
-    const file = path.join(folder, `${index}.sql`);
-    writeFileSync(file, sql.replaceAll(':schema', schemaOf(index)));
-    return { schema: schemaOf(index), file };
-  });
-  await withClient(database.url, async (client) => {
-    await client.query('CREATE EXTENSION hstore');
-    for (const [index, { schema }] of files.entries())
-      await client.query(
-        `CREATE SCHEMA ${schema}; SET search_path = ${schema}; ${SETUP}; ${EXAMPLES[index]?.setup ?? ''}`,
-      );
-  });
-  report = await rehearse({
-    command: [process.execPath, COMMAND, JSON.stringify(files)],
-    env: { ...plainEnvironment(), DATABASE_URL: database.url },
-    folder,
-    clone: { method: 'template' },
-    checks: { queries: 'off' },
-  });
-  await database.drop();
-  rmSync(folder, { recursive: true });
-}, 120_000);
+  const sessions = EXAMPLES.map(({ sql, setup = '' }) => ({ sql, setup: `${SETUP}; ${setup}` }));
+  report = await rehearseInSchemas(18, sessions, { before: 'CREATE EXTENSION hstore' });
+}, 600_000);
 
 describe('what was told wrongly or not at all', () => {
   test.each(EXAMPLES.map((example, index) => ({ ...example, index })))(
@@ -577,23 +548,16 @@ describe('what was told wrongly or not at all', () => {
 const textOf = ({ statement }: Hazard) =>
   report.statements.find(({ index }) => index === statement)?.sql ?? null;
 
-function sessionOf(index: number): number | undefined {
-  return report.statements.find(({ sql }) => sql === `SET search_path = ${schemaOf(index)}`)?.session;
-}
-
 function failuresOf(index: number): string[] {
-  const session = sessionOf(index);
-  return report.statements.flatMap((each) =>
-    each.session === session && each.error ? [each.error.message] : [],
-  );
+  return statementsOf(report, index).flatMap(({ error }) => error?.message ?? []);
 }
 
 /** By the session of the statement: another one's relation of that name would be found by it too. */
 function hazardsOf(index: number): Hazard[] {
-  const session = sessionOf(index);
+  const statements = statementsOf(report, index);
   return report.hazards.filter(({ statement, relation }) =>
     statement === null
       ? (relation?.startsWith(`${schemaOf(index)}.`) ?? false)
-      : report.statements.some((each) => each.index === statement && each.session === session),
+      : statements.some((each) => each.index === statement),
   );
 }
