@@ -6,7 +6,7 @@ import {
   readContents,
 } from '../../../src/observe/checks/contents.ts';
 import { scratch } from '../../helpers/scratch.ts';
-import { NEWEST } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
 
 const TABLES = `
   CREATE TABLE orders (id int, note text, "At" timestamptz, doc jsonb, mark bytea);
@@ -14,7 +14,7 @@ const TABLES = `
   CREATE TABLE nothing ();
   INSERT INTO nothing DEFAULT VALUES`;
 
-describe.each(NEWEST)('on %d', (version) => {
+describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
   const differences = async (change: string) => {
     const { session, drop } = await scratch(version, TABLES);
     try {

@@ -5,7 +5,7 @@ import type { HazardFacts, RelationFacts } from '../../../src/model/hazard-facts
 import type { SchemaSection } from '../../../src/model/report.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
 import type { LockMode } from '../../../src/postgres/lock-modes.ts';
-import { facts, relation, statement } from '../../helpers/facts.ts';
+import { facts, relation, schema, statement } from '../../helpers/facts.ts';
 
 type Locks = [string, LockMode, number][];
 
@@ -27,17 +27,7 @@ async function hazardsOf(
     facts({
       statements,
       parsed: await statementFacts(statements),
-      schema: {
-        before: '',
-        after: '',
-        changes: [],
-        renames: [],
-        unmodeled: [],
-        leftovers: [],
-        rollbackSql: null,
-        rollbackLoses: [],
-        ...more,
-      },
+      schema: schema(more),
       catalogue: { relations },
       ...others,
     }),
