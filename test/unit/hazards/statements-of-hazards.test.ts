@@ -59,15 +59,6 @@ describe('the statement of a hazard', () => {
     ]);
   });
 
-  test('is the one that renames the value of an enum', async () => {
-    const found = await hazardsOf(
-      ["ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'"],
-      { renames: [{ kind: 'enum value', from: 'public.mood.sad', to: 'public.mood.blue' }] },
-      {},
-    );
-    expect(found).toMatchObject([{ code: 'ENUM_VALUE_RENAMED', statement: 1 }]);
-  });
-
   test('is the one that drops a column, also under its new name', async () => {
     const found = await hazardsOf(
       ['ALTER TABLE t RENAME COLUMN a TO a_old', 'ALTER TABLE t DROP COLUMN a_old'],
@@ -103,12 +94,6 @@ describe('what is no hazard', () => {
       'CREATE INDEX i ON ONLY p (a)',
       [['public.p', 'SHARE', 1]],
       { p: 'partitioned table' },
-    ],
-    [
-      'to empty the own table of a migration tool',
-      'TRUNCATE schema_migrations',
-      [['public.schema_migrations', 'ACCESS EXCLUSIVE', 1]],
-      { schema_migrations: 'table' },
     ],
   ])('is %s', async (_, sql, locks, kinds) => {
     const found = await hazardsOf([[sql, locks]], {}, kinds);
