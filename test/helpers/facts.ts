@@ -1,6 +1,6 @@
 import { NO_EFFECTS } from '../../src/model/effect-facts.ts';
 import { type HazardFacts, NO_DEFINITIONS, type RelationFacts } from '../../src/model/hazard-facts.ts';
-import type { StatementSection } from '../../src/model/report.ts';
+import type { SchemaSection, StatementSection } from '../../src/model/report.ts';
 import type { Action } from '../../src/model/statement-actions.ts';
 import { blocks, type LockMode } from '../../src/postgres/lock-modes.ts';
 
@@ -76,6 +76,42 @@ export function statement(
       blocks: blocks(mode),
     })),
     ...others,
+  };
+}
+
+/** A schema that is as before, but for what is given. */
+export function schema(given: Partial<SchemaSection> = {}): SchemaSection {
+  return {
+    before: 'a',
+    after: 'b',
+    changes: [],
+    renames: [],
+    unmodeled: [],
+    rollbackSql: null,
+    rollbackLoses: [],
+    leftovers: [],
+    ...given,
+  };
+}
+
+type StatementError = NonNullable<StatementSection['error']>;
+
+/** What a server says of a statement that fails: only what is given. */
+export function serverError(sqlstate: string, given: Partial<StatementError> = {}): StatementError {
+  return {
+    sqlstate,
+    message: 'refused',
+    detail: null,
+    hint: null,
+    position: null,
+    where: null,
+    internalQuery: null,
+    schema: null,
+    table: null,
+    column: null,
+    dataType: null,
+    constraint: null,
+    ...given,
   };
 }
 

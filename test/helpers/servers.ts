@@ -21,6 +21,9 @@ export function majorOf(version: number): number {
 /** For behaviour that differs between versions only if it differs between these two: 14 and 19, where there are servers of both. */
 export const OLDEST_AND_NEWEST = VERSIONS.filter((_, index) => index === 0 || index === VERSIONS.length - 1);
 
+/** For what our own code decides, whatever the server: its SQL is sent to the oldest one as well, by tests of whole rehearsals. */
+export const NEWEST = VERSIONS.slice(-1);
+
 /** The version that this environment variable names, 18 where it is not set: for one of a soak that takes long. */
 export function chosenVersion(variable: string): ServerVersion {
   const chosen = process.env[variable] ?? '18';

@@ -20,7 +20,7 @@ import {
   withSession,
 } from '../../helpers/private-clone.ts';
 import { skipReason } from '../../helpers/requirements.ts';
-import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
+import { NEWEST } from '../../helpers/servers.ts';
 
 const programs = await programsOf(18);
 const nobody = { uid: 65_534, gid: 65_534 };
@@ -36,7 +36,7 @@ beforeAll(async () => {
 afterAll(() => parent.remove());
 
 /** An original that archives, replicates, subscribes and preloads a library that could start jobs. */
-describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d', (version) => {
+describe.each(NEWEST)('PostgreSQL %d', (version) => {
   let server: Server;
   let publisher: Server;
   let archive: string;

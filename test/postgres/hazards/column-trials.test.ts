@@ -1,17 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { rehearse } from '../../../src/index.ts';
 import type { Report } from '../../../src/model/report.ts';
-import { plainEnvironment } from '../../helpers/cli.ts';
-import { temporaryDatabase, withClient } from '../../helpers/database.ts';
+import { rehearseInSchemas, schemaOf, statementsOf } from '../../helpers/hazard-examples.ts';
 import { useOwnServers, VERSIONS } from '../../helpers/servers.ts';
 
 /** Which command of an ALTER TABLE rewrites its table, and what a stored column is needed for: tried on an empty table. */
-const COMMAND = fileURLToPath(new URL('../../helpers/commands/run-sql-files.mjs', import.meta.url));
-
 const SETUP = `
   CREATE TABLE items (id int PRIMARY KEY, code varchar(10), price int NOT NULL);
   INSERT INTO items SELECT n, CASE WHEN n % 5 > 0 THEN 'C' || n END, n FROM generate_series(1, 500) n;
@@ -80,32 +72,15 @@ describe.each(VERSIONS.filter((version) => version === 14 || version === 18))(
 
     beforeAll(async () => {
       await useOwnServers(version);
-      const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-columns-'));
-      const database = await temporaryDatabase(version);
-      const files = SQL.map((_, index) => ({
-        schema: `s${index}`,
-        file: path.join(folder, `${index}.sql`),
-      }));
-      for (const [index, { file }] of files.entries()) writeFileSync(file, SQL[index] ?? '');
-      await withClient(database.url, async (client) => {
-        for (const { schema } of files)
-          await client.query(`CREATE SCHEMA ${schema}; SET search_path = ${schema}; ${SETUP}`);
-      });
-      report = await rehearse({
-        command: [process.execPath, COMMAND, JSON.stringify(files)],
-        env: { ...plainEnvironment(), DATABASE_URL: database.url },
-        folder,
-        clone: { method: 'template' },
-        checks: { queries: 'off' },
-      });
-      await database.drop();
-      rmSync(folder, { recursive: true });
+      report = await rehearseInSchemas(
+        version,
+        SQL.map((sql) => ({ setup: SETUP, sql })),
+      );
     }, 120_000);
 
     /** Findings in the session of an example. */
     const findingsOf = (index: number) => {
-      const entering = report.statements.find(({ sql }) => sql === `SET search_path = s${index}`);
-      const statements = report.statements.filter(({ session }) => session === entering?.session);
+      const statements = statementsOf(report, index);
       return report.hazards.filter(({ statement }) => statements.some((each) => each.index === statement));
     };
 
@@ -145,8 +120,8 @@ describe.each(VERSIONS.filter((version) => version === 14 || version === 18))(
           .filter(({ code }) => code === 'ROWS_VIOLATE_CONSTRAINT')
           .map(({ message }) => message);
       const first = SQL.length - 2;
-      expect(nulls(first)).toEqual([`100 rows of s${first}.items have NULL in code`]);
-      expect(nulls(first + 1)).toEqual([`rows of s${first + 1}.items violate the new constraint`]);
+      expect(nulls(first)).toEqual([`100 rows of ${schemaOf(first)}.items have NULL in code`]);
+      expect(nulls(first + 1)).toEqual([`rows of ${schemaOf(first + 1)}.items violate the new constraint`]);
     });
   },
 );

@@ -10,7 +10,7 @@ import { plainEnvironment } from '../../helpers/cli.ts';
 import { withClient } from '../../helpers/client.ts';
 import { temporaryDatabase } from '../../helpers/database.ts';
 import { fixturesFor, type HazardFixture, type Kind } from '../../helpers/hazard-fixtures.ts';
-import { OLDEST_AND_NEWEST, serverUrl, useOwnServers } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST, serverUrl, shareOf, useOwnServers } from '../../helpers/servers.ts';
 
 /**
  * All bad examples are the sessions of one command, and all good ones those of another; each is in a schema of its own.
@@ -18,8 +18,28 @@ import { OLDEST_AND_NEWEST, serverUrl, useOwnServers } from '../../helpers/serve
  */
 const COMMAND = fileURLToPath(new URL('../../helpers/commands/run-sql-files.mjs', import.meta.url));
 
+/** What the whole command has done, a query does, or several statements may have done. */
+const WITHOUT_STATEMENT = [
+  'ACCEPTS_LESS',
+  'ACCEPTS_MORE',
+  'ACCESS_WIDENED',
+  'ACTS_ON_SERVER',
+  'DATABASE_SETTING_CHANGED',
+  'NOTHING_APPLIED',
+  'PREPARED_STATEMENT_BREAKS',
+  'QUERY_BREAKS',
+  'QUERY_SLOWER',
+  'READS_DIFFER',
+  'REFRESH_NEEDS_KEY',
+  'SEQUENCE_BEHIND',
+];
+
+/** No rule asks for the version: the newest server is to read as the others do, for which a share of the examples is enough. */
+const examplesFor = (version: ServerVersion) =>
+  version === 19 ? shareOf(version, fixturesFor(version)) : fixturesFor(version);
+
 describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
-  const fixtures = fixturesFor(version);
+  const fixtures = examplesFor(version);
   const found: Record<Kind, Map<string, Hazard[]>> = { bad: new Map(), good: new Map() };
 
   beforeAll(async () => {
@@ -32,17 +52,20 @@ describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
       found[kind] = bySchema(await rehearseAll(version, kind, fixtures), fixtures);
   }, 600_000);
 
-  test.each(fixtures)('$name is found in the bad example, and not in the good one', ({ code, schema }) => {
-    const codes = (kind: Kind) => (found[kind].get(schema) ?? []).map((hazard) => hazard.code);
-    expect({ bad: codes('bad').includes(code), good: codes('good').includes(code) }, describeAll()).toEqual({
-      bad: true,
-      good: false,
-    });
+  test.each(fixtures)(
+    '$name is found in the bad example, and not in the good one',
+    ({ code, name, schema }) => {
+      const told = (kind: Kind) => (found[kind].get(schema) ?? []).filter((hazard) => hazard.code === code);
+      expect(told('bad'), describeAll()).not.toEqual([]);
+      expect(told('good'), describeAll()).toEqual([]);
+      const hasStatement = told('bad').some(({ statement }) => statement !== null);
+      expect(hasStatement, describeAll()).toBe(!WITHOUT_STATEMENT.includes(name));
 
-    function describeAll(): string {
-      return JSON.stringify({ bad: found.bad.get(schema), good: found.good.get(schema) }, null, 1);
-    }
-  });
+      function describeAll(): string {
+        return JSON.stringify({ bad: found.bad.get(schema), good: found.good.get(schema) }, null, 1);
+      }
+    },
+  );
 });
 
 async function rehearseAll(

@@ -1,20 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { rehearse } from '../../../src/index.ts';
 import type { Hazard, Report } from '../../../src/model/report.ts';
-import { plainEnvironment } from '../../helpers/cli.ts';
-import { temporaryDatabase, withClient } from '../../helpers/database.ts';
-import { serverUrl, useOwnServers } from '../../helpers/servers.ts';
+import { rehearseInSchemas, schemaOf, statementsOf } from '../../helpers/hazard-examples.ts';
+import { useOwnServers } from '../../helpers/servers.ts';
 
 /**
  * Examples of which wrong things were reported once, or nothing. All are sessions of one command, each in a schema of its own, and all
  * schemas have tables of the same names.
  */
-const COMMAND = fileURLToPath(new URL('../../helpers/commands/run-sql-files.mjs', import.meta.url));
-
 const SETUP = `
   CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL);
   CREATE TABLE orders (id int PRIMARY KEY, customer int, status text DEFAULT 'new', sales_channel text);
@@ -97,11 +89,6 @@ const WEAKENED: readonly Example[] = [
     told: ['CONSTRAINT_CHANGED'],
   },
   {
-    what: 'a rule that swallows rows',
-    sql: 'CREATE RULE none AS ON INSERT TO orders DO INSTEAD NOTHING',
-    told: ['RULE_ADDED'],
-  },
-  {
     what: 'a CHECK NOT VALID that rows violate',
     sql: 'ALTER TABLE orders ADD CONSTRAINT later CHECK (id > 1000) NOT VALID',
     told: ['CONSTRAINT_LEFT_NOT_VALID'],
@@ -114,24 +101,6 @@ const WEAKENED: readonly Example[] = [
     told: ['CONSTRAINT_LEFT_NOT_VALID'],
     says: /rows violate it/,
     statement: 'ALTER TABLE',
-  },
-  {
-    what: 'the only index of a foreign key',
-    sql: 'DROP INDEX items_of_customer',
-    told: ['FOREIGN_KEY_WITHOUT_INDEX'],
-    statement: 'DROP INDEX',
-  },
-  {
-    what: 'IF NOT EXISTS over an index of another column',
-    sql: 'CREATE INDEX IF NOT EXISTS orders_customer ON orders (status)',
-    told: ['IF_NOT_EXISTS_DIFFERS'],
-    statement: 'CREATE INDEX',
-  },
-  {
-    what: 'IF NOT EXISTS over a table of other columns',
-    sql: 'CREATE TABLE IF NOT EXISTS orders (id uuid PRIMARY KEY)',
-    told: ['IF_NOT_EXISTS_DIFFERS'],
-    statement: 'CREATE TABLE',
   },
   {
     what: 'row security without a policy',
@@ -155,18 +124,6 @@ const EXAMPLES: readonly Example[] = [
     told: ['FOREIGN_KEY_VALIDATED_AT_ONCE'],
     statement: 'ALTER TABLE orders VALIDATE',
   },
-  {
-    what: 'ALTER INDEX SET TABLESPACE writes the index anew',
-    sql: 'ALTER INDEX orders_customer SET TABLESPACE elsewhere',
-    told: ['TABLESPACE_REWRITES'],
-    statement: 'ALTER INDEX',
-  },
-  {
-    what: 'a renamed schema',
-    sql: 'ALTER SCHEMA :schema RENAME TO :schema_moved',
-    told: ['OBJECT_RENAMED'],
-    statement: 'ALTER SCHEMA',
-  },
   { what: 'a dropped view', sql: 'DROP VIEW recent', told: ['OBJECT_DROPPED'], statement: 'DROP VIEW' },
   {
     what: 'a dropped function',
@@ -181,34 +138,10 @@ const EXAMPLES: readonly Example[] = [
     statement: 'DROP SEQUENCE',
   },
   {
-    what: 'a dropped trigger',
-    sql: 'DROP TRIGGER checks ON orders',
-    told: ['TRIGGER_OFF'],
-    statement: 'DROP TRIGGER',
-  },
-  {
-    what: 'a dropped default',
-    sql: 'ALTER TABLE orders ALTER status DROP DEFAULT',
-    told: ['DEFAULT_CHANGED'],
-    statement: 'ALTER TABLE',
-  },
-  {
     what: 'a dropped extension',
     sql: 'DROP EXTENSION hstore',
     told: ['OBJECT_DROPPED'],
     statement: 'DROP EXTENSION',
-  },
-  {
-    what: 'a disabled trigger',
-    sql: 'ALTER TABLE orders DISABLE TRIGGER checks',
-    told: ['TRIGGER_OFF'],
-    statement: 'ALTER TABLE',
-  },
-  {
-    what: 'a new trigger of a table that is there',
-    sql: 'CREATE TRIGGER more BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION checked()',
-    told: ['TRIGGER_ADDED'],
-    statement: 'CREATE TRIGGER',
   },
   {
     what: 'a trigger that takes the place of another one of its name',
@@ -220,12 +153,6 @@ const EXAMPLES: readonly Example[] = [
     sql: 'ALTER TYPE mood RENAME TO feeling',
     told: ['OBJECT_RENAMED'],
     statement: 'ALTER TYPE',
-  },
-  {
-    what: 'a function that is replaced by one of another meaning',
-    sql: "CREATE OR REPLACE FUNCTION tax(amount int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT amount * 2'",
-    told: ['FUNCTION_CHANGED'],
-    statement: 'CREATE OR REPLACE FUNCTION',
   },
   {
     what: 'a function that CASCADE drops with its triggers, and that is made again',
@@ -274,12 +201,6 @@ const EXAMPLES: readonly Example[] = [
     sql: `ALTER POLICY mine ON orders USING (status = (SELECT current_setting('app.status')));
       ALTER POLICY role ON orders USING (status = (SELECT current_user))`,
     silent: ['POLICY_CHANGED'],
-  },
-  {
-    what: 'a new column NOT NULL whose default is dropped again: running INSERTs fail',
-    sql: 'ALTER TABLE orders ADD amount int NOT NULL DEFAULT 0; ALTER TABLE orders ALTER amount DROP DEFAULT',
-    told: ['NEW_COLUMN_REQUIRED'],
-    statement: 'ALTER TABLE orders',
   },
   {
     what: 'REFRESH MATERIALIZED VIEW CONCURRENTLY keeps nobody out',
@@ -356,7 +277,7 @@ const EXAMPLES: readonly Example[] = [
     told: ['VALUES_CONVERTED'],
     statement: 'ALTER TABLE places',
     relation: 'places',
-    says: /^the new type of known_\d+\.places\.postcode cuts or rounds its values$/,
+    says: /^the new type of tried_\d+_\.places\.postcode cuts or rounds its values$/,
   },
   {
     what: 'text that is a number as it stands',
@@ -372,7 +293,7 @@ const EXAMPLES: readonly Example[] = [
     grave: true,
     statement: 'ALTER TABLE people',
     relation: 'people',
-    says: /^different values of known_\d+\.people\.role become the same$/,
+    says: /^different values of tried_\d+_\.people\.role become the same$/,
   },
   {
     what: 'labels that differ in their spelling alone, and become one',
@@ -388,7 +309,7 @@ const EXAMPLES: readonly Example[] = [
     told: ['VALUES_CONVERTED'],
     grave: true,
     relation: 'places',
-    says: /^values of known_\d+\.places\.postcode are cut$/,
+    says: /^values of tried_\d+_\.places\.postcode are cut$/,
   },
   {
     what: 'codes for longer words',
@@ -415,7 +336,7 @@ const EXAMPLES: readonly Example[] = [
     told: ['BACKFILL_IN_ONE_TRANSACTION'],
     statement: begin,
     relation: 'orders',
-    says: /^2,000 rows of known_\d+\.orders are changed in one transaction$/,
+    says: /^2,000 rows of tried_\d+_\.orders are changed in one transaction$/,
   })),
   {
     what: 'batches that a procedure commits are no transaction of all rows',
@@ -440,7 +361,7 @@ const EXAMPLES: readonly Example[] = [
     told: ['BACKFILL_IN_ONE_TRANSACTION'],
     statement: 'UPDATE orders',
     relation: 'orders',
-    says: /^2,000 rows of known_\d+\.orders are/,
+    says: /^2,000 rows of tried_\d+_\.orders are/,
   },
   ...WEAKENED.map((each) => ({ ...each, grave: true as const })),
   {
@@ -449,7 +370,7 @@ const EXAMPLES: readonly Example[] = [
     told: ['ROWS_LOCKED'],
     statement: 'SELECT id FROM orders',
     relation: 'orders',
-    says: /^2,000 rows of known_\d+\.orders stay locked/,
+    says: /^2,000 rows of tried_\d+_\.orders stay locked/,
   },
   {
     what: 'rows that a subselect locks, and that are counted',
@@ -457,7 +378,7 @@ const EXAMPLES: readonly Example[] = [
     told: ['ROWS_LOCKED'],
     statement: 'SELECT count(*) FROM (SELECT id',
     relation: 'orders',
-    says: /^(?:about )?2,000 rows of known_\d+\.orders stay locked/,
+    says: /^(?:about )?2,000 rows of tried_\d+_\.orders stay locked/,
   },
   {
     what: 'some rows that a subselect locks',
@@ -488,7 +409,7 @@ const EXAMPLES: readonly Example[] = [
     told: ['FOREIGN_KEY_WITHOUT_INDEX'],
     statement: 'DELETE FROM items',
     relation: 'parts',
-    says: /^each row that is deleted from known_\d+\.items reads all of/,
+    says: /^each row that is deleted from tried_\d+_\.items reads all of/,
   },
   {
     what: 'a table that is truncated, and that a crash empties too',
@@ -519,39 +440,13 @@ const EXAMPLES: readonly Example[] = [
   },
 ];
 
-const schemaOf = (index: number) => `known_${index}`;
 let report: Report;
 
 beforeAll(async () => {
   await useOwnServers(18);
-  await withClient(serverUrl(18), async (client) => {
-    await client.query('SET allow_in_place_tablespaces = on');
-    await client.query("CREATE TABLESPACE elsewhere LOCATION ''");
-  });
-  const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-known-'));
-  const database = await temporaryDatabase(18);
-  const files = EXAMPLES.map(({ sql }, index) => {
-    const file = path.join(folder, `${index}.sql`);
-    writeFileSync(file, sql.replaceAll(':schema', schemaOf(index)));
-    return { schema: schemaOf(index), file };
-  });
-  await withClient(database.url, async (client) => {
-    await client.query('CREATE EXTENSION hstore');
-    for (const [index, { schema }] of files.entries())
-      await client.query(
-        `CREATE SCHEMA ${schema}; SET search_path = ${schema}; ${SETUP}; ${EXAMPLES[index]?.setup ?? ''}`,
-      );
-  });
-  report = await rehearse({
-    command: [process.execPath, COMMAND, JSON.stringify(files)],
-    env: { ...plainEnvironment(), DATABASE_URL: database.url },
-    folder,
-    clone: { method: 'template' },
-    checks: { queries: 'off' },
-  });
-  await database.drop();
-  rmSync(folder, { recursive: true });
-}, 120_000);
+  const sessions = EXAMPLES.map(({ sql, setup = '' }) => ({ sql, setup: `${SETUP}; ${setup}` }));
+  report = await rehearseInSchemas(18, sessions, { before: 'CREATE EXTENSION hstore' });
+}, 600_000);
 
 describe('what was told wrongly or not at all', () => {
   test.each(EXAMPLES.map((example, index) => ({ ...example, index })))(
@@ -577,23 +472,16 @@ describe('what was told wrongly or not at all', () => {
 const textOf = ({ statement }: Hazard) =>
   report.statements.find(({ index }) => index === statement)?.sql ?? null;
 
-function sessionOf(index: number): number | undefined {
-  return report.statements.find(({ sql }) => sql === `SET search_path = ${schemaOf(index)}`)?.session;
-}
-
 function failuresOf(index: number): string[] {
-  const session = sessionOf(index);
-  return report.statements.flatMap((each) =>
-    each.session === session && each.error ? [each.error.message] : [],
-  );
+  return statementsOf(report, index).flatMap(({ error }) => error?.message ?? []);
 }
 
 /** By the session of the statement: another one's relation of that name would be found by it too. */
 function hazardsOf(index: number): Hazard[] {
-  const session = sessionOf(index);
+  const statements = statementsOf(report, index);
   return report.hazards.filter(({ statement, relation }) =>
     statement === null
       ? (relation?.startsWith(`${schemaOf(index)}.`) ?? false)
-      : report.statements.some((each) => each.index === statement && each.session === session),
+      : statements.some((each) => each.index === statement),
   );
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { psqlCommand, rehearse } from '../../helpers/rehearse.ts';
-import { OLDEST_AND_NEWEST, serverUrl, useOwnServers } from '../../helpers/servers.ts';
+import { NEWEST, serverUrl, useOwnServers } from '../../helpers/servers.ts';
 
 const SETUP = `
   CREATE SCHEMA extensions; CREATE SCHEMA elsewhere;
@@ -17,7 +17,7 @@ const MOVE = `ALTER EXTENSION hstore SET SCHEMA extensions; ALTER EXTENSION pg_t
 const path = (schemas: string, role = '') =>
   `DO $$ BEGIN EXECUTE format('ALTER ${role === '' ? '' : `ROLE ${role} IN `}DATABASE %I SET search_path = ${schemas}', current_database()); END $$;`;
 
-describe.each(OLDEST_AND_NEWEST)('extensions that move, on PostgreSQL %i', (version) => {
+describe.each(NEWEST)('extensions that move, on PostgreSQL %i', (version) => {
   let database: TemporaryDatabase;
 
   beforeAll(async () => {

@@ -3,7 +3,7 @@ import type { Report } from '../../../src/model/report.ts';
 import { sqlCommand } from '../../helpers/cli.ts';
 import { temporaryDatabase } from '../../helpers/database.ts';
 import { rehearse } from '../../helpers/rehearse.ts';
-import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
+import { NEWEST } from '../../helpers/servers.ts';
 
 const SETUP = `
 CREATE TABLE depots (id int PRIMARY KEY, name text, code text);
@@ -54,7 +54,7 @@ const SWALLOWED = [
 const STATEMENTS = [...MATCHES, ...NEVER_TRUE, ...SWALLOWED].map(([sql]): string => sql);
 const inSchema = (at: number, sql: string) => `SET search_path = s${at}; ${sql}`;
 
-describe.each(OLDEST_AND_NEWEST)('trials of the writes of a command, on PostgreSQL %i', (version) => {
+describe.each(NEWEST)('trials of the writes of a command, on PostgreSQL %i', (version) => {
   let report: Report;
 
   beforeAll(async () => {

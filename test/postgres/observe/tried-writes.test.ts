@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { triedWrites } from '../../../src/observe/checks/tried-writes.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { scratch } from '../../helpers/scratch.ts';
-import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
+import { NEWEST } from '../../helpers/servers.ts';
 
 const SHOP = `
   CREATE TABLE customers (id int PRIMARY KEY);
@@ -33,7 +33,7 @@ async function refused(
 
 const POSITIVE = 'ALTER TABLE orders ADD CONSTRAINT positive CHECK (quantity > 0)';
 
-describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
+describe.each(NEWEST)('on %d', (version) => {
   const trial = async (use: (at: Awaited<ReturnType<typeof scratch>>) => Promise<void>, sql = SHOP) => {
     const at = await scratch(version, sql);
     try {

@@ -20,10 +20,10 @@ import { identifier, literal } from '../../../src/postgres/sql/quote.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { ownServer } from '../../helpers/own-server.ts';
-import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
+import { NEWEST } from '../../helpers/servers.ts';
 
 /** `clean` looks at a whole server, so these are nobody else's. */
-describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d', (version) => {
+describe.each(NEWEST)('PostgreSQL %d', (version) => {
   let server: Server;
   beforeAll(async () => {
     server = await ownServer(version, { settings: { max_prepared_transactions: '5', wal_level: 'logical' } });

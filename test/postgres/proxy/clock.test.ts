@@ -9,7 +9,7 @@ import { bindFrames, executeFrame, parseFrame, syncFrame } from '../../helpers/f
 import { ownServer } from '../../helpers/own-server.ts';
 import { GUARDED, type ObservedStatement, withProxy } from '../../helpers/proxy.ts';
 import { RawClient } from '../../helpers/raw-client.ts';
-import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
+import { NEWEST } from '../../helpers/servers.ts';
 
 const SET_UP = `create table t (id int); create table locked (id int);
 create function slow() returns int language plpgsql immutable as 'begin perform pg_sleep(0.3); return 1; end';
@@ -125,7 +125,7 @@ async function logged(pid: number): Promise<Map<string, number>> {
   return times;
 }
 
-describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d writes down the same times as are measured', (version) => {
+describe.each(NEWEST)('PostgreSQL %d writes down the same times as are measured', (version) => {
   beforeAll(async () => {
     server = await ownServer(version, {
       settings: {

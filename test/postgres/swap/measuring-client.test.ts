@@ -10,7 +10,7 @@ import { closeDatabase } from '../../../src/swap/fence.ts';
 import { MeasuringClient } from '../../../src/swap/measuring-client.ts';
 import { until } from '../../helpers/cutting.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
-import { OLDEST_AND_NEWEST, serverUrl } from '../../helpers/servers.ts';
+import { NEWEST, serverUrl } from '../../helpers/servers.ts';
 
 const signal = new AbortController().signal;
 const settingsOf = (url: string) => parseSettings(url, readEnvironment({}, '/'));
@@ -34,7 +34,7 @@ function clientOf(settings: ConnectionSettings) {
   return { probe, logins };
 }
 
-describe.each(OLDEST_AND_NEWEST)('a client that measures, on PostgreSQL %d', (version) => {
+describe.each(NEWEST)('a client that measures, on PostgreSQL %d', (version) => {
   /** A database, with a session beside it. */
   async function closable() {
     const { url, name } = await temporaryDatabase(version);

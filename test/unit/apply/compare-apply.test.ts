@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { compareSchemas, compareTimes, failedOnlyHere, lostRows } from '../../../src/apply/compare-apply.ts';
-import type { SchemaChange, SchemaSection } from '../../../src/model/report.ts';
+import type { SchemaChange } from '../../../src/model/report.ts';
 import { rehearsedOf } from '../../../src/rehearsal/receipts/rehearsed.ts';
+import { schema } from '../../helpers/facts.ts';
 
 const sent = (...texts: string[]) =>
   texts.map((sql, at) => ({ index: at + 1, sql, durationMs: (at + 1) * 10 }));
@@ -89,16 +90,8 @@ describe('the comparison of schemas', () => {
     sql: `CREATE TABLE ${object} ()`,
     dataLoss: false,
   });
-  const section = (before: string, after: string, ...changes: SchemaChange[]): SchemaSection => ({
-    before,
-    after,
-    changes,
-    renames: [],
-    unmodeled: [],
-    rollbackSql: '',
-    rollbackLoses: [],
-    leftovers: [],
-  });
+  const section = (before: string, after: string, ...changes: SchemaChange[]) =>
+    schema({ before, after, changes, rollbackSql: '' });
 
   test('compareSchemas() finds schemas equal by their fingerprints', () => {
     expect(compareSchemas(section('a', 'b'), section('a', 'b'))).toEqual({ equal: true, differences: [] });

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { OVERDUE } from '../../../src/apply/guardrails/apply-gate.ts';
 import { failureOf, type RetryEvidence, reasonAgainst } from '../../../src/apply/retry/retry-eligibility.ts';
 import type { StatementSection, TransactionSection } from '../../../src/model/report.ts';
+import { serverError } from '../../helpers/facts.ts';
 
 const startedAt = '2026-03-14T02:12:01.000Z';
 
@@ -24,21 +25,6 @@ function sent(index: number, sql: string, others: Partial<StatementSection> = {}
     ...others,
   };
 }
-
-const failedWith = (sqlstate: string, message = 'it failed'): StatementSection['error'] => ({
-  sqlstate,
-  message,
-  detail: null,
-  hint: null,
-  position: null,
-  where: null,
-  internalQuery: null,
-  schema: null,
-  table: null,
-  column: null,
-  dataType: null,
-  constraint: null,
-});
 
 const ended = (transaction: number, outcome: TransactionSection['outcome']): TransactionSection => ({
   transaction,
@@ -64,7 +50,7 @@ const LOCKED: RetryEvidence = {
     moved: null,
     unreadable: null,
   },
-  statements: [sent(1, 'BEGIN'), sent(2, 'DROP TABLE t', { error: failedWith('55P03') })],
+  statements: [sent(1, 'BEGIN'), sent(2, 'DROP TABLE t', { error: serverError('55P03') })],
   transactions: [ended(1, 'rolled back')],
   during: null,
 };
@@ -83,7 +69,7 @@ describe('the failure of an attempt', () => {
   test('the failure is the last error that is not a consequence of another one', () => {
     const statements = [
       ...LOCKED.statements,
-      sent(3, 'SELECT 1', { error: failedWith('25P02') }),
+      sent(3, 'SELECT 1', { error: serverError('25P02') }),
       sent(4, 'ROLLBACK'),
     ];
     expect(failureOf({ ...LOCKED, statements }, 0)).toEqual({
@@ -95,7 +81,7 @@ describe('the failure of an attempt', () => {
   });
 
   test('a deadlock is a cause of its own', () => {
-    const statements = [sent(1, 'DROP TABLE t', { error: failedWith('40P01') })];
+    const statements = [sent(1, 'DROP TABLE t', { error: serverError('40P01') })];
     expect(failureOf({ ...LOCKED, statements }, 0)).toMatchObject({ cause: 'deadlock' });
   });
 
@@ -105,7 +91,7 @@ describe('the failure of an attempt', () => {
     ['the watchdog, of another statement', 'canceling statement due to user request', ['SELECT 2'], 'other'],
     ['the gate', OVERDUE, [], 'watchdog'],
   ] as const)('failureOf() finds the cause of a cancel by %s', (_, message, cancelled, cause) => {
-    const statements = [sent(1, 'DROP TABLE t', { error: failedWith('57014', message) })];
+    const statements = [sent(1, 'DROP TABLE t', { error: serverError('57014', { message }) })];
     const entries = cancelled.map((sql) => ({
       sql,
       outcome: 'cancelled' as const,
@@ -132,7 +118,7 @@ function committedBefore(...texts: string[]): Partial<RetryEvidence> {
     facts: { ...LOCKED.facts, schemaChanged: true, committed },
     statements: [
       ...texts.map((sql, at) => sent(at + 1, sql)),
-      sent(9, 'DROP TABLE t', { transaction: 2, error: failedWith('55P03') }),
+      sent(9, 'DROP TABLE t', { transaction: 2, error: serverError('55P03') }),
     ],
     transactions: [ended(1, 'committed'), ended(2, 'rolled back')],
   };
@@ -141,7 +127,7 @@ function committedBefore(...texts: string[]): Partial<RetryEvidence> {
 describe('a command that failed because of a lock', () => {
   test('the command may be rerun if every transaction is known to be rolled back', async () => {
     expect(await against({})).toBeNull();
-    const statements = [sent(1, 'BEGIN'), sent(2, 'DROP TABLE t', { error: failedWith('40P01') })];
+    const statements = [sent(1, 'BEGIN'), sent(2, 'DROP TABLE t', { error: serverError('40P01') })];
     const deadlocked = { ...LOCKED, statements };
     expect(await reasonAgainst(deadlocked, failureOf(deadlocked, 0), ['deadlock'])).toBeNull();
   });
@@ -162,17 +148,17 @@ describe('a command that failed because of a lock', () => {
     ['it continued', { transactions: [ended(1, 'committed')] }, 'continued after'],
     [
       'its last error is another one',
-      { statements: [...LOCKED.statements, sent(3, 'x', { error: failedWith('42601') })] },
+      { statements: [...LOCKED.statements, sent(3, 'x', { error: serverError('42601') })] },
       'not fail because of a lock',
     ],
     [
       'retryOn leaves deadlocks out',
-      { statements: [sent(1, 'BEGIN'), sent(2, 'DROP TABLE t', { error: failedWith('40P01') })] },
+      { statements: [sent(1, 'BEGIN'), sent(2, 'DROP TABLE t', { error: serverError('40P01') })] },
       'retryOn leaves out what it failed of: deadlock',
     ],
     [
       'the statement was alone',
-      { statements: [sent(1, 'DROP TABLE t', { explicit: false, error: failedWith('55P03') })] },
+      { statements: [sent(1, 'DROP TABLE t', { explicit: false, error: serverError('55P03') })] },
       'may have left something',
     ],
   ])('the command is not rerun if %s', async (_, change, reason) => {

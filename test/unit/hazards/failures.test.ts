@@ -1,25 +1,11 @@
 import { expect, test } from 'vitest';
 import { findHazards } from '../../../src/hazards/catalogue.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
-import { facts, relation, statement } from '../../helpers/facts.ts';
-
-const ERROR = {
-  message: 'refused',
-  detail: null,
-  hint: null,
-  position: null,
-  where: null,
-  internalQuery: null,
-  schema: null,
-  table: null,
-  column: null,
-  dataType: null,
-  constraint: null,
-};
+import { facts, relation, serverError, statement } from '../../helpers/facts.ts';
 
 /** Code and fix of what is told of a statement that fails. */
-async function told(sql: string, error: { sqlstate: string; hint?: string }) {
-  const statements = [statement(1, { sql, error: { ...ERROR, ...error } })];
+async function told(sql: string, { sqlstate, ...more }: { sqlstate: string; hint?: string }) {
+  const statements = [statement(1, { sql, error: serverError(sqlstate, more) })];
   return findHazards(
     facts({
       command: { exitCode: 1 },

@@ -1,14 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { findHazards } from '../../../src/hazards/catalogue.ts';
 import type { DroppedFacts, HazardFacts } from '../../../src/model/hazard-facts.ts';
-import type { Hazard, SchemaChange, SchemaSection } from '../../../src/model/report.ts';
+import type { Hazard, SchemaChange } from '../../../src/model/report.ts';
 import type { Action, ActionOf, StatementFacts } from '../../../src/model/statement-actions.ts';
 import type { LockMode } from '../../../src/postgres/lock-modes.ts';
-import { asking, facts, relation, statement } from '../../helpers/facts.ts';
+import { asking, facts, relation, schema, serverError, statement } from '../../helpers/facts.ts';
 
 const MB = 2 ** 20;
 const GB = 2 ** 30;
 const ORDERS = { schema: null, name: 'orders' };
+const DUPLICATE = { detail: 'Key (status)=(open) is duplicated.', schema: 'public', table: 'orders' };
 
 describe('a definition that differs in every run', () => {
   const create = 'CREATE TABLE x_5f1c2e (id int)';
@@ -20,7 +21,6 @@ describe('a definition that differs in every run', () => {
         rerun: rerun && { statements: rerun.map((text) => ({ sql: text })) },
       }),
     ).filter(({ code }) => code === 'DIFFERS_EVERY_RUN');
-  const rerunWith = (...texts: string[]) => varying(create, {}, texts);
 
   test.each([
     ['a definition', 'CREATE TABLE t_139872714632064 (id int)', 1],
@@ -29,12 +29,6 @@ describe('a definition that differs in every run', () => {
   ])('is %s with an address of the process in its name', (_what, sql, count) => {
     const actions: Action[] = [{ does: 'vary', value: '139872714632064', as: 'address' }];
     expect(varying(sql, { actions }, null)).toHaveLength(count);
-  });
-
-  test('is found if --rerun sent it with another name', () => {
-    expect(rerunWith('CREATE TABLE x_77aa01 (id int)')).toMatchObject([
-      { severity: 'warning', statement: 1 },
-    ]);
   });
 
   test.each([
@@ -58,15 +52,6 @@ describe('a definition that differs in every run', () => {
       varying(create, { actions: [{ does: 'vary', value: '5f1c2e', as: 'UUID' }] }, rerun);
     expect(named(null)).toMatchObject([{ severity: 'warning' }]);
     expect(named([create])).toEqual([]);
-  });
-
-  test.each([
-    [[create]],
-    [[]],
-    [['CREATE TABLE y_77aa01 (id int)']],
-    [[create, 'CREATE TABLE x_77aa01 (id int)']],
-  ])('is not found if --rerun sent %j', (texts) => {
-    expect(rerunWith(...texts)).toEqual([]);
   });
 });
 
@@ -173,37 +158,6 @@ test('a table that the command created itself is no hazard', () => {
     }),
   );
   expect(found).toEqual([]);
-});
-
-test('hazards are sorted by severity, then by statement', () => {
-  const locks = (table: string, heldMs: number): [string, LockMode, number][] => [[table, 'SHARE', heldMs]];
-  const found = findHazards(
-    facts({
-      statements: [
-        statement(1, { locks: locks('public.a', 5) }),
-        statement(2, { locks: locks('public.b', 2_000) }),
-        statement(3, { locks: locks('public.c', 20_000) }),
-        statement(4, { locks: locks('public.d', 5) }),
-      ],
-      parsed: asking(
-        Object.fromEntries(
-          ['a', 'b', 'c', 'd'].map((name, index) => [
-            index + 1,
-            { ...creatingIndex, table: { schema: null, name } },
-          ]),
-        ),
-      ),
-      catalogue: {
-        relations: new Map(['a', 'b', 'c', 'd'].map((name) => [`public.${name}`, relation(MB, 1)])),
-      },
-    }),
-  );
-  expect(found.map(({ relation, severity }) => [relation, severity])).toEqual([
-    ['public.c', 'error'],
-    ['public.b', 'warning'],
-    ['public.a', 'notice'],
-    ['public.d', 'notice'],
-  ]);
 });
 
 describe('a dropped table', () => {
@@ -351,7 +305,7 @@ test('a failed statement is an error if the exit code hides it', () => {
       findHazards(
         facts({
           command: { exitCode },
-          statements: [statement(1, { error: { ...duplicates, sqlstate: '23505' } })],
+          statements: [statement(1, { error: serverError('23505', DUPLICATE) })],
           parsed: asking({ 1: { ...creatingIndex, unique: true } }),
           catalogue: { relations: new Map([['public.orders', relation(MB, 1)]]) },
         }),
@@ -366,7 +320,7 @@ test('a new column without values fails once, though it is a new key too', () =>
   const found = findHazards(
     facts({
       command: { exitCode: 1 },
-      statements: [statement(1, { error: { ...duplicates, sqlstate: '23502' } })],
+      statements: [statement(1, { error: serverError('23502', DUPLICATE) })],
       parsed: new Map([
         [
           1,
@@ -674,17 +628,6 @@ describe('CASCADE', () => {
     expect(() => found([table, ...parts], goneWith, [droppingTable])).toThrow();
   });
 
-  test('CASCADE drops objects of other relations', () => {
-    const others = [
-      change('drop', 'view', 'public.open_orders'),
-      change('drop', 'constraint', 'public.invoices.invoices_order_fkey'),
-    ];
-    expect(found([table, ...others], {}, [droppingTable])).toEqual([
-      'warning',
-      'dropped or emptied by the whole command: view public.open_orders, constraint public.invoices.invoices_order_fkey',
-    ]);
-  });
-
   test('CASCADE drops columns of the same table that are generated from the named one', () => {
     const columns = [
       change('drop', 'column', 'public.orders.net'),
@@ -824,34 +767,6 @@ const creatingIndex: ActionOf<'create index'> = {
   ifNotExists: false,
   only: false,
 };
-
-const duplicates = {
-  message: 'could not create unique index "orders_status_idx"',
-  detail: 'Key (status)=(open) is duplicated.',
-  hint: null,
-  position: null,
-  where: null,
-  internalQuery: null,
-  schema: 'public',
-  table: 'orders',
-  column: null,
-  dataType: null,
-  constraint: null,
-};
-
-function schema(given: Partial<SchemaSection>): SchemaSection {
-  return {
-    before: 'a',
-    after: 'b',
-    changes: [],
-    renames: [],
-    unmodeled: [],
-    rollbackSql: null,
-    rollbackLoses: [],
-    leftovers: [],
-    ...given,
-  };
-}
 
 function only(hazards: Hazard[], code: string): Hazard {
   const [found, ...others] = hazards.filter((hazard) => hazard.code === code);

@@ -3,9 +3,8 @@ import { findHazards } from '../../../src/hazards/catalogue.ts';
 import type { ChangedDefinition } from '../../../src/model/definition-kinds.ts';
 import { NO_EFFECTS } from '../../../src/model/effect-facts.ts';
 import type { SchemaChange } from '../../../src/model/report.ts';
-import { facts, relation } from '../../helpers/facts.ts';
+import { facts, relation, schema } from '../../helpers/facts.ts';
 
-const NO_SCHEMA = { before: 'a', after: 'b', renames: [], unmodeled: [], rollbackLoses: [], leftovers: [] };
 const WHOLE = 'the policy public.orders.own';
 
 /** The POLICY_CHANGED of one policy, by its definitions as the catalogue has them. */
@@ -18,7 +17,7 @@ function told(
   const policy = { kind: 'policy', relation: 'public.orders', name: 'own', before, after } as const;
   return findHazards(
     facts({
-      schema: { ...NO_SCHEMA, changes: [change], rollbackSql: '' },
+      schema: schema({ changes: [change], rollbackSql: '' }),
       catalogue: {
         relations: new Map([['public.orders', relation(8192, 10)]]),
         effects: { ...NO_EFFECTS, redefined: [policy] },

@@ -5,7 +5,7 @@ import { NO_DEFINITIONS } from '../../../src/model/hazard-facts.ts';
 import type { ProbeDifference } from '../../../src/model/probe-difference.ts';
 import type { SchemaSection } from '../../../src/model/report.ts';
 import type { StatementEffect } from '../../../src/model/statement-actions.ts';
-import { facts, relation, statement } from '../../helpers/facts.ts';
+import { facts, relation, schema, statement } from '../../helpers/facts.ts';
 
 const INSERT: ProbeDifference = {
   kind: 'accepts less',
@@ -22,16 +22,6 @@ const INSERT: ProbeDifference = {
   constraint: null,
 };
 
-const SCHEMA = {
-  before: 'a',
-  after: 'b',
-  changes: [],
-  renames: [],
-  unmodeled: [],
-  rollbackLoses: [],
-  leftovers: [],
-};
-
 function found(
   probes: readonly ProbeDifference[],
   more: Partial<typeof NO_DEFINITIONS> = {},
@@ -40,7 +30,7 @@ function found(
 ) {
   return findHazards(
     facts({
-      schema: { ...SCHEMA, rollbackSql },
+      schema: schema({ rollbackSql }),
       catalogue: {
         relations: new Map([['public.orders', relation(8192, rows)]]),
         definitions: { ...NO_DEFINITIONS, ...more },
@@ -106,7 +96,7 @@ describe('a probe with another result', () => {
       findHazards(
         facts({
           statements,
-          schema: { ...SCHEMA, changes, rollbackSql: null },
+          schema: schema({ changes }),
           catalogue: {
             relations: new Map([['public.orders', relation(8192, 10)]]),
             effects: { ...NO_EFFECTS, probes },
@@ -149,13 +139,11 @@ describe('a probe with another result', () => {
     const codesOf = (called: string) =>
       findHazards(
         facts({
-          schema: {
-            ...SCHEMA,
-            rollbackSql: null,
+          schema: schema({
             changes: [
               { verb: 'drop', kind: 'function', object: 'public.tax(numeric)', sql: '', dataLoss: false },
             ],
-          },
+          }),
           catalogue: {
             effects: {
               ...NO_EFFECTS,
@@ -176,9 +164,7 @@ describe('a probe with another result', () => {
     const codesOf = (subject: string) =>
       findHazards(
         facts({
-          schema: {
-            ...SCHEMA,
-            rollbackSql: null,
+          schema: schema({
             changes: [
               {
                 verb: 'drop',
@@ -188,7 +174,7 @@ describe('a probe with another result', () => {
                 dataLoss: false,
               },
             ],
-          },
+          }),
           catalogue: {
             relations: new Map([['public.orders', relation(8192, 10)]]),
             effects: { ...NO_EFFECTS, probes: [{ ...INSERT, subject, sqlstate: '42P10' }] },
@@ -203,11 +189,9 @@ describe('a probe with another result', () => {
     const codesOf = (sql: string) =>
       findHazards(
         facts({
-          schema: {
-            ...SCHEMA,
-            rollbackSql: null,
+          schema: schema({
             renames: [{ kind: 'table', from: 'public.customers', to: 'public.clients' }],
-          },
+          }),
           catalogue: {
             relations: new Map([
               ['public.orders', relation(8192, 10)],
@@ -321,7 +305,7 @@ describe('a probe with another result', () => {
     const severityAfter = (...changes: SchemaSection['changes']) =>
       findHazards(
         facts({
-          schema: { ...SCHEMA, rollbackSql: null, changes },
+          schema: schema({ changes }),
           catalogue: {
             relations: new Map([['public.orders', relation(8192, 10)]]),
             effects: {

@@ -5,7 +5,7 @@ import type { HazardFacts, RelationFacts } from '../../../src/model/hazard-facts
 import type { SchemaSection } from '../../../src/model/report.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
 import type { LockMode } from '../../../src/postgres/lock-modes.ts';
-import { facts, relation, statement } from '../../helpers/facts.ts';
+import { facts, relation, schema, statement } from '../../helpers/facts.ts';
 
 type Locks = [string, LockMode, number][];
 
@@ -27,17 +27,7 @@ async function hazardsOf(
     facts({
       statements,
       parsed: await statementFacts(statements),
-      schema: {
-        before: '',
-        after: '',
-        changes: [],
-        renames: [],
-        unmodeled: [],
-        leftovers: [],
-        rollbackSql: null,
-        rollbackLoses: [],
-        ...more,
-      },
+      schema: schema(more),
       catalogue: { relations },
       ...others,
     }),
@@ -67,15 +57,6 @@ describe('the statement of a hazard', () => {
       ['public.auto_sales_channels', 1],
       ['public.sales_channel', 2],
     ]);
-  });
-
-  test('is the one that renames the value of an enum', async () => {
-    const found = await hazardsOf(
-      ["ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'"],
-      { renames: [{ kind: 'enum value', from: 'public.mood.sad', to: 'public.mood.blue' }] },
-      {},
-    );
-    expect(found).toMatchObject([{ code: 'ENUM_VALUE_RENAMED', statement: 1 }]);
   });
 
   test('is the one that drops a column, also under its new name', async () => {
@@ -113,12 +94,6 @@ describe('what is no hazard', () => {
       'CREATE INDEX i ON ONLY p (a)',
       [['public.p', 'SHARE', 1]],
       { p: 'partitioned table' },
-    ],
-    [
-      'to empty the own table of a migration tool',
-      'TRUNCATE schema_migrations',
-      [['public.schema_migrations', 'ACCESS EXCLUSIVE', 1]],
-      { schema_migrations: 'table' },
     ],
   ])('is %s', async (_, sql, locks, kinds) => {
     const found = await hazardsOf([[sql, locks]], {}, kinds);

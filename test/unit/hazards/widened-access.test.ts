@@ -3,9 +3,7 @@ import { findHazards } from '../../../src/hazards/catalogue.ts';
 import type { ChangedDefinition } from '../../../src/model/definition-kinds.ts';
 import { NO_EFFECTS } from '../../../src/model/effect-facts.ts';
 import type { SchemaChange } from '../../../src/model/report.ts';
-import { facts, relation, statement } from '../../helpers/facts.ts';
-
-const NO_SCHEMA = { before: 'a', after: 'b', renames: [], unmodeled: [], rollbackLoses: [], leftovers: [] };
+import { facts, relation, schema, statement } from '../../helpers/facts.ts';
 
 interface Given {
   readonly redefined?: readonly ChangedDefinition[];
@@ -26,7 +24,7 @@ function hazards({ redefined = [], sql = '', tag = 'GRANT', changes = [], rollba
   return findHazards(
     facts({
       statements: [statement(1, { sql, tag })],
-      schema: { ...NO_SCHEMA, changes, rollbackSql },
+      schema: schema({ changes, rollbackSql }),
       catalogue: {
         relations: new Map(
           ['public.orders', 'public.goods'].map((name) => [name, relation(8192, 10)] as const),

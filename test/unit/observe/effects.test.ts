@@ -5,22 +5,15 @@ import { changedDefinitions, type Definitions } from '../../../src/observe/effec
 import { mayLackStatistics } from '../../../src/observe/effects/missing-statistics.ts';
 import { expressionsOf } from '../../../src/observe/effects/plpgsql-expressions.ts';
 import { subscriberChanges } from '../../../src/observe/effects/read-effects.ts';
+import { schema } from '../../helpers/facts.ts';
 
 const change = (line: string, sql = ''): SchemaChange => {
   const [verb, kind = '', object = ''] = line.split(' | ');
   return { verb: verb as SchemaChange['verb'], kind, object, sql, dataLoss: false };
 };
 
-const section = (changes: SchemaChange[], renames: SchemaSection['renames'] = []): SchemaSection => ({
-  before: '',
-  after: '',
-  changes,
-  renames,
-  unmodeled: [],
-  rollbackSql: null,
-  rollbackLoses: [],
-  leftovers: [],
-});
+const section = (changes: SchemaChange[], renames: SchemaSection['renames'] = []) =>
+  schema({ changes, renames });
 
 describe('what the changes suggest to ask for', () => {
   test('names are gone if nothing of that name was made again', () => {

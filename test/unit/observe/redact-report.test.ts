@@ -6,6 +6,7 @@ import { renderJunit } from '../../../src/report/junit.ts';
 import { renderMarkdown } from '../../../src/report/markdown.ts';
 import { renderJson } from '../../../src/report/render.ts';
 import { renderText } from '../../../src/report/text.ts';
+import { serverError } from '../../helpers/facts.ts';
 import { fullReports } from '../../helpers/full-report.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
@@ -16,20 +17,11 @@ function planted() {
   const [statement] = sampleReports['failed-command']?.statements ?? [];
   if (!statement) throw new Error('the sample has a statement');
   const sql = `ALTER TABLE t ALTER c SET DEFAULT 'planted-literal', ADD CHECK (n < 987654321)`;
-  const error = {
-    sqlstate: '22P02',
+  const error = serverError('22P02', {
     message: 'invalid input syntax for type integer: "quoted-value"',
     detail: 'Key (email)=(row@value.example) already exists.',
-    hint: null,
-    position: null,
     where: 'COPY t, line 1: "row@value.example"',
-    internalQuery: null,
-    schema: null,
-    table: null,
-    column: null,
-    dataType: null,
-    constraint: null,
-  };
+  });
   const base = sampleReport();
   const { apply } = sampleReports['half-applied'] ?? base;
   const effect = { sql, statement: 1, outcome: 'committed' as const, explicit: false };
@@ -78,7 +70,7 @@ function planted() {
         statement: 1,
         relation: 't',
         message: `the default 'planted-literal'`,
-        evidence: error.detail,
+        evidence: error.detail ?? '',
         advice: sql,
         allowed: false,
       },

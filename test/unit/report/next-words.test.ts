@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Hazard } from '../../../src/model/report.ts';
 import { nextWords } from '../../../src/report/sections/verdict-view.ts';
-import { statement } from '../../helpers/facts.ts';
+import { serverError, statement } from '../../helpers/facts.ts';
 import { sampleReport } from '../../helpers/reports.ts';
 
 test('after a success without effect, what to look at is the place of the migrations', () => {
@@ -18,20 +18,12 @@ test('after a success without effect, what to look at is the place of the migrat
 test('after a statement that failed by the rows, what to do with them comes first', () => {
   const report = sampleReport({ hazards: [] });
   const failed = statement(1, {
-    error: {
-      sqlstate: '23502',
+    error: serverError('23502', {
       message: 'column "code" of relation "items" contains null values',
-      detail: null,
-      hint: null,
-      position: null,
-      where: null,
-      internalQuery: null,
       schema: 'public',
       table: 'items',
       column: 'code',
-      dataType: null,
-      constraint: null,
-    },
+    }),
   });
   const hazard: Hazard = {
     code: 'ROWS_VIOLATE_CONSTRAINT',

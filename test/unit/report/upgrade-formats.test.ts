@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type UpgradeReport, upgradeReport } from '../../../src/model/upgrade-model.ts';
 import { renderUpgrade } from '../../../src/report/render.ts';
+import { serverError } from '../../helpers/facts.ts';
 
 const STYLE = { columns: 100, colour: false, unicode: true };
 const HOSTILE = '<script>alert(1)</script> | `x` ]]>';
@@ -16,20 +17,7 @@ const phase = (
   steps: name === 'pg_upgrade' ? [{ name: 'Copying user relation files', durationMs: ms / 2 }] : [],
 });
 
-const error = {
-  sqlstate: '42P07',
-  message: `exists ${HOSTILE}`,
-  detail: null,
-  hint: null,
-  position: null,
-  where: null,
-  internalQuery: null,
-  schema: null,
-  table: null,
-  column: null,
-  dataType: null,
-  constraint: null,
-};
+const error = serverError('42P07', { message: `exists ${HOSTILE}` });
 
 const statement = (index: number, failure: object | null) => ({
   index,

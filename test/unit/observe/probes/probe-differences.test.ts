@@ -2,17 +2,9 @@ import { expect, test } from 'vitest';
 import { BATTERY } from '../../../../src/observe/probes/battery.ts';
 import { differences } from '../../../../src/observe/probes/probe-differences.ts';
 import type { ProbeResult, TriedProbe } from '../../../../src/observe/probes/try-probes.ts';
+import { schema } from '../../../helpers/facts.ts';
 
-const SCHEMA = {
-  before: 'a',
-  after: 'b',
-  changes: [],
-  renames: [],
-  objects: [],
-  unmodeled: [],
-  leftovers: [],
-};
-const CHANGES = { schema: { ...SCHEMA, rollbackSql: null, rollbackLoses: [] }, data: null };
+const CHANGES = { schema: schema(), data: null };
 
 /** The kinds of difference for an UPDATE that is refused after, and before accepted for so many rows or refused as well. */
 function found(before: number | string, sqlstate: string): string[] {
