@@ -173,6 +173,12 @@ function reachReasons({ command, statements, interrupted, targetConnections }: F
       'the command never connected to the clone, so nothing was rehearsed: it demands TLS, and the proxy on this machine speaks ' +
         'without it; let the command take sslmode, sslnegotiation and channel_binding from its URL or the PG* variables, which are rewritten',
     ];
+  if (command.byAddress)
+    return [
+      "the command never connected to the clone, so nothing was rehearsed: the clone stood at the target's own address, and " +
+        `${command.exitCode === 0 ? 'the command needed no database, or looked for it elsewhere' : 'the output of the command says why it failed'}; ` +
+        '--permit HOST:PORT lets it reach what else it needs',
+    ];
   if (command.exitCode !== 0 && command.isolation.kind !== 'watched')
     return [
       'the command failed and never connected to the clone, so nothing was rehearsed; it was kept from every other place. Its own ' +

@@ -185,6 +185,15 @@ export const commandSection = z.object({
    * so that it may be one of them.
    */
   endedForMemory: z.int().optional(),
+  /**
+   * The clone stood at the target's own address for it: of its words and variables only placeholders were rewritten. Older reports do not
+   * have it.
+   */
+  byAddress: z.boolean().optional(),
+  /**
+   * Roles that it logged in with there, whose passwords were not tried: any password is let in. Older reports do not have it.
+   */
+  untriedPasswords: z.array(z.string()).optional(),
   /** Names of the variables, and positions of the arguments, that named the target and were rewritten to point to the clone. */
   rewritten: z.array(z.string()),
   /** Variables that were set besides. If `rewritten` is empty, nothing named the target, and these offer the clone to the command. */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
-import { PieceReader } from '../postgres/protocol/frame-reader.ts';
-import { FROM_CLIENT, FrameSplitter, ProtocolError, StartupSplitter } from '../postgres/protocol/frames.ts';
+import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
+import { ProtocolError, StartupSplitter } from '../postgres/protocol/frames.ts';
 import {
   AUTHENTICATION,
   authentication,
@@ -154,11 +154,10 @@ function negotiation(version: number, extensions: readonly string[]): Buffer {
  */
 export async function authenticate(
   socket: Socket,
-  { startup, rest }: { startup: Startup; rest: Buffer },
+  reader: PieceReader,
+  { user }: Startup,
   verifier: ScramVerifier,
-): Promise<PieceReader> {
-  if (startup.negotiation) socket.write(startup.negotiation);
-  const reader = new PieceReader(socket, new FrameSplitter(FROM_CLIENT), rest);
+): Promise<void> {
   socket.write(authentication(AUTHENTICATION.sasl, `${SCRAM}\0\0`));
   try {
     const server = new ScramServer(verifier);
@@ -171,7 +170,7 @@ export async function authenticate(
     if (final === undefined)
       throw new Refusal({
         sqlstate: INVALID_PASSWORD,
-        message: `password authentication failed for user "${startup.user}"`,
+        message: `password authentication failed for user "${user}"`,
         detail: 'Only the command that safemigrate started may enter here.',
       });
     socket.write(authentication(AUTHENTICATION.saslFinal, final));
@@ -183,7 +182,12 @@ export async function authenticate(
       });
     throw error;
   }
-  return reader;
+}
+
+/** Asks a client for its password in clear. @throws ProtocolError if it does not answer. */
+export async function askPassword(socket: Socket, reader: PieceReader): Promise<string> {
+  socket.write(authentication(AUTHENTICATION.cleartextPassword));
+  return readCString(await password(reader), 0).text;
 }
 
 async function password(reader: PieceReader): Promise<Buffer> {

@@ -61,6 +61,20 @@ class LoginFailed extends Error {
   readonly severity = 'FATAL';
 }
 
+/** The server asks for a password. */
+class PasswordMissing extends LoginFailed {}
+
+const INVALID_PASSWORD = '28P01';
+
+/** Tells whether a login failed because the server asks for a password that is not known, or is another one. */
+export function isAboutPassword(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { cause } = error;
+  return (
+    cause instanceof PasswordMissing || (cause instanceof ServerRefusal && cause.code === INVALID_PASSWORD)
+  );
+}
+
 /**
  * Logs in with the route's credentials, and the client's own start-up parameters except user and database.
  * @param version of the protocol; an older server speaks 3.0 instead, which differs in the length of its keys alone.
@@ -161,7 +175,7 @@ function startSasl(socket: Socket, data: Buffer, binding: string): SaslLogin {
 }
 
 function passwordOf({ password }: Link): string {
-  if (!password) throw new LoginFailed('the server asks for a password, and none is known');
+  if (!password) throw new PasswordMissing('the server asks for a password, and none is known');
   return password;
 }
 

@@ -151,7 +151,8 @@ function commandSection(
   const { refused, allowed, redirected } = gate;
   const words = commandWithoutSecrets(plan.command.argv, command.logins.logins);
   const [reachedClone, leftForTls] = [wire.reached(), wire.leftForTls()];
-  const reach = { reachedClone, leftForTls, refused, allowed, redirected };
+  const untriedPasswords = [...new Set(runs.flatMap((run) => run.wire.untriedPasswords()))];
+  const reach = { reachedClone, untriedPasswords, leftForTls, refused, allowed, redirected };
   const attempts = mergeAttempts(runs.flatMap((run) => (run.sandbox ? [run.sandbox.attempts.list()] : [])));
   const hosts = commandWithoutSecrets(
     attempts.map(({ host }) => host),

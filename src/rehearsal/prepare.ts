@@ -6,6 +6,7 @@ import type { CloneContext } from '../clone/method.ts';
 import { resolveCommand } from '../command/resolve.ts';
 import { findLogins } from '../command/rewrite.ts';
 import { type CommandSandbox, chooseSandbox, requireSandbox } from '../command/sandbox/command-sandbox.ts';
+import { withPlacesOf } from '../command/sandbox/target-addresses.ts';
 import { leadsToClone, unnamedTarget } from '../command/sandbox/unnamed-target.ts';
 import { readDiskSpace } from '../database/data-folders.ts';
 import type { Visit } from '../database/inspect.ts';
@@ -131,8 +132,9 @@ async function inspect(
     return { choice, questions, diskSpace, stateBefore: await readTargetState(context, session) };
   };
   // At once: a sandbox is tried by starting processes, for 30 ms.
+  const settings = withPlacesOf(target.settings, [located.settings]);
   const [sandbox, read] = await Promise.all([
-    sandboxFor(plan, [command, ...(down ? [down] : []), ...apps], target.settings, context.control),
+    sandboxFor(plan, [command, ...(down ? [down] : []), ...apps], settings, context.control),
     readOnServer(),
   ]);
   return { context, settings: located.settings, command, down, apps, profile, afterClone, sandbox, ...read };
@@ -162,9 +164,13 @@ export async function sandboxFor(
   settings: ConnectionSettings,
   control: Session,
 ): Promise<CommandSandbox> {
+  const mentions = commands.flatMap(({ logins }) => logins.mentions.filter(({ namesServer }) => namesServer));
   return chooseSandbox({
     plan: plan.command.sandbox,
-    settings,
+    settings: withPlacesOf(
+      settings,
+      mentions.map((mention) => mention.settings),
+    ),
     control,
     workingFolder: plan.command.folder,
     needsSockets: commands.some(({ logins }) => logins.undecided.length > 0),

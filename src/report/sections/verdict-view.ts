@@ -158,8 +158,10 @@ function firstAnswers(report: Report): FactList {
   ]);
 }
 
-function howToName({ rewritten, leftForTls }: Report['command']): string {
+function howToName({ byAddress, rewritten, leftForTls }: Report['command']): string {
   if (leftForTls) return 'let the command take sslmode from its URL or from PGSSLMODE, which are rewritten';
+  if (byAddress)
+    return 'read what the command itself says: the clone stood at every address of the target that is known';
   if (rewritten.length > 0)
     return 'read what the command itself says; if it reads a file, name that as {safemigrate:config FILE}';
   return 'name the clone: {safemigrate:url} in an argument or a variable, or {safemigrate:config FILE} for its file';
