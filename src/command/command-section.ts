@@ -14,6 +14,7 @@ export function describeCommand(
     | 'reachedClone'
     | 'untriedPasswords'
     | 'leftForTls'
+    | 'leftForTrust'
     | 'refused'
     | 'allowed'
     | 'redirected'

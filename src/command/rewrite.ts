@@ -39,7 +39,10 @@ export interface Logins {
   readonly files: readonly ConfigFile[];
 }
 
-export type CommandLogin = Pick<ConnectionSettings, 'user' | 'password' | 'database'>;
+export interface CommandLogin extends Pick<ConnectionSettings, 'user' | 'password' | 'database'> {
+  /** Its client refuses a server that does not ask for SCRAM: `channel_binding=require`, `require_auth`. */
+  readonly demandsScram?: boolean;
+}
 
 export interface Rewritten {
   readonly argv: readonly string[];
@@ -51,7 +54,7 @@ export interface Rewritten {
   readonly undecided: readonly Undecided[];
   /** Copies to write before the command runs: see placeConfigCopies(). */
   readonly copies: readonly ConfigCopy[];
-  /** Nothing was rewritten but placeholders: the clone stands at the target's own address. */
+  /** The command finds the clone at the target's own address: only placeholders were rewritten. */
   readonly byAddress: boolean;
 }
 
@@ -82,10 +85,9 @@ export async function findLogins(input: CommandInput, compare: Compare): Promise
   }
   undecided.push(...bareNames(argv, target));
   if (pg.mention) mentions.push(pg.mention);
-  const logins = loginsOf(target, [
-    ...mentions.map(({ settings }) => settings),
-    ...(pg.free ? [pg.free] : []),
-  ]);
+  const settings = [...mentions.map((mention) => mention.settings), ...(pg.free ? [pg.free] : [])];
+  const { PGCHANNELBINDING: binding = '', PGREQUIREAUTH: methods = '' } = effective(variables);
+  const logins = loginsOf(target, settings, asksForScram(binding, methods));
   return { logins, mentions, undecided, variables, pg, files: inFiles.files };
 }
 
@@ -112,9 +114,10 @@ interface CloneLogin {
 
 /** Builds one route for each user. */
 export function planRoutes(logins: readonly CommandLogin[], place: CloneLogin): Route[] {
-  return logins.map(({ user, password, database }) => {
+  return logins.map(({ user, password, database, demandsScram }) => {
     const upstream = upstreamOf(place)(user, password);
-    return { user, database, upstream, entry: upstream };
+    const scramPassword = demandsScram ? password : undefined;
+    return { user, database, upstream, entry: upstream, scramPassword };
   });
 }
 
@@ -126,8 +129,8 @@ export function upstreamOf({ clone, sharesRoles }: CloneLogin) {
 }
 
 /**
- * Prepares a command that finds its clone at the target's own address. A command to which nothing names the target gets the variables that
- * offer it, as elsewhere.
+ * Prepares a command that finds its clone at the target's own address. If nothing names the target to it, it gets the variables that offer
+ * the clone.
  */
 export function commandByAddress(
   input: CommandInput,
@@ -209,13 +212,30 @@ function namesServer({ mentions }: Pick<Logins, 'mentions'>): boolean {
   return mentions.some((mention) => mention.namesServer);
 }
 
-function loginsOf(target: ConnectionSettings, others: readonly ConnectionSettings[]): CommandLogin[] {
+function asksForScram(binding = '', methods = ''): boolean {
+  return binding === 'require' || /^(?!!).*scram/.test(methods);
+}
+
+function loginsOf(
+  target: ConnectionSettings,
+  others: readonly ConnectionSettings[],
+  allDemandScram: boolean,
+): CommandLogin[] {
   const logins = new Map<string, CommandLogin>();
   const { database } = target;
-  for (const { user, password } of [target, ...others]) {
+  for (const { user, password, parameters } of [target, ...others]) {
     const known = logins.get(user);
     const withPassword = known?.password ?? password;
-    logins.set(user, { user, database, ...(withPassword === undefined ? {} : { password: withPassword }) });
+    const demandsScram =
+      allDemandScram ||
+      known?.demandsScram === true ||
+      asksForScram(parameters.channel_binding, parameters.require_auth);
+    logins.set(user, {
+      user,
+      database,
+      ...(withPassword === undefined ? {} : { password: withPassword }),
+      ...(demandsScram ? { demandsScram } : {}),
+    });
   }
   return [...logins.values()];
 }
@@ -258,4 +278,6 @@ export interface Route {
   readonly database: string;
   readonly upstream: ConnectionSettings;
   readonly entry: ConnectionSettings;
+  /** At the target's address its client proves this by SCRAM; without it, it enters with any password. */
+  readonly scramPassword?: string | undefined;
 }

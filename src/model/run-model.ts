@@ -186,7 +186,7 @@ export const commandSection = z.object({
    */
   endedForMemory: z.int().optional(),
   /**
-   * The clone stood at the target's own address for it: of its words and variables only placeholders were rewritten. Older reports do not
+   * It found the clone at the target's own address: of its words and variables only placeholders were rewritten. Older reports do not
    * have it.
    */
   byAddress: z.boolean().optional(),
@@ -211,6 +211,8 @@ export const commandSection = z.object({
   reachedClone: z.boolean(),
   /** One of its clients left because the proxy speaks without TLS, which the client demands. Older reports do not have it. */
   leftForTls: z.boolean().optional(),
+  /** One of its clients left because it does not trust the certificate of the run. Older reports do not have it. */
+  leftForTrust: z.boolean().optional(),
   isolation: commandIsolation,
   /** Processes that it left running when it ended, as program and script. */
   leftRunning: z.array(

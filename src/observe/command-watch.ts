@@ -46,7 +46,7 @@ export interface CommandWatchOptions {
   readonly listen?: string;
   /** Listens already, in the command's sandbox; instead of `listen`. */
   readonly listener?: Server | undefined;
-  /** Stands there in the target's place: the command comes to it. */
+  /** Replaces the target there: the command connects to it. */
   readonly standIn?: TargetStandIn | null;
   /** Leads to a database of the server that the command may look into besides its own. */
   readonly otherDatabase: (name: string) => boolean;
@@ -67,6 +67,8 @@ export interface CommandWatch {
   reached(): boolean;
   /** A client left because the proxy speaks without TLS. */
   leftForTls(): boolean;
+  /** A client left because it does not trust the certificate of the run. */
+  leftForTrust(): boolean;
   /** Roles that the command logged in with, whose passwords were not tried. */
   untriedPasswords(): string[];
   /** Ends what the command may have left connected; it may come again. */
@@ -138,6 +140,7 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
     routes: routes.map((route) => ({ ...route, entry: entryOf(route, placesOf(proxy, options), secret) })),
     reached: () => proxy.sessions > 0,
     leftForTls: () => proxy.leftForTls,
+    leftForTrust: () => proxy.leftForTrust,
     untriedPasswords: () => [...proxy.untriedPasswords],
     disconnect: () => proxy.disconnect(),
     end: async () => {

@@ -13,7 +13,7 @@ import { isAboutPassword, logIn, type Upstream } from './upstream.ts';
 
 export interface EntranceOptions {
   /** Who is let in, under which name of a database, and the server that it connects to. */
-  readonly routes: readonly Pick<Route, 'user' | 'database' | 'upstream'>[];
+  readonly routes: readonly Pick<Route, 'user' | 'database' | 'upstream' | 'scramPassword'>[];
   /** The password for all of them. */
   readonly secret: string;
   /** Default: everything may run. */
@@ -44,7 +44,7 @@ const INVALID_AUTHORIZATION = '28000';
 
 /**
  * Decides who enters the proxy, and logs in to the server for them. At the proxy's own address clients need the run's secret. In the
- * target's place, inside the command's sandbox, there are no others than the command: it enters with whatever login it has, and
+ * target's place, inside the command's sandbox, there are no other clients than the command: it enters with any login, and
  * its password is asked for only if the server needs one that is not known.
  */
 export class Entrance {
@@ -64,11 +64,12 @@ export class Entrance {
   async admit(
     socket: Socket,
     { startup, rest }: Extract<Arrival, { kind: 'session' }>,
-    inPlaceOfTarget: boolean,
+    { inPlaceOfTarget, certificateHash }: { inPlaceOfTarget: boolean; certificateHash?: Buffer | undefined },
   ): Promise<Admitted> {
     if (startup.negotiation) socket.write(startup.negotiation);
     const reader = new PieceReader(socket, new FrameSplitter(FROM_CLIENT), rest);
-    if (!inPlaceOfTarget) await authenticate(socket, reader, startup, this.#verifier);
+    const verifier = inPlaceOfTarget ? this.#verifierOf(startup) : this.#verifier;
+    if (verifier) await authenticate(socket, reader, startup, verifier, certificateHash);
     const { gate = OPEN } = this.#options;
     const answer = gate.begins?.(settingsAtStart(startup.parameters)) ?? 'run';
     if (answer !== 'run') throw new Refusal(answer);
@@ -77,11 +78,17 @@ export class Entrance {
     const settings = this.#settingsFor(startup, inPlaceOfTarget);
     const connect = (login: ConnectionSettings) =>
       (readOnly ? logInReadOnly : logIn)(login, parameters, this.#stop, startup.version);
-    const upstream = inPlaceOfTarget
-      ? await this.#connectAsking(connect, settings, { socket, reader, user: startup.user })
-      : await connect(settings);
+    const upstream =
+      inPlaceOfTarget && !verifier
+        ? await this.#connectAsking(connect, settings, { socket, reader, user: startup.user })
+        : await connect(settings);
     socket.write(Buffer.concat([authentication(AUTHENTICATION.ok), ...upstream.greeting]));
     return { reader, upstream, given, readOnly };
+  }
+
+  #verifierOf({ user }: Startup): ScramVerifier | undefined {
+    const route = this.#options.routes.find((each) => each.user === user);
+    return route?.scramPassword === undefined ? undefined : new ScramVerifier(route.scramPassword);
   }
 
   async #connectAsking(

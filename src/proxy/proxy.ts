@@ -1,11 +1,13 @@
 import { once, setMaxListeners } from 'node:events';
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import { steadyDate } from '../clock.ts';
+import type { RunCertificate } from '../command/sandbox/run-certificate.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { DirectTls, ProtocolError } from '../postgres/protocol/frames.ts';
 import { errorResponse, STARTUP } from '../postgres/protocol/messages.ts';
 import { endsWithin } from '../postgres/session-helpers.ts';
 import { BusyPolling } from './busy-polling.ts';
+import { Encryption } from './encryption.ts';
 import { type Admitted, Entrance, type EntranceOptions, OPEN } from './entrance.ts';
 import type { Observe, Observer, ReadLocks } from './observed.ts';
 import { PipedSession } from './piped-session.ts';
@@ -19,8 +21,8 @@ export interface ProxyOptions extends EntranceOptions {
   readonly listen?: { readonly host: string; readonly port?: number };
   /** Listens already, in the network of the command's sandbox; instead of `listen`. */
   readonly listener?: Server | undefined;
-  /** Has further clients: they connect where nobody but the command can. */
-  readonly inPlaceOfTarget?: { serve(onClient: (client: Socket) => void): void; close(): Promise<void> };
+  /** Hands over further clients: they connect at a place that only the command can reach. */
+  readonly inPlaceOfTarget?: ClientSource;
   /** Default `exact`. */
   readonly observe?: Observe;
   readonly observer?: Observer;
@@ -30,6 +32,13 @@ export interface ProxyOptions extends EntranceOptions {
   readonly serverVersionNum?: number;
 }
 
+interface ClientSource {
+  serve(onClient: (client: Socket) => void): void;
+  close(): Promise<void>;
+  /** null: clients get no TLS. */
+  readonly certificate: RunCertificate | null;
+}
+
 export interface WireProxy {
   readonly host: string;
   readonly port: number;
@@ -37,6 +46,8 @@ export interface WireProxy {
   readonly sessions: number;
   /** A client left because it was not given TLS. */
   readonly leftForTls: boolean;
+  /** A client left because it does not trust the certificate of the run. */
+  readonly leftForTrust: boolean;
   /** Roles that entered in the target's place without being asked for their password. */
   readonly untriedPasswords: ReadonlySet<string>;
   /** Ends every session, and goes on listening; resolves when all have ended. */
@@ -69,8 +80,10 @@ class ObservingProxy implements WireProxy {
   port = 0;
   sessions = 0;
   leftForTls = false;
+  leftForTrust = false;
   readonly #options: ProxyOptions;
   readonly #entrance: Entrance;
+  readonly #encryption: Encryption | undefined;
   readonly #state: ProxyState;
   readonly #observer: Observer;
   /** By the key that a cancel request repeats. */
@@ -90,6 +103,8 @@ class ObservingProxy implements WireProxy {
     this.#entrance = new Entrance(options, this.#stop.signal);
     this.#observer = options.observe === 'off' ? () => {} : (options.observer ?? (() => {}));
     this.#state = new ProxyState(this.#observer, options.readLocks ?? (async () => null));
+    const certificate = options.inPlaceOfTarget?.certificate;
+    this.#encryption = certificate ? new Encryption(certificate) : undefined;
     const settings = { allowHalfOpen: true, noDelay: true, pauseOnConnect: true };
     this.#server = createServer(settings, (socket) => this.#take(socket, false));
   }
@@ -137,21 +152,32 @@ class ObservingProxy implements WireProxy {
     });
     socket.on('error', () => {});
     const timer = setTimeout(() => socket.destroy(), STARTUP_TIMEOUT_MS);
+    let client = socket;
     try {
-      const arrival = await receiveStartup(socket, this.#newestProtocol());
+      const encryption = inPlaceOfTarget ? this.#encryption : undefined;
+      const encrypt = async (plain: Socket) => {
+        const encrypted = await encryption?.encrypt(plain);
+        client = encrypted ?? plain;
+        return encrypted;
+      };
+      const arrival = await receiveStartup(socket, this.#newestProtocol(), encryption && encrypt);
       if (arrival?.kind === 'cancel') await this.#running.get(arrival.key.toString('base64'))?.cancel();
       if (arrival?.kind === 'without TLS') this.leftForTls = true;
+      if (arrival?.kind === 'without trust') this.leftForTrust = true;
       if (arrival?.kind !== 'session') return;
-      const admitted = await this.#entrance.admit(socket, arrival, inPlaceOfTarget);
+      const admitted = await this.#entrance.admit(client, arrival, {
+        inPlaceOfTarget,
+        certificateHash: client === socket ? undefined : encryption?.certificateHash,
+      });
       clearTimeout(timer);
       this.#arriving.delete(socket);
-      await this.#serveSession(socket, admitted, arrival.startup);
+      await this.#serveSession(client, admitted, arrival.startup);
     } catch (error) {
       if (error instanceof DirectTls) this.leftForTls = true;
-      if (socket.writable) socket.write(refusalOf(error));
+      if (client.writable) client.write(refusalOf(error));
     } finally {
       clearTimeout(timer);
-      leave(socket);
+      leave(client);
     }
   }
 

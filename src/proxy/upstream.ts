@@ -18,9 +18,8 @@ import {
   SERVER,
   STARTUP,
 } from '../postgres/protocol/messages.ts';
-import { SCRAM } from '../postgres/protocol/scram.ts';
+import { SCRAM, SCRAM_PLUS } from '../postgres/protocol/scram.ts';
 
-const SCRAM_PLUS = 'SCRAM-SHA-256-PLUS';
 /** The server decides how expensive its logins are, as for libpq. */
 const ANY_ITERATIONS = 0;
 /** Signature hashes that Web Crypto computes, or that RFC 5929 replaces by SHA-256. */

@@ -71,7 +71,7 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
       interrupted: options.signal,
       sandbox: {
         ...makeSandboxPlan(sandbox, proxy, { argv, folder }),
-        // An apply rewrites what names the target. A receipt, which one may go by, is proof only of what was led the same way.
+        // An apply rewrites the words that name the target, and may use this receipt: the rehearsal has to reach the command the same way.
         byAddress: settings.receipt.file === null,
       },
     },

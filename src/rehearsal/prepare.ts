@@ -3,10 +3,12 @@ import { dirname, resolve } from 'node:path';
 import { readScripts, type Script } from '../clone/after-clone.ts';
 import { type Choice, chooseMethod } from '../clone/choose.ts';
 import type { CloneContext } from '../clone/method.ts';
+import { effective } from '../command/mention.ts';
 import { resolveCommand } from '../command/resolve.ts';
 import { findLogins } from '../command/rewrite.ts';
 import { type CommandSandbox, chooseSandbox, requireSandbox } from '../command/sandbox/command-sandbox.ts';
 import { withPlacesOf } from '../command/sandbox/target-addresses.ts';
+import { filesOfAuthorities } from '../command/sandbox/trust-files.ts';
 import { leadsToClone, unnamedTarget } from '../command/sandbox/unnamed-target.ts';
 import { readDiskSpace } from '../database/data-folders.ts';
 import type { Visit } from '../database/inspect.ts';
@@ -173,6 +175,11 @@ export async function sandboxFor(
     ),
     control,
     workingFolder: plan.command.folder,
+    trustFiles: filesOfAuthorities(
+      commands.map(({ logins }) => effective(logins.variables)),
+      [settings, ...mentions.map((mention) => mention.settings)],
+      plan.command.folder,
+    ),
     needsSockets: commands.some(({ logins }) => logins.undecided.length > 0),
     mayBeWatched: (reason) => {
       if (commands.every(({ input, logins }) => leadsToClone(input, logins))) return;

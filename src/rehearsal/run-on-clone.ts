@@ -130,7 +130,7 @@ export async function runThroughWire(
   return { ...open, rewritten, ...ran };
 }
 
-/** Prepares a command for its way to the clone: by the target's own address, or by what is rewritten. */
+/** Prepares a command for its way to the clone: by the target's own address, or by rewritten words. */
 export async function commandFor(
   scope: Scope,
   { input, logins }: LocatedCommand,

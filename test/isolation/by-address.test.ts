@@ -1,13 +1,14 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
+import { Authority, opensslObstacle } from '../helpers/certificates.ts';
 import { PROGRAM, runProgram, safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { readReport } from '../helpers/read-report.ts';
-import { rehearse } from '../helpers/rehearse.ts';
+import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
 import { digestOf, withDatabase } from '../helpers/target-state.ts';
 
 // Each test makes whole rehearsals.
@@ -158,4 +159,83 @@ test.each(['bubblewrap', 'unshare'])('an ordinary user reaches it by %s', async 
   expect(ran).toMatchObject({ byAddress: true, reachedClone: true });
   expect(ran.isolation.by).toBe(by);
   expect(await digestOf(target)).toEqual(before);
+});
+
+describe.skipIf(opensslObstacle())('of a target that speaks TLS', () => {
+  let secure: Server;
+  let authority: Authority;
+  const file = (name: string) => path.join(secure.folder, name);
+
+  beforeAll(async () => {
+    secure = await ownServer(18);
+    authority = new Authority(secure.folder, 'ca');
+    authority.sign('server', { name: 'localhost', extension: 'subjectAltName=DNS:localhost' });
+    await withClient(secure.url, async (client) => {
+      for (const [setting, name] of [
+        ['ssl_cert_file', 'server.crt'],
+        ['ssl_key_file', 'server.key'],
+      ] as const)
+        await client.query(`ALTER SYSTEM SET ${setting} = '${file(name)}'`);
+      await client.query('ALTER SYSTEM SET ssl = on');
+      await client.query('CREATE DATABASE shop');
+    });
+    await secure.restart();
+  });
+
+  afterAll(() => secure.stop());
+
+  const run = (parts: Readonly<Record<string, string | number>>, env: Record<string, string> = {}) => {
+    const { username, password } = new URL(secure.url);
+    const own = { host: 'localhost', port: secure.port, user: username, password };
+    const { folder, command } = project(conninfo({ ...own, ...parts }));
+    return rehearse(withDatabase(secure.url, 'shop'), command, { folder, env: { ...BARE, ...env } });
+  };
+
+  test.each([
+    ['sslmode=prefer', {}],
+    ['sslmode=require', { sslmode: 'require' }],
+    ['TLS without a request before it', { sslmode: 'require', sslnegotiation: 'direct' }],
+  ])('the clone is reached with %s', async (_, parts) => {
+    const { exitCode, stderr, report } = await run(parts);
+    expect(exitCode, stderr).toBe(0);
+    expect(report.command).toMatchObject({ byAddress: true, reachedClone: true, leftForTls: false });
+  });
+
+  test('a file that names whom to trust is read with the authority of the run', async () => {
+    const trusted = await run({ sslmode: 'verify-full' }, { PGSSLROOTCERT: file('ca.crt') });
+    expect(trusted.exitCode, trusted.stderr).toBe(0);
+    expect(readFileSync(file('ca.crt'), 'utf8').match(/BEGIN CERTIFICATE/g)).toHaveLength(1);
+  });
+
+  test('who trusts another authority leaves, and is advised', async () => {
+    const other = new Authority(temporaryFolder(), 'other');
+    const { exitCode, report } = await run({ sslmode: 'verify-full', sslrootcert: other.certificate });
+    expect(exitCode).toBe(1);
+    expect(report.command).toMatchObject({ reachedClone: false, leftForTrust: true });
+    expect(report.verdict.reasons[0]).toContain('PGSSLROOTCERT, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE');
+  });
+
+  test('a login is bound to the connection if a variable demands it', async () => {
+    const bound = await run({}, { PGCHANNELBINDING: 'require' });
+    expect(bound.exitCode, bound.stderr).toBe(0);
+    expect(bound.report.command.untriedPasswords).toEqual([]);
+    const wrong = await run({ password: 'wrong' }, { PGCHANNELBINDING: 'require' });
+    expect(wrong.stderr).toContain('password authentication failed');
+  });
+
+  test('node-pg verifies it by NODE_EXTRA_CA_CERTS', async () => {
+    const script = `const client = new pg.Client({ connectionString: args[0], ssl: args[1] === 'any' ? { rejectUnauthorized: false } : true });
+      await client.connect();
+      await client.query('CREATE TABLE made (id int)');
+      await client.end();`;
+    const url = new URL(withDatabase(secure.url, 'shop'));
+    url.hostname = 'localhost';
+    for (const [how, env] of [
+      ['any', {}],
+      ['verified', { NODE_EXTRA_CA_CERTS: file('ca.crt') }],
+    ] as const) {
+      const { exitCode, stderr } = await rehearse(url.href, scriptCommand(script, url.href, how), { env });
+      expect(exitCode, stderr).toBe(0);
+    }
+  });
 });

@@ -23,11 +23,11 @@ export interface SandboxPlan {
   readonly allow: AllowedPlaces;
   /** Why the command can only be watched, whatever works here; null: it can be sandboxed. */
   readonly onlyWatched: string | null;
-  /** In a sandbox the clone stands at the target's own address; else what names the target is rewritten there too. */
+  /** A sandboxed command finds the clone at the target's own address; else its words that name the target are rewritten. */
   readonly byAddress: boolean;
 }
 
-/** A command that has a network of its own. */
+/** The command has a private network. */
 export interface Sandboxed {
   readonly kind: 'sandboxed';
   readonly by: SandboxWay;
@@ -35,6 +35,10 @@ export interface Sandboxed {
   /** Paths of the target's Unix sockets. */
   readonly sockets: readonly string[];
   readonly byAddress: boolean;
+  /** The target's server speaks TLS: so does the proxy at its address. */
+  readonly speaksTls: boolean;
+  /** Files of authorities that clients may trust: inside, they have that of the run as well. */
+  readonly trustFiles: readonly string[];
 }
 
 /** Barrier between the command and the target, besides the proxy. */
@@ -88,6 +92,7 @@ export async function chooseSandbox({
   needsSockets,
   control,
   workingFolder,
+  trustFiles,
 }: {
   readonly plan: SandboxPlan;
   readonly settings: ConnectionSettings;
@@ -95,6 +100,7 @@ export async function chooseSandbox({
   readonly needsSockets: boolean;
   readonly control: Session;
   readonly workingFolder: string;
+  readonly trustFiles: readonly string[];
 }): Promise<CommandSandbox> {
   const { mode, allow, onlyWatched, byAddress } = plan;
   if (mode === 'off') return UNWATCHED;
@@ -108,7 +114,10 @@ export async function chooseSandbox({
         : { kind: 'watched', reason: onlyWatched };
   if (found.kind === 'watched') mayBeWatched(found.reason);
   const sockets = found.kind === 'watched' && needsSockets ? [] : await socketsOfTarget(settings, control);
-  if (found.kind === 'sandboxed') return { ...found, sockets, byAddress, readOnly: places, allow, settings };
+  if (found.kind === 'sandboxed') {
+    const speaksTls = await offersTls(settings, control);
+    return { ...found, sockets, byAddress, speaksTls, trustFiles, readOnly: places, allow, settings };
+  }
   return { ...found, allow, ...(await covers({ covered: sockets, readOnly: places })) };
 }
 
@@ -128,6 +137,13 @@ function unavailable(why: string): SafemigrateError {
       'Install bubblewrap (apt-get install bubblewrap), permit user namespaces, or run as root; --sandbox auto takes the next best ' +
       'way instead. Nothing was touched.',
   });
+}
+
+/** Says whether clients get TLS at the target. A pooler before it may have a certificate although the server has none. */
+async function offersTls({ sslmode }: ConnectionSettings, control: Session): Promise<boolean> {
+  if (['require', 'verify-ca', 'verify-full'].includes(sslmode)) return true;
+  const [row] = await control.query<{ on: boolean }>("SELECT pg_catalog.current_setting('ssl') = 'on' AS on");
+  return row?.on === true;
 }
 
 /** Lists the target's Unix sockets, if they are proved to be the target's. */

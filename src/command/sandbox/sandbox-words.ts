@@ -42,7 +42,7 @@ function resolvConfFile(): string {
 
 /**
  * Arguments: the contents of /etc/hosts and of /etc/resolv.conf inside, then each path to cover with its line of a table of mounts,
- * `--`, each socket of ours with the path at which it is seen, `--`, the program. A mount that goes again holds the files, so that none of this machine has to. One mount(8) covers all paths: one
+ * `--`, each replacement with the path at which it is seen, `--`, the program. A mount that goes again holds the files, so that none of this machine has to. One mount(8) covers all paths: one
  * for each takes 6 ms. Where it fails they are covered one by one, and what was removed meanwhile needs no cover: bubblewrap itself
  * would make the folder again, outside as well, in the way of whoever is removing it.
  */
@@ -103,13 +103,13 @@ export interface SandboxParts {
   readonly hosts: string | null;
   /** Addresses of the loopback device besides its own. */
   readonly addresses: readonly string[];
-  /** Sockets of ours that are seen in the place of others. */
-  readonly sockets: readonly { readonly file: string; readonly source: string }[];
+  /** Files and sockets of ours that are seen in the place of others. */
+  readonly replaced: readonly { readonly file: string; readonly source: string }[];
 }
 
 /** The words that cover paths with the system's own programs, and run a program after it without the rights to undo that. */
 function coveringWords(
-  { covered, hosts, addresses, sockets }: SandboxParts,
+  { covered, hosts, addresses, replaced }: SandboxParts,
   setpriv: string,
   [before = '', ...itsArguments]: readonly string[] = [],
 ): string[] {
@@ -129,7 +129,7 @@ function coveringWords(
     ...['/bin/sh', '-c', `PATH=${SYSTEM_FOLDERS.join(':')}; ${before}${ADD_ADDRESSES}${COVER}`],
     ...['safemigrate-sandbox', ...itsArguments, ...addresses, '--', hosts ?? '', RESOLV_CONF, ...files],
     ...[...covered.flatMap((file) => mountAt(file)), '--'],
-    ...[...sockets.flatMap(({ file, source }) => [source, file]), '--'],
+    ...[...replaced.flatMap(({ file, source }) => [source, file]), '--'],
     ...[setpriv, ...rights, '--no-new-privs', '--'],
   ];
 }

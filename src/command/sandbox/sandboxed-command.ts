@@ -26,8 +26,8 @@ type Ended = Extract<LauncherMessage, { type: 'ended' }>;
 
 /**
  * Makes the sandbox for one run of the command. The scope ends it with everything that still runs in it; so does our own end.
- * @returns its listener, at a port of 127.0.0.1 inside the sandbox, and what stands there in the target's place: what the command connects
- *   to arrives there.
+ * @returns its listener, at a port of 127.0.0.1 inside the sandbox, and the stand-in at the target's addresses there: clients of both
+ *   arrive here.
  * @throws SafemigrateError `SANDBOX`
  */
 export async function openSandbox(
@@ -41,7 +41,7 @@ export async function openSandbox(
     planInside(allow, settings, standIn),
     wordsOf(sandbox, {
       addresses: addressesToAdd(standIn?.addresses ?? settings.hosts),
-      sockets: standIn?.sockets ?? [],
+      replaced: standIn?.replaced ?? [],
     }),
   ]);
   const launcher = await scope.own(
@@ -215,7 +215,7 @@ async function planInside(
   };
 }
 
-/** Lists the addresses that the loopback device does not have by itself. */
+/** Lists the addresses that the loopback device has to be given. */
 function addressesToAdd(places: readonly { readonly host: string }[]): string[] {
   const literal = places.map(({ host }) => host).filter((host) => isIP(host) !== 0 && !LOOPBACK.test(host));
   return [...new Set(literal)];

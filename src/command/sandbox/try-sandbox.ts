@@ -35,10 +35,10 @@ export type Sandboxing =
     }
   | { readonly kind: 'watched'; readonly reason: string };
 
-/** What stands inside where the target is outside. */
-export type InPlaceOfTarget = Pick<SandboxParts, 'addresses' | 'sockets'>;
+/** The addresses and sockets that replace the target's inside. */
+export type InPlaceOfTarget = Pick<SandboxParts, 'addresses' | 'replaced'>;
 
-const NOTHING_IN_PLACE: InPlaceOfTarget = { addresses: [], sockets: [] };
+const NOTHING_IN_PLACE: InPlaceOfTarget = { addresses: [], replaced: [] };
 const NOTHING_ALLOWED: AllowedPlaces = { relays: [], sockets: [] };
 
 /** Tries the ways to a sandbox and then the restrictions, each by a program that does nothing (some 20 ms). */
@@ -119,7 +119,7 @@ async function partsOf(
   const names = allow.relays.filter(({ host, inside }) => host !== inside && host !== 'localhost');
   const lines = names.map(({ host, inside }) => `${inside} ${host}`);
   const hosts = names.length === 0 ? null : [...new Set(lines), hostsWithout(names)].join('\n');
-  const visible = [...allow.sockets, ...inPlace.sockets.map(({ source }) => source)];
+  const visible = [...allow.sockets, ...inPlace.replaced.map(({ source }) => source)];
   return { covered: await pathsToCover(visible, socketPathsOf(settings)), readOnly, hosts, ...inPlace };
 }
 

@@ -1,5 +1,5 @@
 import { formatBytes, formatDuration, formatTime, listed, plural } from '../../format.ts';
-import { isolatedFrom } from '../../hazards/attempt-words.ts';
+import { isolatedFrom, UNTRUSTED_WORDS } from '../../hazards/attempt-words.ts';
 import { historyCommands } from '../../hazards/empty-history.ts';
 import type { Report } from '../../model/report.ts';
 import { containmentText, isolationText, serviceWords } from '../isolation-phrases.ts';
@@ -190,11 +190,14 @@ function narrow(command: string): string[] {
   return command.length <= NARROW ? [command] : command.replaceAll(/ (?=--table=|"\$)/g, ' \\\n').split('\n');
 }
 
-function neverReached({ byAddress, rewritten, added, leftForTls }: Report['command']): string {
+function neverReached({ byAddress, rewritten, added, leftForTls, leftForTrust }: Report['command']): string {
+  if (leftForTrust) return `never connected to the clone: ${UNTRUSTED_WORDS}`;
+  if (leftForTls && byAddress)
+    return 'never connected to the clone: it demands TLS, which the target does not offer';
   if (leftForTls)
     return 'never connected to the clone: it demands TLS, and the proxy on this machine speaks without it';
   if (byAddress)
-    return `never connected to the clone, which stood at the target's own address${offered(added)}`;
+    return `never connected to the clone, which was at the target's own address${offered(added)}`;
   const why =
     rewritten.length === 0
       ? `: nothing in its arguments, its environment and .env named the target${offered(added)}`
