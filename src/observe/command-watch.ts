@@ -5,7 +5,7 @@ import type { TargetStandIn } from '../command/sandbox/target-stand-in.ts';
 import type { Emit } from '../events.ts';
 import type { Caveat, DataSection, StatementSection, TransactionSection } from '../model/report.ts';
 import type { StatementFacts } from '../model/statement-actions.ts';
-import type { ConnectionSettings, HostAndPort } from '../postgres/connection/connection-settings.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { settingsAtStart } from '../postgres/protocol/startup-settings.ts';
 import { timeoutMs } from '../postgres/sql/kinds/setting-actions.ts';
@@ -137,7 +137,7 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
     async (started) => started?.close(),
   );
   return {
-    routes: routes.map((route) => ({ ...route, entry: entryOf(route, placesOf(proxy, options), secret) })),
+    routes: routes.map((route) => ({ ...route, entry: entryOf(route, proxy, secret, options.standIn) })),
     reached: () => proxy.sessions > 0,
     leftForTls: () => proxy.leftForTls,
     leftForTrust: () => proxy.leftForTrust,
@@ -315,16 +315,14 @@ function statementTimeouts(sessions: ReadonlyMap<number, SessionStart>): Readonl
   return found;
 }
 
-/** Where the command finds the clone. */
-function placesOf({ host, port }: WireProxy, { standIn }: CommandWatchOptions): readonly HostAndPort[] {
-  return standIn?.hosts ?? [{ host, port }];
-}
-
-/** The proxy speaks plain on this machine: what the target's URL says of TLS would be refused. */
+/** The proxy speaks plain on this machine, or takes both at the target's address: nothing of the target's URL is said of TLS. */
 function entryOf(
-  { user, database }: Pick<Route, 'user' | 'database'>,
-  hosts: readonly HostAndPort[],
+  { user, database, scramPassword }: Pick<Route, 'user' | 'database' | 'scramPassword'>,
+  { host, port }: WireProxy,
   secret: string,
+  standIn: CommandWatchOptions['standIn'],
 ): ConnectionSettings {
-  return { hosts, user, password: secret, database, sslmode: 'disable', parameters: {} };
+  const password = (standIn && scramPassword) ?? secret;
+  const hosts = standIn?.hosts ?? [{ host, port }];
+  return { hosts, user, password, database, sslmode: 'disable', parameters: {} };
 }
