@@ -28,7 +28,8 @@ export function withPlacesOf(
 ): ConnectionSettings {
   const places = [settings, ...further].flatMap((each) => [...each.hosts, ...givenAddresses(each)]);
   const hosts = new Map(places.map((place) => [JSON.stringify([place.host, place.port]), place]));
-  return { ...settings, hosts: [...hosts.values()] };
+  const { hostaddr: _amongHosts, ...parameters } = settings.parameters;
+  return { ...settings, parameters, hosts: [...hosts.values()] };
 }
 
 /** Finds where a command may look for the target. */
