@@ -170,12 +170,13 @@ export function wireOptions(
 
 /** The options of one run of a command, whose words lead to the proxy. */
 export function toRun(
-  { argv, env }: Rewritten,
+  { argv, env, byAddress }: Rewritten,
   { signal }: Stop,
   { folder, stdout, timeoutMs, interrupts, interrupted }: CommandPlan,
   routes: readonly Route[],
 ): RunOptions {
-  const marker = routes[0]?.entry.password;
+  // By address the command may have the target's own password, which other processes have too. It ends with its sandbox anyway.
+  const marker = byAddress ? undefined : routes[0]?.entry.password;
   const how = { terminal: hasTerminal(), timeoutMs, interrupts, interrupted, signal, marker };
   return { argv, env, folder, stdout, ...how };
 }
