@@ -9,8 +9,12 @@ export interface ApplyPlan extends RehearsalPlan, PlanOf<typeof APPLY_SETTINGS> 
 
 /** @throws SafemigrateError `CONFIGURATION` for options that do not fit together. */
 export function makeApplyPlan(options: ApplyOptions): ApplyPlan {
+  const plan = asOfNow(makeRehearsalPlan(options));
+  const { command } = plan;
   return {
-    ...asOfNow(makeRehearsalPlan(options)),
+    ...plan,
+    // The apply itself rewrites what names the target: the rehearsal has to show that this reaches the command.
+    command: { ...command, sandbox: { ...command.sandbox, byAddress: false } },
     ...fillIn(APPLY_SETTINGS, options),
     confirm: options.confirm,
   };

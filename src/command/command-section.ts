@@ -7,11 +7,19 @@ import type { CommandResult } from './run-command.ts';
  */
 export function describeCommand(
   argv: readonly string[],
-  { rewritten, added, undecided }: Rewritten,
+  { byAddress, rewritten, added, undecided }: Rewritten,
   { exitCode, signal, timedOut, durationMs, endedForMemory }: CommandResult,
   seen: Pick<
     CommandSection,
-    'reachedClone' | 'leftForTls' | 'refused' | 'allowed' | 'redirected' | 'isolation' | 'leftRunning'
+    | 'reachedClone'
+    | 'untriedPasswords'
+    | 'leftForTls'
+    | 'leftForTrust'
+    | 'refused'
+    | 'allowed'
+    | 'redirected'
+    | 'isolation'
+    | 'leftRunning'
   >,
   statements: readonly StatementSection[],
 ): CommandSection {
@@ -23,6 +31,7 @@ export function describeCommand(
     timedOut,
     durationMs,
     ...(endedForMemory === undefined ? {} : { endedForMemory }),
+    byAddress,
     rewritten: [...rewritten],
     added: [...added],
     undecided: [...undecided],

@@ -27,6 +27,11 @@ export function namesConfigFile(texts: readonly string[]): boolean {
   return texts.some((text) => text.search(PLACEHOLDER) >= 0);
 }
 
+/** Puts the path of the file itself where a copy was asked for. */
+export function withOriginalPath(text: string): string {
+  return text.replace(PLACEHOLDER, '$1');
+}
+
 /**
  * Reads the files that `{safemigrate:config FILE}` names, and finds the target in them.
  * @throws SafemigrateError `CONFIGURATION` if a file cannot be read or does not name the target.

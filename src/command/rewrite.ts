@@ -1,8 +1,6 @@
 import { readDotenv } from '../database/locate.ts';
 import type { Compare } from '../database/same-target.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
-import { writeConnectionText } from '../postgres/connection/connection-text.ts';
-import { connectionValues, formatUrl } from '../postgres/connection/connection-url.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
 import {
   type ConfigCopy,
@@ -10,9 +8,11 @@ import {
   editConfigFiles,
   findConfigFiles,
   namesConfigFile,
+  withOriginalPath,
 } from './config-files.ts';
 import { type Child, effective, labelOf, type Mention, type Undecided, type Variables } from './mention.ts';
 import { findPgVariables, type PgVariables, setPgLogin, setPgVariables } from './pg-variables.ts';
+import { fillPlaceholders, hasPlaceholders, urlOfEntry } from './placeholders.ts';
 import { findSplitVariables } from './split-variables.ts';
 import { findUrls, isSameServer } from './url-mentions.ts';
 
@@ -39,7 +39,10 @@ export interface Logins {
   readonly files: readonly ConfigFile[];
 }
 
-export type CommandLogin = Pick<ConnectionSettings, 'user' | 'password' | 'database'>;
+export interface CommandLogin extends Pick<ConnectionSettings, 'user' | 'password' | 'database'> {
+  /** Its client refuses a server that does not ask for SCRAM: `channel_binding=require`, `require_auth`. */
+  readonly demandsScram?: boolean;
+}
 
 export interface Rewritten {
   readonly argv: readonly string[];
@@ -51,6 +54,8 @@ export interface Rewritten {
   readonly undecided: readonly Undecided[];
   /** Copies to write before the command runs: see placeConfigCopies(). */
   readonly copies: readonly ConfigCopy[];
+  /** The command finds the clone at the target's own address: only placeholders were rewritten. */
+  readonly byAddress: boolean;
 }
 
 const OTHER_DATABASE = 'names another database on the same server';
@@ -80,10 +85,9 @@ export async function findLogins(input: CommandInput, compare: Compare): Promise
   }
   undecided.push(...bareNames(argv, target));
   if (pg.mention) mentions.push(pg.mention);
-  const logins = loginsOf(target, [
-    ...mentions.map(({ settings }) => settings),
-    ...(pg.free ? [pg.free] : []),
-  ]);
+  const settings = [...mentions.map((mention) => mention.settings), ...(pg.free ? [pg.free] : [])];
+  const { PGCHANNELBINDING: binding = '', PGREQUIREAUTH: methods = '' } = effective(variables);
+  const logins = loginsOf(target, settings, asksForScram(binding, methods));
   return { logins, mentions, undecided, variables, pg, files: inFiles.files };
 }
 
@@ -101,37 +105,64 @@ function keepingDatabase(mention: Mention): Mention {
   return { ...mention, apply: (child, entry) => mention.apply(child, { ...entry, database }) };
 }
 
-/**
- * Builds one route for each user.
- * @param clone connects to the clone as the target's own user, or as the only one that exists there.
- * @param sharesRoles the clone's server has the target's roles.
- */
-export function planRoutes(
-  logins: readonly CommandLogin[],
-  clone: ConnectionSettings,
-  sharesRoles: boolean,
-): Route[] {
-  const { password: _clonePassword, ...place } = clone;
-  return logins.map(({ user, password, database }) => {
-    const own = { ...place, user, ...(password === undefined ? {} : { password }) };
-    const upstream = sharesRoles ? own : clone;
-    return { user, database, upstream, entry: upstream };
+interface CloneLogin {
+  /** Connects to the clone as the target's own user, or as the only one that exists there. */
+  readonly clone: ConnectionSettings;
+  /** The clone's server has the target's roles. */
+  readonly sharesRoles: boolean;
+}
+
+/** Builds one route for each user. */
+export function planRoutes(logins: readonly CommandLogin[], place: CloneLogin): Route[] {
+  return logins.map(({ user, password, database, demandsScram }) => {
+    const upstream = upstreamOf(place)(user, password);
+    const scramPassword = demandsScram ? password : undefined;
+    return { user, database, upstream, entry: upstream, scramPassword };
   });
+}
+
+/** Returns how a user logs in to the clone. */
+export function upstreamOf({ clone, sharesRoles }: CloneLogin) {
+  const { password: _clonePassword, ...place } = clone;
+  return (user: string, password?: string): ConnectionSettings =>
+    sharesRoles ? { ...place, user, ...(password === undefined ? {} : { password }) } : clone;
+}
+
+/**
+ * Prepares a command that finds its clone at the target's own address. If nothing names the target to it, it gets the variables that offer
+ * the clone.
+ */
+export function commandByAddress(
+  input: CommandInput,
+  logins: Logins,
+  routes: readonly Pick<Route, 'user' | 'entry'>[],
+): Rewritten {
+  const { variables } = logins;
+  const entryOf = entryAmong(routes);
+  const child: Child = { argv: [...input.argv], env: { ...variables.env }, edits: new Map() };
+  fillPlaceholders(child, variables, entryOf(input.target), withOriginalPath);
+  const rewritten = differences(input.argv, variables, child);
+  offerTarget(child, input, logins, entryOf);
+  const added = differences(input.argv, variables, child).filter((name) => !rewritten.includes(name));
+  return { argv: child.argv, env: child.env, rewritten, added, undecided: [], copies: [], byAddress: true };
+}
+
+function entryAmong(routes: readonly Pick<Route, 'user' | 'entry'>[]) {
+  const [first] = routes;
+  if (!first) throw new Error('there is no route into the clone');
+  return ({ user }: ConnectionSettings) => (routes.find((route) => route.user === user) ?? first).entry;
 }
 
 /** Rewrites the command: the routes' entries replace the target. */
 export function rewriteCommand(input: CommandInput, logins: Logins, routes: readonly Route[]): Rewritten {
   const { mentions, undecided, variables, files } = logins;
-  const [first] = routes;
-  if (!first) throw new Error('there is no route into the clone');
+  const entryOf = entryAmong(routes);
   const child: Child = { argv: [...input.argv], env: { ...variables.env }, edits: new Map() };
-  const entryOf = ({ user }: ConnectionSettings) =>
-    (routes.find((route) => route.user === user) ?? first).entry;
   for (const mention of mentions.toReversed()) mention.apply(child, entryOf(mention.settings));
   // The paths of the copies come into them, so that they have to be variables of the command itself.
   for (const [name, value] of variables.dotenv)
     if (namesConfigFile([value]) && !(name in child.env)) child.env[name] = value;
-  fillPlaceholders(child, variables, first.entry);
+  fillPlaceholders(child, variables, entryOf(input.target));
   const rewritten = differences(input.argv, variables, child);
   setOthers(child, input, logins, entryOf);
   const added = differences(input.argv, variables, child).filter((name) => !rewritten.includes(name));
@@ -139,7 +170,8 @@ export function rewriteCommand(input: CommandInput, logins: Logins, routes: read
   const copies = editConfigFiles(files, child, { ...environment, env: effective(variables) }, target);
   const { argv, env } = child;
   const inFiles = files.map(({ name }) => `${name} (a copy)`);
-  return { argv, env, rewritten: [...rewritten, ...inFiles], added, undecided, copies };
+  const names = [...rewritten, ...inFiles];
+  return { argv, env, rewritten: names, added, undecided, copies, byAddress: false };
 }
 
 /**
@@ -148,30 +180,62 @@ export function rewriteCommand(input: CommandInput, logins: Logins, routes: read
  */
 function setOthers(
   child: Child,
+  input: CommandInput,
+  logins: Logins,
+  entryOf: (settings: ConnectionSettings) => ConnectionSettings,
+): void {
+  const { mentions, variables, pg } = logins;
+  const needsPassword = mentions.some(({ lacksPassword }) => lacksPassword);
+  offerTarget(child, input, logins, entryOf);
+  if (pg.free && namesServer(logins))
+    setPgLogin(child, entryOf(pg.free), effective(variables), needsPassword);
+}
+
+/** Sets the variable of the URL if it names something else, and what offers the target to a command that does not name it. */
+function offerTarget(
+  child: Child,
   { argv, urlVariable, target }: CommandInput,
   logins: Logins,
   entryOf: (settings: ConnectionSettings) => ConnectionSettings,
 ): void {
   const { mentions, variables, pg } = logins;
   const values = effective(variables);
-  const isNamed = mentions.some(({ namesServer }) => namesServer);
-  const isRewritten = mentions.some(({ label }) => label === labelOf(urlVariable, variables));
-  if (!isRewritten && (values[urlVariable] || !namesTarget({ argv }, logins)))
+  const isNamed = mentions.some(({ label }) => label === labelOf(urlVariable, variables));
+  if (!isNamed && (values[urlVariable] || !namesTarget({ argv }, logins)))
     child.env[urlVariable] = urlOfEntry(entryOf(target));
-  if (!pg.free) return;
+  if (!pg.free || namesServer(logins)) return;
   const entry = entryOf(pg.free);
-  const needsPassword = mentions.some(({ lacksPassword }) => lacksPassword);
-  if (isNamed) setPgLogin(child, entry, values, needsPassword);
-  else setPgVariables(child, entry, values, isSameServer(target, entry));
+  setPgVariables(child, entry, values, isSameServer(target, entry));
 }
 
-function loginsOf(target: ConnectionSettings, others: readonly ConnectionSettings[]): CommandLogin[] {
+function namesServer({ mentions }: Pick<Logins, 'mentions'>): boolean {
+  return mentions.some((mention) => mention.namesServer);
+}
+
+function asksForScram(binding = '', methods = ''): boolean {
+  return binding === 'require' || /^(?!!).*scram/.test(methods);
+}
+
+function loginsOf(
+  target: ConnectionSettings,
+  others: readonly ConnectionSettings[],
+  allDemandScram: boolean,
+): CommandLogin[] {
   const logins = new Map<string, CommandLogin>();
   const { database } = target;
-  for (const { user, password } of [target, ...others]) {
+  for (const { user, password, parameters } of [target, ...others]) {
     const known = logins.get(user);
     const withPassword = known?.password ?? password;
-    logins.set(user, { user, database, ...(withPassword === undefined ? {} : { password: withPassword }) });
+    const demandsScram =
+      allDemandScram ||
+      known?.demandsScram === true ||
+      asksForScram(parameters.channel_binding, parameters.require_auth);
+    logins.set(user, {
+      user,
+      database,
+      ...(withPassword === undefined ? {} : { password: withPassword }),
+      ...(demandsScram ? { demandsScram } : {}),
+    });
   }
   return [...logins.values()];
 }
@@ -203,52 +267,6 @@ function definedOnly(env: Environment['env']): Record<string, string> {
   );
 }
 
-/** Not every driver knows sslmode, and none is needed for a proxy that speaks without TLS. */
-function urlOfEntry(entry: ConnectionSettings): string {
-  return formatUrl(withoutMode(entry));
-}
-
-const PLACEHOLDER = /\{safemigrate:(url|jdbc-url|host|port|user|password|database)\}/g;
-
-/** Tells whether an argument or a variable contains one. */
-function hasPlaceholders(argv: readonly string[], variables: Variables): boolean {
-  const texts = [...argv, ...Object.values(effective(variables))];
-  return namesConfigFile(texts) || texts.some((text) => text.search(PLACEHOLDER) >= 0);
-}
-
-/** Replaces the user's placeholders, in arguments and variables, by the clone's connection. */
-function fillPlaceholders(child: Child, variables: Variables, entry: ConnectionSettings): void {
-  const values = placeholderValues(entry);
-  const fill = (text: string) => text.replace(PLACEHOLDER, (_all, name: keyof typeof values) => values[name]);
-  for (const [index, argument] of child.argv.entries()) child.argv[index] = fill(argument);
-  for (const [name, value] of Object.entries({ ...effective(variables), ...child.env })) {
-    const filled = fill(value);
-    if (filled !== value) child.env[name] = filled;
-  }
-}
-
-function placeholderValues(entry: ConnectionSettings) {
-  const [first] = entry.hosts;
-  const jdbc = writeConnectionText({
-    form: 'jdbc',
-    scheme: 'jdbc:postgresql',
-    values: connectionValues(withoutMode(entry)),
-  });
-  return {
-    url: urlOfEntry(entry),
-    'jdbc-url': jdbc,
-    host: first?.host ?? '',
-    port: String(first?.port ?? ''),
-    user: entry.user,
-    password: entry.password ?? '',
-    database: entry.database,
-  };
-}
-
-function withoutMode(entry: ConnectionSettings): ConnectionSettings {
-  return entry.sslmode === 'disable' ? { ...entry, sslmode: 'prefer' } : entry;
-}
-
 /**
  * A way into the clone for one login of the command (a migration user and an application user are two routes). The command connects to
  * `entry`, which is forwarded to `upstream`. Without a proxy in between, both are the clone itself.
@@ -260,4 +278,6 @@ export interface Route {
   readonly database: string;
   readonly upstream: ConnectionSettings;
   readonly entry: ConnectionSettings;
+  /** At the target's address its client proves this by SCRAM; without it, it enters with any password. */
+  readonly scramPassword?: string | undefined;
 }

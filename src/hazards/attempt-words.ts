@@ -1,6 +1,15 @@
 import { formatCount, listed } from '../format.ts';
 import type { CommandAttempt, CommandIsolation, CommandSection } from '../model/report.ts';
 
+/** Says why a client that verifies certificates left. */
+export const UNTRUSTED_WORDS =
+  "it verifies the server's certificate, and at the target's address the proxy has one of the run";
+
+/** Says how such a client gets to trust it. */
+export const TRUST_ADVICE =
+  'set the variable from which it takes its authorities (PGSSLROOTCERT, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE) to any file of ' +
+  'certificates: inside the sandbox that file has the authority of the run as well';
+
 const LISTED = 3;
 /** The port of most services outside, if the command's own is not known. */
 const HTTPS_PORT = 443;

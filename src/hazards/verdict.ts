@@ -8,7 +8,7 @@ import type {
   TargetConnection,
   TargetSection,
 } from '../model/report.ts';
-import { attemptWords, decidingAttempts } from './attempt-words.ts';
+import { attemptWords, decidingAttempts, TRUST_ADVICE, UNTRUSTED_WORDS } from './attempt-words.ts';
 import { budgetReasons, type Spent } from './budgets.ts';
 import { emptyHistoryWords } from './empty-history.ts';
 import { extraRunReasons, type RequestedExtraRuns } from './extra-runs.ts';
@@ -168,10 +168,24 @@ function reachReasons({ command, statements, interrupted, targetConnections }: F
       `the command never connected to the clone, so nothing was rehearsed${command.exitCode === 0 ? why : ''}`,
     ];
   }
+  if (command.leftForTrust)
+    return [
+      `the command never connected to the clone, so nothing was rehearsed: ${UNTRUSTED_WORDS}; ${TRUST_ADVICE}`,
+    ];
+  if (command.byAddress && command.leftForTls)
+    return [
+      'the command never connected to the clone, so nothing was rehearsed: it demands TLS, which the target does not offer',
+    ];
   if (command.leftForTls)
     return [
       'the command never connected to the clone, so nothing was rehearsed: it demands TLS, and the proxy on this machine speaks ' +
         'without it; let the command take sslmode, sslnegotiation and channel_binding from its URL or the PG* variables, which are rewritten',
+    ];
+  if (command.byAddress)
+    return [
+      "the command never connected to the clone, so nothing was rehearsed: the clone was at the target's own address, and " +
+        `${command.exitCode === 0 ? 'the command needed no database, or looked for it elsewhere' : 'the output of the command says why it failed'}; ` +
+        '--permit HOST:PORT lets it reach what else it needs',
     ];
   if (command.exitCode !== 0 && command.isolation.kind !== 'watched')
     return [

@@ -190,6 +190,15 @@ export const commandSection = z.object({
    * so that it may be one of them.
    */
   endedForMemory: z.int().optional(),
+  /**
+   * It found the clone at the target's own address: of its words and variables only placeholders were rewritten. Older reports do not
+   * have it.
+   */
+  byAddress: z.boolean().optional(),
+  /**
+   * Roles that it logged in with there, whose passwords were not tried: any password is let in. Older reports do not have it.
+   */
+  untriedPasswords: z.array(z.string()).optional(),
   /** Names of the variables, and positions of the arguments, that named the target and were rewritten to point to the clone. */
   rewritten: z.array(z.string()),
   /** Variables that were set besides. If `rewritten` is empty, nothing named the target, and these offer the clone to the command. */
@@ -207,6 +216,8 @@ export const commandSection = z.object({
   reachedClone: z.boolean(),
   /** One of its clients left because the proxy speaks without TLS, which the client demands. Older reports do not have it. */
   leftForTls: z.boolean().optional(),
+  /** One of its clients left because it does not trust the certificate of the run. Older reports do not have it. */
+  leftForTrust: z.boolean().optional(),
   isolation: commandIsolation,
   /** Processes that it left running when it ended, as program and script. */
   leftRunning: z.array(

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Server } from 'node:net';
-import { type CommandLogin, planRoutes, type Route } from '../command/rewrite.ts';
+import { type CommandLogin, planRoutes, type Route, upstreamOf } from '../command/rewrite.ts';
+import type { TargetStandIn } from '../command/sandbox/target-stand-in.ts';
 import type { Emit } from '../events.ts';
 import type { Caveat, DataSection, StatementSection, TransactionSection } from '../model/report.ts';
 import type { StatementFacts } from '../model/statement-actions.ts';
@@ -45,6 +46,8 @@ export interface CommandWatchOptions {
   readonly listen?: string;
   /** Listens already, in the command's sandbox; instead of `listen`. */
   readonly listener?: Server | undefined;
+  /** Replaces the target there: the command connects to it. */
+  readonly standIn?: TargetStandIn | null;
   /** Leads to a database of the server that the command may look into besides its own. */
   readonly otherDatabase: (name: string) => boolean;
   /** Opens a session of ours outside the clone. */
@@ -64,6 +67,10 @@ export interface CommandWatch {
   reached(): boolean;
   /** A client left because the proxy speaks without TLS. */
   leftForTls(): boolean;
+  /** A client left because it does not trust the certificate of the run. */
+  leftForTrust(): boolean;
+  /** Roles that the command logged in with, whose passwords were not tried. */
+  untriedPasswords(): string[];
   /** Ends what the command may have left connected; it may come again. */
   disconnect(): Promise<void>;
   /** Ends what the command may have left connected, and our own connections for looking at it. Idempotent. */
@@ -121,7 +128,7 @@ const SECRET_BYTES = 24;
 export async function watchCommand(scope: Scope, options: CommandWatchOptions): Promise<CommandWatch> {
   const seen = await openObservers(scope, options);
   const secret = randomBytes(SECRET_BYTES).toString('base64url');
-  const routes = planRoutes(options.logins, options.clone, options.sharesRoles);
+  const routes = planRoutes(options.logins, options);
   // Its loading would otherwise count as time of the command's first statement.
   await parseText(Buffer.from('SELECT 1'));
   const proxy = await scope.own(
@@ -130,9 +137,11 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
     async (started) => started?.close(),
   );
   return {
-    routes: routes.map((route) => ({ ...route, entry: entryOf(route, proxy, secret) })),
+    routes: routes.map((route) => ({ ...route, entry: entryOf(route, proxy, secret, options.standIn) })),
     reached: () => proxy.sessions > 0,
     leftForTls: () => proxy.leftForTls,
+    leftForTrust: () => proxy.leftForTrust,
+    untriedPasswords: () => [...proxy.untriedPasswords],
     disconnect: () => proxy.disconnect(),
     end: async () => {
       await proxy.close();
@@ -191,11 +200,12 @@ async function openObservers(scope: Scope, { connect, observe, observer, emit }:
 }
 
 function proxyOptions(
-  { observe, guard, settings, listen, listener, otherDatabase, serverVersionNum }: CommandWatchOptions,
+  options: CommandWatchOptions,
   seen: Observers,
   routes: readonly Route[],
   secret: string,
 ): ProxyOptions {
+  const { observe, guard, settings, listen, listener, standIn, otherDatabase, serverVersionNum } = options;
   return {
     routes,
     secret,
@@ -207,6 +217,7 @@ function proxyOptions(
     ...(serverVersionNum === undefined ? {} : { serverVersionNum }),
     ...(listen === undefined ? {} : { listen: { host: listen } }),
     listener,
+    ...(standIn ? { inPlaceOfTarget: standIn, otherRole: upstreamOf(options) } : {}),
     otherDatabase: (name, upstream) => (otherDatabase(name) ? { ...upstream, database: name } : undefined),
   };
 }
@@ -304,11 +315,14 @@ function statementTimeouts(sessions: ReadonlyMap<number, SessionStart>): Readonl
   return found;
 }
 
-/** The proxy speaks plain on this machine: what the target's URL says of TLS would be refused. */
+/** The proxy speaks plain on this machine, or takes both at the target's address: nothing of the target's URL is said of TLS. */
 function entryOf(
-  { user, database }: Pick<Route, 'user' | 'database'>,
+  { user, database, scramPassword }: Pick<Route, 'user' | 'database' | 'scramPassword'>,
   { host, port }: WireProxy,
   secret: string,
+  standIn: CommandWatchOptions['standIn'],
 ): ConnectionSettings {
-  return { hosts: [{ host, port }], user, password: secret, database, sslmode: 'disable', parameters: {} };
+  const password = (standIn && scramPassword) ?? secret;
+  const hosts = standIn?.hosts ?? [{ host, port }];
+  return { hosts, user, password, database, sslmode: 'disable', parameters: {} };
 }

@@ -35,7 +35,7 @@ export type StartOrder = Readonly<z.infer<typeof startOrder>>;
 const folderEntry = z.object({
   version: z.literal(1),
   run: runIdSchema,
-  holds: z.enum(['clone', 'dump', 'restored dump', 'server', 'log', 'script', 'configuration']),
+  holds: z.enum(['clone', 'dump', 'restored dump', 'server', 'log', 'script', 'configuration', 'sockets']),
   folder: absolutePath,
   /** In the folder, or apart from it if that path would be too long for a socket. */
   socketFolder: absolutePath,

@@ -1,49 +1,42 @@
 import { once, setMaxListeners } from 'node:events';
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import { steadyDate } from '../clock.ts';
-import type { Route } from '../command/rewrite.ts';
+import type { RunCertificate } from '../command/sandbox/run-certificate.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
-import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
-import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
 import { DirectTls, ProtocolError } from '../postgres/protocol/frames.ts';
-import { AUTHENTICATION, authentication, errorResponse, STARTUP } from '../postgres/protocol/messages.ts';
-import { ScramVerifier } from '../postgres/protocol/scram.ts';
-import { settingsAtStart, withSettings } from '../postgres/protocol/startup-settings.ts';
+import { errorResponse, STARTUP } from '../postgres/protocol/messages.ts';
 import { endsWithin } from '../postgres/session-helpers.ts';
 import { BusyPolling } from './busy-polling.ts';
-import type { Gate, Observe, Observer, ReadLocks } from './observed.ts';
+import { Encryption } from './encryption.ts';
+import { type Admitted, Entrance, type EntranceOptions, OPEN } from './entrance.ts';
+import type { Observe, Observer, ReadLocks } from './observed.ts';
 import { PipedSession } from './piped-session.ts';
 import { ProxySession } from './proxy-session.ts';
 import { ProxyState } from './proxy-state.ts';
-import { logInReadOnly } from './read-only-login.ts';
-import { type Arrival, authenticate, Refusal, receiveStartup, type Startup } from './startup.ts';
-import { logIn, ServerRefusal, type Upstream } from './upstream.ts';
+import { Refusal, receiveStartup, type Startup } from './startup.ts';
+import { ServerRefusal } from './upstream.ts';
 
-export interface ProxyOptions {
-  /** Who is let in, under which name of a database, and the server that it connects to. */
-  readonly routes: readonly Pick<Route, 'user' | 'database' | 'upstream'>[];
-  /** The password for all of them. */
-  readonly secret: string;
+export interface ProxyOptions extends EntranceOptions {
   /** Default: this machine alone (127.0.0.1), any free port. */
   readonly listen?: { readonly host: string; readonly port?: number };
   /** Listens already, in the network of the command's sandbox; instead of `listen`. */
   readonly listener?: Server | undefined;
+  /** Hands over further clients: they connect at a place that only the command can reach. */
+  readonly inPlaceOfTarget?: ClientSource;
   /** Default `exact`. */
   readonly observe?: Observe;
   readonly observer?: Observer;
   /** Needed for `exact`; without it, locks are `unknown`. */
   readonly readLocks?: ReadLocks;
-  /** Default: everything may run. */
-  readonly gate?: Gate;
   /** The server's server_version_num. Protocol 3.2 is spoken if the server does, as far as that is known. */
   readonly serverVersionNum?: number;
-  /** Settings that sessions begin with, unless their client's start-up message has them. */
-  readonly settings?: Readonly<Record<string, string>>;
-  /**
-   * Returns what another database name connects to, for the user of a route (a maintenance database, databases that the
-   * command creates), or undefined if there is no such database.
-   */
-  readonly otherDatabase?: (name: string, upstream: ConnectionSettings) => ConnectionSettings | undefined;
+}
+
+interface ClientSource {
+  serve(onClient: (client: Socket) => void): void;
+  close(): Promise<void>;
+  /** null: clients get no TLS. */
+  readonly certificate: RunCertificate | null;
 }
 
 export interface WireProxy {
@@ -53,24 +46,17 @@ export interface WireProxy {
   readonly sessions: number;
   /** A client left because it was not given TLS. */
   readonly leftForTls: boolean;
+  /** A client left because it does not trust the certificate of the run. */
+  readonly leftForTrust: boolean;
+  /** Roles that entered in the target's place without being asked for their password. */
+  readonly untriedPasswords: ReadonlySet<string>;
   /** Ends every session, and goes on listening; resolves when all have ended. */
   disconnect(): Promise<void>;
   /** Ends every session and stops listening; resolves when all have ended. */
   close(): Promise<void>;
 }
 
-interface Admitted {
-  readonly reader: PieceReader;
-  readonly upstream: Upstream;
-  /** Names of the settings that were added to the client's own. */
-  readonly given: ReadonlySet<string>;
-  readonly readOnly: boolean;
-}
-
 const SPEAKS_32 = 180000;
-const OPEN: Gate = { before: () => 'run', open: true };
-const UNKNOWN_DATABASE = '3D000';
-const INVALID_AUTHORIZATION = '28000';
 const CONNECTION_FAILURE = '08006';
 const PROTOCOL_VIOLATION = '08P01';
 const STARTUP_TIMEOUT_MS = 60_000;
@@ -94,8 +80,10 @@ class ObservingProxy implements WireProxy {
   port = 0;
   sessions = 0;
   leftForTls = false;
+  leftForTrust = false;
   readonly #options: ProxyOptions;
-  readonly #verifier: ScramVerifier;
+  readonly #entrance: Entrance;
+  readonly #encryption: Encryption | undefined;
   readonly #state: ProxyState;
   readonly #observer: Observer;
   /** By the key that a cancel request repeats. */
@@ -112,17 +100,27 @@ class ObservingProxy implements WireProxy {
     this.#options = options;
     // One listener for each client that is logging in, however many there are.
     setMaxListeners(0, this.#stop.signal);
-    this.#verifier = new ScramVerifier(options.secret);
+    this.#entrance = new Entrance(options, this.#stop.signal);
     this.#observer = options.observe === 'off' ? () => {} : (options.observer ?? (() => {}));
     this.#state = new ProxyState(this.#observer, options.readLocks ?? (async () => null));
-    this.#server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) => {
-      const served = this.#serve(socket).finally(() => this.#served.delete(served));
-      this.#served.add(served);
-    });
+    const certificate = options.inPlaceOfTarget?.certificate;
+    this.#encryption = certificate ? new Encryption(certificate) : undefined;
+    const settings = { allowHalfOpen: true, noDelay: true, pauseOnConnect: true };
+    this.#server = createServer(settings, (socket) => this.#take(socket, false));
+  }
+
+  get untriedPasswords(): ReadonlySet<string> {
+    return this.#entrance.untriedPasswords;
+  }
+
+  #take(socket: Socket, inPlaceOfTarget: boolean): void {
+    const served = this.#serve(socket, inPlaceOfTarget).finally(() => this.#served.delete(served));
+    this.#served.add(served);
   }
 
   async listen(): Promise<void> {
-    const { listener, listen: { host, port = 0 } = { host: '127.0.0.1' } } = this.#options;
+    const { listener, inPlaceOfTarget, listen: { host, port = 0 } = { host: '127.0.0.1' } } = this.#options;
+    inPlaceOfTarget?.serve((socket) => this.#take(socket, true));
     if (listener) this.#server.listen(listener);
     else await listening(this.#server, { host, port, backlog: 511 });
     const address = this.#server.address();
@@ -142,10 +140,10 @@ class ObservingProxy implements WireProxy {
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#stop.abort();
-    await Promise.all([this.disconnect(), closed]);
+    await Promise.all([this.disconnect(), closed, this.#options.inPlaceOfTarget?.close()]);
   }
 
-  async #serve(socket: Socket): Promise<void> {
+  async #serve(socket: Socket, inPlaceOfTarget: boolean): Promise<void> {
     this.#sockets.add(socket);
     this.#arrive(socket);
     socket.on('close', () => {
@@ -154,21 +152,32 @@ class ObservingProxy implements WireProxy {
     });
     socket.on('error', () => {});
     const timer = setTimeout(() => socket.destroy(), STARTUP_TIMEOUT_MS);
+    let client = socket;
     try {
-      const arrival = await receiveStartup(socket, this.#newestProtocol());
+      const encryption = inPlaceOfTarget ? this.#encryption : undefined;
+      const encrypt = async (plain: Socket) => {
+        const encrypted = await encryption?.encrypt(plain);
+        client = encrypted ?? plain;
+        return encrypted;
+      };
+      const arrival = await receiveStartup(socket, this.#newestProtocol(), encryption && encrypt);
       if (arrival?.kind === 'cancel') await this.#running.get(arrival.key.toString('base64'))?.cancel();
       if (arrival?.kind === 'without TLS') this.leftForTls = true;
+      if (arrival?.kind === 'without trust') this.leftForTrust = true;
       if (arrival?.kind !== 'session') return;
-      const admitted = await this.#admit(socket, arrival);
+      const admitted = await this.#entrance.admit(client, arrival, {
+        inPlaceOfTarget,
+        certificateHash: client === socket ? undefined : encryption?.certificateHash,
+      });
       clearTimeout(timer);
       this.#arriving.delete(socket);
-      await this.#serveSession(socket, admitted, arrival.startup);
+      await this.#serveSession(client, admitted, arrival.startup);
     } catch (error) {
       if (error instanceof DirectTls) this.leftForTls = true;
-      if (socket.writable) socket.write(refusalOf(error));
+      if (client.writable) client.write(refusalOf(error));
     } finally {
       clearTimeout(timer);
-      leave(socket);
+      leave(client);
     }
   }
 
@@ -176,20 +185,6 @@ class ObservingProxy implements WireProxy {
     this.#arriving.add(socket);
     const [oldest] = this.#arriving;
     if (this.#arriving.size > MOST_ARRIVING) oldest?.destroy();
-  }
-
-  /** Logs a client that knows the secret in upstream, and sends it the server's own greeting. */
-  async #admit(socket: Socket, { startup, rest }: Extract<Arrival, { kind: 'session' }>): Promise<Admitted> {
-    const reader = await authenticate(socket, { startup, rest }, this.#verifier);
-    const { gate = OPEN } = this.#options;
-    const answer = gate.begins?.(settingsAtStart(startup.parameters)) ?? 'run';
-    if (answer !== 'run') throw new Refusal(answer);
-    const { parameters, given } = withSettings(startup.parameters, this.#options.settings ?? {});
-    const readOnly = gate.readsOnly?.(startup.database) === true;
-    const login = readOnly ? logInReadOnly : logIn;
-    const upstream = await login(this.#settingsFor(startup), parameters, this.#stop.signal, startup.version);
-    socket.write(Buffer.concat([authentication(AUTHENTICATION.ok), ...upstream.greeting]));
-    return { reader, upstream, given, readOnly };
   }
 
   async #serveSession(
@@ -232,26 +227,6 @@ class ObservingProxy implements WireProxy {
     const { serverVersionNum = SPEAKS_32 } = this.#options;
     return serverVersionNum >= SPEAKS_32 ? STARTUP.version32 : STARTUP.version3;
   }
-
-  #settingsFor({ user, database }: Startup): ConnectionSettings {
-    const { routes, otherDatabase } = this.#options;
-    const ofUser = routes.filter((route) => route.user === user);
-    const [first] = ofUser;
-    if (!first)
-      throw new Refusal({
-        sqlstate: INVALID_AUTHORIZATION,
-        message: `The role "${user}" is not one that the rehearsal was given.`,
-        hint: `It was given ${named(routes.map((route) => route.user))}.`,
-      });
-    const found = ofUser.find((route) => route.database === database)?.upstream;
-    const settings = found ?? otherDatabase?.(database, first.upstream);
-    if (settings) return settings;
-    throw new Refusal({
-      sqlstate: UNKNOWN_DATABASE,
-      message: `database "${database}" is not part of this rehearsal`,
-      hint: `It offers ${named(ofUser.map((route) => route.database))}.`,
-    });
-  }
 }
 
 /** Ends a connection, also one whose client keeps its half open for ever. */
@@ -261,10 +236,6 @@ function leave(socket: Socket): void {
   const timer = setTimeout(() => socket.destroy(), LEAVE_WITHIN_MS);
   timer.unref();
   socket.once('close', () => clearTimeout(timer));
-}
-
-function named(names: readonly string[]): string {
-  return [...new Set(names)].map((name) => `"${name}"`).join(', ');
 }
 
 /** Builds the error for a client whose connection cannot be made. */

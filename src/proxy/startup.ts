@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
-import { PieceReader } from '../postgres/protocol/frame-reader.ts';
-import { FROM_CLIENT, FrameSplitter, ProtocolError, StartupSplitter } from '../postgres/protocol/frames.ts';
+import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
+import { ProtocolError, StartupSplitter } from '../postgres/protocol/frames.ts';
 import {
   AUTHENTICATION,
   authentication,
@@ -14,13 +14,21 @@ import {
   SERVER,
   STARTUP,
 } from '../postgres/protocol/messages.ts';
-import { SCRAM, ScramError, ScramServer, type ScramVerifier } from '../postgres/protocol/scram.ts';
+import {
+  SCRAM,
+  SCRAM_PLUS,
+  ScramError,
+  ScramServer,
+  type ScramVerifier,
+} from '../postgres/protocol/scram.ts';
 
 /** A client's first packet: it opens a session, cancels what another one runs, or leaves because it was not given TLS. */
 export type Arrival =
   | { readonly kind: 'session'; readonly startup: Startup; readonly rest: Buffer }
   | { readonly kind: 'cancel'; readonly key: Buffer }
-  | { readonly kind: 'without TLS' };
+  | { readonly kind: 'without TLS' }
+  /** It left after the handshake, or ended that. */
+  | { readonly kind: 'without trust' };
 
 /** A start-up packet of protocol 3. */
 export interface Startup {
@@ -45,20 +53,32 @@ export class Refusal extends Error {
 }
 
 const NO = Buffer.from('N');
+const YES = Buffer.from('S');
+/** The first byte of a client that speaks TLS without a request before it (`sslnegotiation=direct`). */
+const TLS_HANDSHAKE = 22;
 const PROTOCOL_VIOLATION = '08P01';
 const FEATURE_NOT_SUPPORTED = '0A000';
 const INVALID_AUTHORIZATION = '28000';
 const INVALID_PASSWORD = '28P01';
 
 /**
- * Reads the first packet of a new client. Requests for encryption are answered "no": the connection stays on this machine.
+ * Reads the first packet of a new client.
  * @param newest version of the protocol that is spoken.
+ * @param encrypt answers requests for TLS; without it they are answered "no", since the connection stays on this machine.
  * @throws Refusal, ProtocolError; resolves with undefined if the client goes away.
  */
-export async function receiveStartup(socket: Socket, newest: number): Promise<Arrival | undefined> {
+export async function receiveStartup(
+  client: Socket,
+  newest: number,
+  encrypt?: (client: Socket) => Promise<Socket | undefined>,
+): Promise<Arrival | undefined> {
   const splitter = new StartupSplitter();
   let askedForTls = false;
-  for await (const chunk of chunksOf(socket)) {
+  for await (const chunk of chunksOf(client)) {
+    if (encrypt && !askedForTls && chunk[0] === TLS_HANDSHAKE) {
+      client.unshift(chunk);
+      return receiveEncrypted(client, newest, encrypt);
+    }
     let found = splitter.push(chunk);
     while (found) {
       const code = found.packet.readUInt32BE(0);
@@ -67,12 +87,26 @@ export async function receiveStartup(socket: Socket, newest: number): Promise<Ar
         return { kind: 'session', startup: readStartup(found.packet, newest), rest: found.rest };
       // Plain bytes behind the request, before our answer, could have been injected: they must not be trusted.
       if (found.rest.length > 0) throw new ProtocolError('Data came behind a request for encryption.');
+      if (code === STARTUP.ssl && encrypt) {
+        client.write(YES);
+        return receiveEncrypted(client, newest, encrypt);
+      }
       askedForTls ||= code === STARTUP.ssl;
-      socket.write(NO);
+      client.write(NO);
       found = splitter.push(found.rest);
     }
   }
   return askedForTls ? { kind: 'without TLS' } : undefined;
+}
+
+async function receiveEncrypted(
+  client: Socket,
+  newest: number,
+  encrypt: (client: Socket) => Promise<Socket | undefined>,
+): Promise<Arrival> {
+  const encrypted = await encrypt(client);
+  const arrival = encrypted && (await receiveStartup(encrypted, newest));
+  return arrival ?? { kind: 'without trust' };
 }
 
 /** Yields the chunks of a socket, which stays open and paused when the loop is left. */
@@ -151,28 +185,31 @@ function negotiation(version: number, extensions: readonly string[]): Buffer {
 /**
  * Authenticates a client by the run's secret with SCRAM, which every driver supports and which hides the secret from
  * anybody who reads the traffic. AuthenticationOk is not sent yet. @throws Refusal, ProtocolError
+ * @param certificateHash of an encrypted connection, to which the client may bind its login.
  */
 export async function authenticate(
   socket: Socket,
-  { startup, rest }: { startup: Startup; rest: Buffer },
+  reader: PieceReader,
+  { user }: Startup,
   verifier: ScramVerifier,
-): Promise<PieceReader> {
-  if (startup.negotiation) socket.write(startup.negotiation);
-  const reader = new PieceReader(socket, new FrameSplitter(FROM_CLIENT), rest);
-  socket.write(authentication(AUTHENTICATION.sasl, `${SCRAM}\0\0`));
+  certificateHash?: Buffer,
+): Promise<void> {
+  const offered = certificateHash ? [SCRAM_PLUS, SCRAM] : [SCRAM];
+  socket.write(authentication(AUTHENTICATION.sasl, `${offered.join('\0')}\0\0`));
   try {
-    const server = new ScramServer(verifier);
     const initial = await password(reader);
     const { text: mechanism, next } = readCString(initial, 0);
-    if (mechanism !== SCRAM) throw new ScramError(`the client chose ${mechanism}, which was not offered`);
+    const server = new ScramServer(verifier, mechanism === SCRAM_PLUS ? certificateHash : undefined);
+    if (!offered.includes(mechanism))
+      throw new ScramError(`the client chose ${mechanism}, which was not offered`);
     const challenge = server.challenge(initial.toString('utf8', next + 4));
     socket.write(authentication(AUTHENTICATION.saslContinue, challenge));
     const final = server.check((await password(reader)).toString());
     if (final === undefined)
       throw new Refusal({
         sqlstate: INVALID_PASSWORD,
-        message: `password authentication failed for user "${startup.user}"`,
-        detail: 'Only the command that safemigrate started may enter here.',
+        message: `password authentication failed for user "${user}"`,
+        ...(certificateHash ? {} : { detail: 'Only the command that safemigrate started may enter here.' }),
       });
     socket.write(authentication(AUTHENTICATION.saslFinal, final));
   } catch (error) {
@@ -183,7 +220,12 @@ export async function authenticate(
       });
     throw error;
   }
-  return reader;
+}
+
+/** Asks a client for its password in clear. @throws ProtocolError if it does not answer. */
+export async function askPassword(socket: Socket, reader: PieceReader): Promise<string> {
+  socket.write(authentication(AUTHENTICATION.cleartextPassword));
+  return readCString(await password(reader), 0).text;
 }
 
 async function password(reader: PieceReader): Promise<Buffer> {

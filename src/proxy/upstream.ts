@@ -18,9 +18,8 @@ import {
   SERVER,
   STARTUP,
 } from '../postgres/protocol/messages.ts';
-import { SCRAM } from '../postgres/protocol/scram.ts';
+import { SCRAM, SCRAM_PLUS } from '../postgres/protocol/scram.ts';
 
-const SCRAM_PLUS = 'SCRAM-SHA-256-PLUS';
 /** The server decides how expensive its logins are, as for libpq. */
 const ANY_ITERATIONS = 0;
 /** Signature hashes that Web Crypto computes, or that RFC 5929 replaces by SHA-256. */
@@ -59,6 +58,20 @@ export class ServerRefusal extends Error {
 class LoginFailed extends Error {
   readonly code = '28000';
   readonly severity = 'FATAL';
+}
+
+/** The server asks for a password. */
+class PasswordMissing extends LoginFailed {}
+
+const INVALID_PASSWORD = '28P01';
+
+/** Tells whether a login failed because the server asks for a password that is not known, or is another one. */
+export function isAboutPassword(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { cause } = error;
+  return (
+    cause instanceof PasswordMissing || (cause instanceof ServerRefusal && cause.code === INVALID_PASSWORD)
+  );
 }
 
 /**
@@ -161,7 +174,7 @@ function startSasl(socket: Socket, data: Buffer, binding: string): SaslLogin {
 }
 
 function passwordOf({ password }: Link): string {
-  if (!password) throw new LoginFailed('the server asks for a password, and none is known');
+  if (!password) throw new PasswordMissing('the server asks for a password, and none is known');
   return password;
 }
 

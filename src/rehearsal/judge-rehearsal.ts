@@ -150,8 +150,10 @@ function commandSection(
   const [{ wire, gate, rewritten, result }] = runs;
   const { refused, allowed, redirected } = gate;
   const words = commandWithoutSecrets(plan.command.argv, command.logins.logins);
-  const [reachedClone, leftForTls] = [wire.reached(), wire.leftForTls()];
-  const reach = { reachedClone, leftForTls, refused, allowed, redirected };
+  const reachedClone = wire.reached();
+  const left = { leftForTls: wire.leftForTls(), leftForTrust: wire.leftForTrust() };
+  const untriedPasswords = [...new Set(runs.flatMap((run) => run.wire.untriedPasswords()))];
+  const reach = { reachedClone, untriedPasswords, ...left, refused, allowed, redirected };
   const attempts = mergeAttempts(runs.flatMap((run) => (run.sandbox ? [run.sandbox.attempts.list()] : [])));
   const hosts = commandWithoutSecrets(
     attempts.map(({ host }) => host),

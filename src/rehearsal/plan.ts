@@ -69,7 +69,11 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
       timeoutMs,
       interrupts: options.interrupts ?? new EventEmitter(),
       interrupted: options.signal,
-      sandbox: makeSandboxPlan(sandbox, proxy, { argv, folder }),
+      sandbox: {
+        ...makeSandboxPlan(sandbox, proxy, { argv, folder }),
+        // An apply rewrites the words that name the target, and may use this receipt: the rehearsal has to reach the command the same way.
+        byAddress: settings.receipt.file === null,
+      },
     },
     clone: makeClonePlan(clone, settings, options),
     load: makeLoadPlan(load),
@@ -96,7 +100,7 @@ function makeSandboxPlan(
   { mode, allow: places }: Settings['sandbox'],
   { listen }: Settings['proxy'],
   command: Pick<CommandPlan, 'argv' | 'folder'>,
-): SandboxPlan {
+): Omit<SandboxPlan, 'byAddress'> {
   const allow = parseAllowedPlaces(places);
   const isElsewhere = listen !== REHEARSAL_SETTINGS.proxy.listen.default;
   if (mode === 'required' && isElsewhere)

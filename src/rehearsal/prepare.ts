@@ -3,9 +3,12 @@ import { dirname, resolve } from 'node:path';
 import { readScripts, type Script } from '../clone/after-clone.ts';
 import { type Choice, chooseMethod } from '../clone/choose.ts';
 import type { CloneContext } from '../clone/method.ts';
+import { effective } from '../command/mention.ts';
 import { resolveCommand } from '../command/resolve.ts';
 import { findLogins } from '../command/rewrite.ts';
 import { type CommandSandbox, chooseSandbox, requireSandbox } from '../command/sandbox/command-sandbox.ts';
+import { withPlacesOf } from '../command/sandbox/target-addresses.ts';
+import { filesOfAuthorities } from '../command/sandbox/trust-files.ts';
 import { leadsToClone, unnamedTarget } from '../command/sandbox/unnamed-target.ts';
 import { readDiskSpace } from '../database/data-folders.ts';
 import type { Visit } from '../database/inspect.ts';
@@ -131,8 +134,9 @@ async function inspect(
     return { choice, questions, diskSpace, stateBefore: await readTargetState(context, session) };
   };
   // At once: a sandbox is tried by starting processes, for 30 ms.
+  const settings = withPlacesOf(target.settings, [located.settings]);
   const [sandbox, read] = await Promise.all([
-    sandboxFor(plan, [command, ...(down ? [down] : []), ...apps], target.settings, context.control),
+    sandboxFor(plan, [command, ...(down ? [down] : []), ...apps], settings, context.control),
     readOnServer(),
   ]);
   return { context, settings: located.settings, command, down, apps, profile, afterClone, sandbox, ...read };
@@ -162,11 +166,20 @@ export async function sandboxFor(
   settings: ConnectionSettings,
   control: Session,
 ): Promise<CommandSandbox> {
+  const mentions = commands.flatMap(({ logins }) => logins.mentions.filter(({ namesServer }) => namesServer));
   return chooseSandbox({
     plan: plan.command.sandbox,
-    settings,
+    settings: withPlacesOf(
+      settings,
+      mentions.map((mention) => mention.settings),
+    ),
     control,
     workingFolder: plan.command.folder,
+    trustFiles: filesOfAuthorities(
+      commands.map(({ logins }) => effective(logins.variables)),
+      [settings, ...mentions.map((mention) => mention.settings)],
+      plan.command.folder,
+    ),
     needsSockets: commands.some(({ logins }) => logins.undecided.length > 0),
     mayBeWatched: (reason) => {
       if (commands.every(({ input, logins }) => leadsToClone(input, logins))) return;

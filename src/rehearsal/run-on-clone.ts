@@ -4,6 +4,7 @@ import type { Clone, CloneContext } from '../clone/method.ts';
 import { placeConfigCopies } from '../command/config-files.ts';
 import {
   type CommandInput,
+  commandByAddress,
   type Logins,
   type Rewritten,
   type Route,
@@ -121,12 +122,23 @@ export async function runThroughWire(
   open: OpenWire,
 ): Promise<CloneRun> {
   const { accessGate, wire, sandbox: opened, settings } = open;
-  const rewritten = await placeConfigCopies(scope, rewriteCommand(input, logins, wire.routes));
+  const rewritten = await commandFor(scope, { input, logins }, wire.routes, opened);
   const run = inSandbox(toRun(rewritten, stop, settings, wire.routes), sandbox, opened, wire.routes);
   const ran = await stop.pausedDuring(() => runWatched(run, context.control, context.target));
   await wire.end();
   await accessGate?.finish();
   return { ...open, rewritten, ...ran };
+}
+
+/** Prepares a command for its way to the clone: by the target's own address, or by rewritten words. */
+export async function commandFor(
+  scope: Scope,
+  { input, logins }: LocatedCommand,
+  routes: readonly Route[],
+  sandbox: OpenSandbox | null,
+): Promise<Rewritten> {
+  if (sandbox?.standIn) return commandByAddress(input, logins, routes);
+  return placeConfigCopies(scope, rewriteCommand(input, logins, routes));
 }
 
 /** The options of the proxy between one run of a command and the clone. */
@@ -149,6 +161,7 @@ export function wireOptions(
     observe,
     listen,
     listener: sandbox?.listener,
+    standIn: sandbox?.standIn ?? null,
     otherDatabase: (name) => name === 'postgres' || clone.made.has(name) || options.databases.includes(name),
     connect: clone.server.open,
     emit,
@@ -157,12 +170,13 @@ export function wireOptions(
 
 /** The options of one run of a command, whose words lead to the proxy. */
 export function toRun(
-  { argv, env }: Rewritten,
+  { argv, env, byAddress }: Rewritten,
   { signal }: Stop,
   { folder, stdout, timeoutMs, interrupts, interrupted }: CommandPlan,
   routes: readonly Route[],
 ): RunOptions {
-  const marker = routes[0]?.entry.password;
+  // By address the command may have the target's own password, which other processes have too. It ends with its sandbox anyway.
+  const marker = byAddress ? undefined : routes[0]?.entry.password;
   const how = { terminal: hasTerminal(), timeoutMs, interrupts, interrupted, signal, marker };
   return { argv, env, folder, stdout, ...how };
 }

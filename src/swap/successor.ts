@@ -1,8 +1,6 @@
 import type { Clone } from '../clone/method.ts';
 import { inClone, openInClone } from '../clone/own-sessions.ts';
 import { NO_LIMIT_MS } from '../clone/template/assess-template.ts';
-import { placeConfigCopies } from '../command/config-files.ts';
-import { rewriteCommand } from '../command/rewrite.ts';
 import { preparedTransactions } from '../database/activity.ts';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import { inPhase } from '../events.ts';
@@ -17,7 +15,7 @@ import { runWatched } from '../proof/contact.ts';
 import { openGate } from '../rehearsal/open-gate.ts';
 import type { CommandPlan } from '../rehearsal/plan.ts';
 import type { RehearsalContext } from '../rehearsal/prepare.ts';
-import { inSandbox, openSandboxFor, toRun, wireOptions } from '../rehearsal/run-on-clone.ts';
+import { commandFor, inSandbox, openSandboxFor, toRun, wireOptions } from '../rehearsal/run-on-clone.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import {
@@ -78,7 +76,7 @@ export async function migrateClone(
     scope,
     wireOptions(context, clone, logins, gate, { ...plan.proxy, observe: 'off' }, opened),
   );
-  const rewritten = await placeConfigCopies(scope, rewriteCommand(input, logins, proxy.routes));
+  const rewritten = await commandFor(scope, { input, logins }, proxy.routes, opened);
   const run = inSandbox(toRun(rewritten, stop, plan.command, proxy.routes), sandbox, opened, proxy.routes);
   const { result, targetConnections } = await inPhase(context.emit, 'command', () =>
     stop.pausedDuring(() => runWatched(run, context.control, context.target)),

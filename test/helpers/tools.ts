@@ -34,8 +34,6 @@ interface Row {
   readonly withArguments?: (url: URL) => string[];
   /** safemigrate's own options, which tell it the target. */
   readonly options: (url: URL) => string[];
-  /** What the report says was rewritten, among others. */
-  readonly rewritten: (string | RegExp)[];
   /** Variables that are about the tool itself. @param folder of the toolchain */
   readonly settings?: (folder: string) => Record<string, string>;
 }
@@ -141,7 +139,6 @@ const ROWS: Record<ToolId, Row> = {
     inDotenv: true,
     variables: ({ href }) => ({ DATABASE_URL: `${href}?schema=public`, DIRECT_URL: href }),
     options: () => [],
-    rewritten: ['DATABASE_URL (from .env)', 'DIRECT_URL (from .env)'],
     settings: (folder) => ({
       // Where it is set, nothing is downloaded; the engine in JavaScript never reads it.
       PRISMA_QUERY_ENGINE_LIBRARY: path.join(folder, 'no-engine'),
@@ -156,7 +153,6 @@ const ROWS: Record<ToolId, Row> = {
     journal: 'alembic_version',
     variables: ({ href }) => ({ DATABASE_URL: href }),
     options: () => [],
-    rewritten: ['DATABASE_URL'],
   },
   django: {
     toolchain: PYTHON,
@@ -172,7 +168,6 @@ const ROWS: Record<ToolId, Row> = {
       DB_PASSWORD: decodeURIComponent(url.password),
     }),
     options: ({ href }) => ['--url', href],
-    rewritten: [/^DB_(NAME|PORT)$/],
   },
   goose: {
     toolchain: GOOSE,
@@ -182,7 +177,6 @@ const ROWS: Record<ToolId, Row> = {
     journal: 'goose_db_version',
     variables: ({ href }) => ({ GOOSE_DRIVER: 'postgres', GOOSE_DBSTRING: href }),
     options: () => ['--url-env', 'GOOSE_DBSTRING'],
-    rewritten: ['GOOSE_DBSTRING'],
   },
   'golang-migrate': {
     toolchain: GOLANG_MIGRATE,
@@ -193,7 +187,6 @@ const ROWS: Record<ToolId, Row> = {
     variables: (url) => ({ DATABASE_URL: withoutTls(url) }),
     withArguments: (url) => ['migrate', '-path', 'migrations', '-database', withoutTls(url), 'up'],
     options: (url) => ['--url', withoutTls(url)],
-    rewritten: ['DATABASE_URL'],
   },
   sqlx: {
     toolchain: SQLX,
@@ -203,7 +196,6 @@ const ROWS: Record<ToolId, Row> = {
     journal: '_sqlx_migrations',
     variables: ({ href }) => ({ DATABASE_URL: href }),
     options: () => [],
-    rewritten: ['DATABASE_URL'],
   },
   flyway: {
     toolchain: FLYWAY,
@@ -217,7 +209,6 @@ const ROWS: Record<ToolId, Row> = {
       FLYWAY_PASSWORD: decodeURIComponent(url.password),
     }),
     options: ({ href }) => ['--url', href],
-    rewritten: ['FLYWAY_URL'],
     withArguments: (url) => [
       'flyway',
       `-url=${jdbcUrl(url)}`,
@@ -247,7 +238,6 @@ const ROWS: Record<ToolId, Row> = {
       decodeURIComponent(url.password),
     ],
     options: ({ href }) => ['--url', href],
-    rewritten: ['LIQUIBASE_COMMAND_URL'],
   },
   rails: {
     toolchain: RUBY,
@@ -257,7 +247,6 @@ const ROWS: Record<ToolId, Row> = {
     journal: 'schema_migrations',
     variables: ({ href }) => ({ DATABASE_URL: href }),
     options: () => [],
-    rewritten: ['DATABASE_URL'],
     settings: () => ({ RAILS_ENV: 'production' }),
   },
 };
@@ -269,7 +258,7 @@ export const TOOL_COMMANDS: readonly string[] = Object.values(ROWS).map(({ comma
   command[0] === 'sh' ? (command[2] ?? '') : command.join(' '),
 );
 
-export interface Tool extends Pick<Row, 'command' | 'failing' | 'failureExitCode' | 'journal' | 'rewritten'> {
+export interface Tool extends Pick<Row, 'command' | 'failing' | 'failureExitCode' | 'journal'> {
   readonly id: ToolId;
   /** What safemigrate is told about the target at `url`. */
   options(url: string): string[];

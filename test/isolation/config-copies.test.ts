@@ -31,7 +31,10 @@ afterEach(() => target.drop());
 const copy = '{safemigrate:config db.json}';
 const said = `stat -c 'mode %a' "$1"; echo "copy: $1"`;
 
-function run(script: string, args: readonly string[] = [], started?: (pid: number) => void) {
+/** Only without a sandbox, and in the rehearsal of an apply and of a receipt, is a file copied: elsewhere the file itself leads to the clone. */
+const copying = () => ['--receipt', path.join(temporaryFolder(), 'receipt.json')];
+
+function run(script: string, args: readonly string[] = copying(), started?: (pid: number) => void) {
   const words = ['sh', '-c', script, 'sh', copy, path.join(ROOT, 'test/helpers/commands/run-sql.mjs')];
   return safemigrate(['--url', target.url, ...args, '--', ...words], {
     folder: project,
@@ -78,7 +81,7 @@ test('an apply has a copy as well, which leads to the target', async () => {
 test('it goes even if the run is killed', async () => {
   const noted = path.join(project, 'noted');
   let pid = 0;
-  const running = run(`echo "$1" > ${noted}; exec sleep 600`, [], (started) => {
+  const running = run(`echo "$1" > ${noted}; exec sleep 600`, copying(), (started) => {
     pid = started;
   });
   await vi.waitUntil(() => existsSync(noted) && readFileSync(noted, 'utf8').endsWith('\n'), {
@@ -106,6 +109,7 @@ test('without a copy the run ends with the advice to name the file', async () =>
     [
       '--url',
       target.url,
+      ...copying(),
       '--sandbox',
       'required',
       '--',

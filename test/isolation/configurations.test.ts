@@ -28,6 +28,12 @@ import { toolchain } from '../helpers/toolchains.ts';
 const PROGRAMS = fileURLToPath(new URL('../../fixtures/configurations', import.meta.url));
 const PACKAGES = ['psycopg2', 'psycopg2_binary.libs', 'yaml', 'dotenv'];
 const ORDINARY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+/** Hides the programs that make a sandbox, so that Landlock restricts the command. */
+const WITHOUT_SANDBOX = [
+  ...['bwrap', '--dev-bind', '/', '/'],
+  ...['bwrap', 'unshare'].flatMap((name) => ['--ro-bind', '/dev/null', `/usr/bin/${name}`]),
+  '--',
+];
 
 const install = (name: 'node' | 'python' | 'go') =>
   toolchain(`drivers-${name}`, LANGUAGES[name].folder, LANGUAGES[name].toolchain);
@@ -66,7 +72,7 @@ describe.skipIf(skipReason(missing) || process.getuid?.() !== 0)('a command whos
     folder = '',
   ) {
     const inProject = (word: string) => filled(word, target, project, installed);
-    const args = ['--clone', clone, '--url', target, '--', ...words.map(inProject)];
+    const args = ['--verbose', '--clone', clone, '--url', target, '--', ...words.map(inProject)];
     const own = Object.entries(env).map(([name, value]) => [name, inProject(value)]);
     return runProgram([...user, ...PROGRAM, ...args], {
       folder: path.join(project, folder),
@@ -103,21 +109,25 @@ describe.skipIf(skipReason(missing) || process.getuid?.() !== 0)('a command whos
     );
     test.each(share.map((row) => ({ ...row, where: row.name })))('$where', async (row) => {
       const project = makeProject([['', row]], installed, target);
-      const { exitCode, stdout, stderr } = await run(
-        { ...row, user, clone },
-        project,
-        row.command,
-        row.folder,
-      );
-      const said = stdout + stderr;
-      if (row.advised === undefined) expect(exitCode, said).toBe(0);
-      else {
-        expect([1, 3], said).toContain(exitCode);
-        expect(said.replaceAll(/\s+/g, ' ')).toContain('{safemigrate:config FILE}');
-      }
+      const way = { ...row, user, clone };
+      const { exitCode, stdout, stderr } = await run(way, project, row.command, row.folder);
+      const said = (stdout + stderr).replaceAll(/\s+/g, ' ');
+      expect(exitCode, said).toBe(0);
+      expect(said).toContain("reached the clone at the target's own address");
     });
 
-    test('all of them that need advice, by that advice', async () => {
+    test.each(
+      rows.filter(({ advised }) => advised !== undefined).map((row) => ({ ...row, where: row.name })),
+    )('$where, where there is no sandbox', async (row) => {
+      const project = makeProject([['', row]], installed, target);
+      const way = { ...row, user: [...WITHOUT_SANDBOX, ...user], clone };
+      const { exitCode, stdout, stderr } = await run(way, project, row.command, row.folder);
+      const said = (stdout + stderr).replaceAll(/\s+/g, ' ');
+      expect([1, 3], said).toContain(exitCode);
+      expect(said).toContain('{safemigrate:config FILE}');
+    });
+
+    test('all of these, by that advice', async () => {
       const advised = rows.flatMap((row, at) =>
         row.advised === undefined ? [] : [{ ...row, at: `project${at}`, words: row.advised }],
       );
@@ -132,8 +142,10 @@ describe.skipIf(skipReason(missing) || process.getuid?.() !== 0)('a command whos
         NEXT,
       ]);
       const command = ['node', '-e', ONE_AFTER_THE_OTHER, '--', '{safemigrate:url}', ...words];
-      const { exitCode, stdout, stderr } = await run({ user, clone }, project, command);
+      const way = { user: [...WITHOUT_SANDBOX, ...user], clone };
+      const { exitCode, stdout, stderr } = await run(way, project, command);
       expect(exitCode, stdout + stderr).toBe(0);
+      expect(stderr).not.toContain("at the target's own address");
     });
   });
 });

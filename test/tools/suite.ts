@@ -112,11 +112,7 @@ function testsOf(tool: Tool, taken: readonly (typeof CASES)[number][]): void {
     expect(await fingerprintOf(clone)).toBe(await fingerprintOf(direct));
     await safemigrate(['clean', '--kept'], { env: { DATABASE_URL: target } });
     expectSameOutput(ours, theirs, report.clone.database);
-    expect(report.command).toMatchObject({ exitCode: 0, reachedClone: true });
-    for (const name of tool.rewritten)
-      expect(report.command.rewritten).toContainEqual(
-        typeof name === 'string' ? name : expect.stringMatching(name),
-      );
+    expect(report.command).toMatchObject({ exitCode: 0, reachedClone: true, byAddress: true, rewritten: [] });
     expect(report.target.changes).toEqual([]);
     const index = report.statements.filter(({ sql }) => /CREATE INDEX CONCURRENTLY/i.test(sql));
     expect(index).toMatchObject([{ tag: 'CREATE INDEX', exactness: 'sampled', error: null }]);

@@ -7,7 +7,14 @@ import { type AllowedPlaces, allowedPlaceText } from './allowed-places.ts';
 import { coverWords } from './sandbox-words.ts';
 import { serverFolders } from './server-folders.ts';
 import { refuseTarget } from './target-addresses.ts';
-import { type Sandboxing, type SandboxWay, sandboxWords, trialFailure, trySandbox } from './try-sandbox.ts';
+import {
+  type InPlaceOfTarget,
+  type Sandboxing,
+  type SandboxWay,
+  sandboxWords,
+  trialFailure,
+  trySandbox,
+} from './try-sandbox.ts';
 import { listeningUnixSockets, realSocket, socketPathsOf } from './unix-sockets.ts';
 
 export interface SandboxPlan {
@@ -16,11 +23,27 @@ export interface SandboxPlan {
   readonly allow: AllowedPlaces;
   /** Why the command can only be watched, whatever works here; null: it can be sandboxed. */
   readonly onlyWatched: string | null;
+  /** A sandboxed command finds the clone at the target's own address; else its words that name the target are rewritten. */
+  readonly byAddress: boolean;
+}
+
+/** The command has a private network. */
+export interface Sandboxed {
+  readonly kind: 'sandboxed';
+  readonly by: SandboxWay;
+  readonly settings: ConnectionSettings;
+  /** Paths of the target's Unix sockets. */
+  readonly sockets: readonly string[];
+  readonly byAddress: boolean;
+  /** The target's server speaks TLS: so does the proxy at its address. */
+  readonly speaksTls: boolean;
+  /** Files of authorities that clients may trust: inside, they have that of the run as well. */
+  readonly trustFiles: readonly string[];
 }
 
 /** Barrier between the command and the target, besides the proxy. */
 export type CommandSandbox = (
-  | { readonly kind: 'sandboxed'; readonly by: SandboxWay; readonly settings: ConnectionSettings }
+  | Sandboxed
   | ((
       | Extract<Sandboxing, { kind: 'restricted' }>
       | { readonly kind: 'watched'; readonly reason: string | null }
@@ -47,11 +70,11 @@ export const UNWATCHED = {
 export async function requireSandbox(
   { plan: { allow }, settings }: Pick<Parameters<typeof chooseSandbox>[0], 'plan' | 'settings'>,
   readOnly: readonly string[] = [],
-): Promise<CommandSandbox> {
+): Promise<Extract<Sandboxing, { kind: 'sandboxed' }>> {
   await refuseTarget(allow, settings);
-  const found = await trySandbox(settings, allow, readOnly);
-  if (found.kind === 'sandboxed') return { ...found, readOnly, allow, settings };
-  throw unavailable(found.reason);
+  const tried = await trySandbox(settings, allow, readOnly);
+  if (tried.kind === 'sandboxed') return tried;
+  throw unavailable(tried.reason);
 }
 
 /**
@@ -69,6 +92,7 @@ export async function chooseSandbox({
   needsSockets,
   control,
   workingFolder,
+  trustFiles,
 }: {
   readonly plan: SandboxPlan;
   readonly settings: ConnectionSettings;
@@ -76,39 +100,33 @@ export async function chooseSandbox({
   readonly needsSockets: boolean;
   readonly control: Session;
   readonly workingFolder: string;
+  readonly trustFiles: readonly string[];
 }): Promise<CommandSandbox> {
-  const { mode, allow, onlyWatched } = plan;
+  const { mode, allow, onlyWatched, byAddress } = plan;
   if (mode === 'off') return UNWATCHED;
   const places = await serverFolders(control, workingFolder);
-  if (mode === 'required') return requireSandbox({ plan, settings }, places);
   await refuseTarget(allow, settings);
   const found: Sandboxing =
-    onlyWatched === null
-      ? await trySandbox(settings, allow, places)
-      : { kind: 'watched', reason: onlyWatched };
-  switch (found.kind) {
-    case 'sandboxed':
-      return { ...found, readOnly: places, allow, settings };
-    case 'restricted': {
-      const sockets = await socketsOfTarget(settings, control);
-      return { ...found, allow, ...(await covers({ covered: sockets, readOnly: places })) };
-    }
-    case 'watched': {
-      mayBeWatched(found.reason);
-      const sockets = needsSockets ? [] : await socketsOfTarget(settings, control);
-      return { ...found, allow, ...(await covers({ covered: sockets, readOnly: places })) };
-    }
+    mode === 'required'
+      ? await requireSandbox({ plan, settings }, places)
+      : onlyWatched === null
+        ? await trySandbox(settings, allow, places)
+        : { kind: 'watched', reason: onlyWatched };
+  if (found.kind === 'watched') mayBeWatched(found.reason);
+  const sockets = found.kind === 'watched' && needsSockets ? [] : await socketsOfTarget(settings, control);
+  if (found.kind === 'sandboxed') {
+    const speaksTls = await offersTls(settings, control);
+    return { ...found, sockets, byAddress, speaksTls, trustFiles, readOnly: places, allow, settings };
   }
+  return { ...found, allow, ...(await covers({ covered: sockets, readOnly: places })) };
 }
 
 /** The words before a program that run it in the sandbox, as the machine's sockets are now. */
-export async function wordsOf({
-  by,
-  allow,
-  settings,
-  readOnly,
-}: Extract<CommandSandbox, { kind: 'sandboxed' }>): Promise<readonly string[]> {
-  const words = await sandboxWords(by, allow, settings, readOnly);
+export async function wordsOf(
+  { by, allow, settings, readOnly }: Extract<CommandSandbox, { kind: 'sandboxed' }>,
+  inPlace: InPlaceOfTarget,
+): Promise<readonly string[]> {
+  const words = await sandboxWords(by, allow, settings, readOnly, inPlace);
   if (typeof words === 'string') throw unavailable(words);
   return words;
 }
@@ -119,6 +137,13 @@ function unavailable(why: string): SafemigrateError {
       'Install bubblewrap (apt-get install bubblewrap), permit user namespaces, or run as root; --sandbox auto takes the next best ' +
       'way instead. Nothing was touched.',
   });
+}
+
+/** Says whether clients get TLS at the target. A pooler before it may have a certificate although the server has none. */
+async function offersTls({ sslmode }: ConnectionSettings, control: Session): Promise<boolean> {
+  if (['require', 'verify-ca', 'verify-full'].includes(sslmode)) return true;
+  const [row] = await control.query<{ on: boolean }>("SELECT pg_catalog.current_setting('ssl') = 'on' AS on");
+  return row?.on === true;
 }
 
 /** Lists the target's Unix sockets, if they are proved to be the target's. */

@@ -1,6 +1,6 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { createServer, isIPv6 } from 'node:net';
 import type { HostAndPort } from '../../postgres/connection/connection-settings.ts';
 import { serveNames } from './name-server.ts';
 import {
@@ -17,10 +17,8 @@ import {
 /** Everything that the launcher makes before the command starts. It is the first message, since arguments are short and seen by all. */
 export interface InsidePlan extends Omit<RefusingOptions, 'record'> {
   /** Addresses to listen on inside; port 0 is any free one. */
-  readonly addresses: readonly HostAndPort[];
+  readonly addresses: readonly (HostAndPort & { readonly isOptional: boolean })[];
   readonly refused: readonly RefusedPlace[];
-  /** The words that give the loopback device further addresses, if the launcher has the right to. */
-  readonly preparing: readonly (readonly string[])[];
 }
 
 /** Order that the launcher gets once, after all of its sockets have arrived. */
@@ -34,6 +32,8 @@ export type LauncherMessage =
   | AttemptMessage
   /** Comes with the listening socket. */
   | { readonly type: 'listening'; readonly index: number }
+  /** An optional address that does not exist inside. */
+  | { readonly type: 'unavailable'; readonly index: number }
   | { readonly type: 'started' }
   | { readonly type: 'failed'; readonly message: string }
   | { readonly type: 'ended'; readonly exitCode: number | null; readonly signal: NodeJS.Signals | null };
@@ -47,19 +47,14 @@ const send = (message: LauncherMessage, socket?: ReturnType<typeof createServer>
 async function launch(): Promise<void> {
   const [plan] = (await once(process, 'message')) as [InsidePlan];
 
-  for (const [program = '', ...args] of plan.preparing) {
-    try {
-      execFileSync(program, args, { stdio: 'ignore' });
-    } catch {
-      // Only root may: connections to these addresses fail then, and are not recorded.
-    }
-  }
-
-  const servers = plan.addresses.map(({ host, port }, index) => {
+  const servers = plan.addresses.map(({ host, port, isOptional }, index) => {
     const server = createServer();
-    server.once('error', ({ message }) => void send({ type: 'failed', message }));
+    server.once(
+      'error',
+      ({ message }) => void send(isOptional ? { type: 'unavailable', index } : { type: 'failed', message }),
+    );
     // One that was closed before it listened would keep us alive.
-    server.listen({ host, port }, () => {
+    server.listen({ host, port, ipv6Only: isIPv6(host) }, () => {
       if (process.connected) void send({ type: 'listening', index }, server);
       else server.close();
     });

@@ -42,7 +42,7 @@ function resolvConfFile(): string {
 
 /**
  * Arguments: the contents of /etc/hosts and of /etc/resolv.conf inside, then each path to cover with its line of a table of mounts,
- * `--`, the program. A mount that goes again holds the files, so that none of this machine has to. One mount(8) covers all paths: one
+ * `--`, each replacement with the path at which it is seen, `--`, the program. A mount that goes again holds the files, so that none of this machine has to. One mount(8) covers all paths: one
  * for each takes 6 ms. Where it fails they are covered one by one, and what was removed meanwhile needs no cover: bubblewrap itself
  * would make the folder again, outside as well, in the way of whoever is removing it.
  */
@@ -63,7 +63,25 @@ mount -a -T /proc/fs/table 2>/dev/null || singly "$@" || exit 1
 umount /proc/fs || exit 1
 while [ "$1" != -- ]; do shift; done
 shift
+while [ "$1" != -- ]; do
+  [ -e "$2" ] || : > "$2"
+  mount --bind "$1" "$2" || exit 1
+  shift 2
+done
+shift
 exec "$@"`;
+
+/**
+ * Gives the loopback device each address up to `--`. One that cannot be added is not reached: the report's attempts cannot name it then.
+ * Without ip(8) only those of IPv4 can be (SIOCSIFADDR).
+ */
+const ADD_ADDRESSES = `while [ "$1" != -- ]; do
+  ip address add "$1" dev lo 2>/dev/null || perl -e 'my ($address, $alias) = @ARGV; socket(S, 2, 2, 0) &&
+    ioctl(S, 0x8916, $_ = pack("a16 S n C4 x8", "lo:$alias", 2, 0, split(/[.]/, $address)))' "$1" "$#" 2>/dev/null || :
+  shift
+done
+shift
+`;
 
 /** A path with its line in the format of fstab(5), which writes blanks, tabs, line breaks and backslashes in octal. */
 function mountAt(file: string, source?: string): [string, string] {
@@ -83,11 +101,15 @@ export interface SandboxParts {
   readonly readOnly: readonly string[];
   /** Contents of /etc/hosts inside; null: unchanged. */
   readonly hosts: string | null;
+  /** Addresses of the loopback device besides its own. */
+  readonly addresses: readonly string[];
+  /** Files and sockets of ours that are seen in the place of others. */
+  readonly replaced: readonly { readonly file: string; readonly source: string }[];
 }
 
 /** The words that cover paths with the system's own programs, and run a program after it without the rights to undo that. */
 function coveringWords(
-  { covered, hosts }: SandboxParts,
+  { covered, hosts, addresses, replaced }: SandboxParts,
   setpriv: string,
   [before = '', ...itsArguments]: readonly string[] = [],
 ): string[] {
@@ -104,11 +126,16 @@ function coveringWords(
     ...(resolvConf === '' ? [] : mountAt(resolvConf, '/proc/fs/resolv')),
   ];
   return [
-    ...['/bin/sh', '-c', `PATH=${SYSTEM_FOLDERS.join(':')}; ${before}${COVER}`, 'safemigrate-sandbox'],
-    ...[...itsArguments, hosts ?? '', RESOLV_CONF, ...files],
-    ...[...covered.flatMap((file) => mountAt(file)), '--', setpriv, ...rights, '--no-new-privs', '--'],
+    ...['/bin/sh', '-c', `PATH=${SYSTEM_FOLDERS.join(':')}; ${before}${ADD_ADDRESSES}${COVER}`],
+    ...['safemigrate-sandbox', ...itsArguments, ...addresses, '--', hosts ?? '', RESOLV_CONF, ...files],
+    ...[...covered.flatMap((file) => mountAt(file)), '--'],
+    ...[...replaced.flatMap(({ file, source }) => [source, file]), '--'],
+    ...[setpriv, ...rights, '--no-new-privs', '--'],
   ];
 }
+
+/** Rights of an ordinary user while the sandbox is made. */
+const NEEDED = ['CAP_NET_BIND_SERVICE', 'CAP_NET_ADMIN', 'CAP_SYS_ADMIN'];
 
 /**
  * Writes the words of bubblewrap.
@@ -122,7 +149,7 @@ export function bubblewrapWords(parts: SandboxParts): string[] | undefined {
     ...['/bin/sh', '-c', `${IGNORING}exec "$@"`, 'safemigrate-sandbox'],
     ...[program, '--dev-bind', '/', '/', '--unshare-net', '--unshare-pid', '--proc', '/proc'],
     ...parts.readOnly.flatMap((place) => ['--ro-bind-try', place, place]),
-    ...(asRoot ? [] : ['--cap-add', 'CAP_NET_BIND_SERVICE', '--cap-add', 'CAP_SYS_ADMIN']),
+    ...(asRoot ? [] : NEEDED.flatMap((right) => ['--cap-add', right])),
     ...['--die-with-parent', '--'],
     ...coveringWords(parts, setpriv),
   ];

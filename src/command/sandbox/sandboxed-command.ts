@@ -5,7 +5,7 @@ import { isIP, type Server } from 'node:net';
 import { hostname } from 'node:os';
 import { SafemigrateError } from '../../errors.ts';
 import { wordsOfProgram } from '../../package.ts';
-import type { ConnectionSettings, HostAndPort } from '../../postgres/connection/connection-settings.ts';
+import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 import type { Scope } from '../../scope.ts';
 import { listSockets } from '../process-sockets.ts';
 import { ProcessFamily, signalProcess } from '../process-tree.ts';
@@ -16,8 +16,8 @@ import { guardedRelay } from './guarded-relay.ts';
 import type { InsidePlan, LauncherMessage, LaunchOrder } from './launcher.ts';
 import { Attempts } from './outside-attempts.ts';
 import type { RefusedPlace } from './refused-places.ts';
-import { systemProgram } from './sandbox-words.ts';
 import { targetAddresses } from './target-addresses.ts';
+import { TargetStandIn } from './target-stand-in.ts';
 
 /** A sandbox that waits for its command. */
 export type OpenSandbox = Awaited<ReturnType<typeof openSandbox>>;
@@ -26,7 +26,8 @@ type Ended = Extract<LauncherMessage, { type: 'ended' }>;
 
 /**
  * Makes the sandbox for one run of the command. The scope ends it with everything that still runs in it; so does our own end.
- * @returns its listener, at a port of 127.0.0.1 inside the sandbox: what the command connects to arrives there.
+ * @returns its listener, at a port of 127.0.0.1 inside the sandbox, and the stand-in at the target's addresses there: clients of both
+ *   arrive here.
  * @throws SafemigrateError `SANDBOX`
  */
 export async function openSandbox(
@@ -35,7 +36,14 @@ export async function openSandbox(
   io: { readonly stdout: 'inherit' | 'stderr'; readonly terminal: boolean },
 ) {
   const { settings, allow } = sandbox;
-  const [inside, words] = await Promise.all([planInside(allow, settings), wordsOf(sandbox)]);
+  const standIn = sandbox.byAddress ? await TargetStandIn.open(scope, sandbox) : null;
+  const [inside, words] = await Promise.all([
+    planInside(allow, settings, standIn),
+    wordsOf(sandbox, {
+      addresses: addressesToAdd(standIn?.addresses ?? settings.hosts),
+      replaced: standIn?.replaced ?? [],
+    }),
+  ]);
   const launcher = await scope.own(
     'sandbox',
     async () => launch(words, io),
@@ -65,7 +73,8 @@ export async function openSandbox(
   if (!listener) throw new Error('the sandbox has no listener');
   attempts.proxyPort = portOf(listener);
   removeMadeFiles(words);
-  const target = others.length === 0 ? [] : await targetAddresses(settings);
+  standIn?.add(others.slice(allow.relays.length).filter((server) => server !== undefined));
+  const target = allow.relays.length === 0 ? [] : await targetAddresses(settings);
   const open = allow.relays.flatMap((place, index) => {
     const server = others[index];
     if (!server) return [];
@@ -77,7 +86,7 @@ export async function openSandbox(
     async () => open.forEach((server) => void server.close()),
   );
   const start: StartCommand = (order) => startCommand(launcher, order);
-  return { listener, start, attempts };
+  return { listener, standIn, start, attempts };
 }
 
 function portOf(listener: Server): number {
@@ -113,6 +122,7 @@ async function endLauncher(launcher: ChildProcess): Promise<void> {
 
 /** @param servers gets each as it arrives. */
 async function receiveListeners(launcher: ChildProcess, count: number, servers: Server[]): Promise<void> {
+  let answered = 0;
   await new Promise<void>((resolve, reject) => {
     const fail = (why: string) =>
       reject(
@@ -125,7 +135,8 @@ async function receiveListeners(launcher: ChildProcess, count: number, servers: 
     launcher.on('message', (message: LauncherMessage, handle) => {
       if (message.type === 'failed') fail(message.message);
       if (message.type === 'listening') servers[message.index] = handle as Server;
-      if (servers.filter(Boolean).length === count) resolve();
+      if (message.type === 'listening' || message.type === 'unavailable') answered += 1;
+      if (answered === count) resolve();
     });
   });
 }
@@ -162,7 +173,7 @@ async function startCommand(launcher: ChildProcess, order: LaunchOrder) {
 }
 
 /** Any free port, for the proxy. */
-const ANY_PORT: HostAndPort = { host: '127.0.0.1', port: 0 };
+const ANY_PORT = { host: '127.0.0.1', port: 0, isOptional: false };
 
 /** Ports that something listens at on most servers: of the web, of databases, caches, queues, proxies and secrets services. */
 const USUAL_PORTS = [
@@ -175,25 +186,39 @@ const USUAL_PORTS = [
 const MOST_OWN_PORTS = 200;
 
 /** Decides what listens in the sandbox, besides the command: relays and the proxy, and else what records attempts. */
-async function planInside({ relays }: AllowedPlaces, { hosts }: ConnectionSettings): Promise<InsidePlan> {
-  const addresses = [ANY_PORT, ...relays.map(({ inside, port }) => ({ host: inside, port }))];
+async function planInside(
+  { relays }: AllowedPlaces,
+  { hosts }: ConnectionSettings,
+  standIn: TargetStandIn | null,
+): Promise<InsidePlan> {
+  const addresses = [
+    ANY_PORT,
+    ...relays.map(({ inside, port }) => ({ host: inside, port, isOptional: false })),
+    ...(standIn?.addresses ?? []).map((place) => ({ ...place, isOptional: true })),
+  ];
   const isTaken = ({ address, port }: RefusedPlace) =>
     addresses.some((each) => each.host === address && each.port === port);
   const target = hosts.filter(({ host }) => isIP(host) !== 0 || LOOPBACK.test(host));
-  const literal = [...new Set(target.map(({ host }) => host))].filter((host) => !LOOPBACK.test(host));
   const refused = [
     ...target.map(({ host, port }) => ({ address: host === 'localhost' ? '127.0.0.1' : host, port, host })),
     ...(await portsOfThisMachine()).map((port) => ({ address: '127.0.0.1', port, host: 'localhost' })),
   ];
-  const ip = systemProgram('ip');
   return {
     addresses,
     refused: refused.filter((place) => !isTaken(place)),
-    preparing: ip ? literal.map((host) => [ip, 'address', 'add', host, 'dev', 'lo']) : [],
-    allowed: Object.fromEntries(relays.map(({ host, inside }) => [host, inside])),
+    allowed: {
+      ...standIn?.names,
+      ...Object.fromEntries(relays.map(({ host, inside }) => [host, inside])),
+    },
     own: [hostname().toLowerCase()],
     ports: [...new Set([...hosts.map(({ port }) => port), ...USUAL_PORTS])],
   };
+}
+
+/** Lists the addresses that the loopback device has to be given. */
+function addressesToAdd(places: readonly { readonly host: string }[]): string[] {
+  const literal = places.map(({ host }) => host).filter((host) => isIP(host) !== 0 && !LOOPBACK.test(host));
+  return [...new Set(literal)];
 }
 
 /** Lists the ports that are open to local clients: the command may expect a service there. */

@@ -1,10 +1,61 @@
 import { lookup } from 'node:dns/promises';
+import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { SafemigrateError } from '../../errors.ts';
 import type { ConnectionSettings, HostAndPort } from '../../postgres/connection/connection-settings.ts';
 import { type AllowedPlaces, LOOPBACK } from './allowed-places.ts';
 import { realSocket, socketPathsOf } from './unix-sockets.ts';
+
+// The one place that decides which names and addresses mean the target.
+
+/** Where the target is found inside a sandbox. */
+export interface TargetPlaces {
+  /** Addresses to listen at: all that lead to the target outside, and those of its names inside. */
+  readonly addresses: readonly HostAndPort[];
+  /** The address inside to which each of its names leads. A name in /etc/hosts leads where it does outside. */
+  readonly names: Readonly<Record<string, string>>;
+}
+
+/** Addresses for the target's names inside the sandbox. */
+const FIRST_INSIDE = '127.66.2.';
+const MOST_NAMES = 250;
+
+/** Adds the places of further connections to the same server: a pooler's, another name, an address that was given beside the name. */
+export function withPlacesOf(
+  settings: ConnectionSettings,
+  further: readonly ConnectionSettings[],
+): ConnectionSettings {
+  const places = [settings, ...further].flatMap((each) => [...each.hosts, ...givenAddresses(each)]);
+  const hosts = new Map(places.map((place) => [JSON.stringify([place.host, place.port]), place]));
+  const { hostaddr: _amongHosts, ...parameters } = settings.parameters;
+  return { ...settings, parameters, hosts: [...hosts.values()] };
+}
+
+/** Finds where a command may look for the target. */
+export async function placesOfTarget(settings: ConnectionSettings): Promise<TargetPlaces> {
+  const named = settings.hosts.filter(({ host }) => isName(host));
+  const written = [...new Set(named.map(({ host }) => nameAsked(host)))].slice(0, MOST_NAMES);
+  const names = Object.fromEntries(written.map((name, index) => [name, `${FIRST_INSIDE}${index + 1}`]));
+  const inside = named.flatMap(({ host, port }) => {
+    const address = names[nameAsked(host)];
+    return address === undefined ? [] : [{ host: address, port }];
+  });
+  const outside = (await targetAddresses(settings)).flatMap(({ host, port }) =>
+    isOfThisMachine(host) ? ownAddresses().map((own) => ({ host: own, port })) : [{ host, port }],
+  );
+  const places = new Map([...inside, ...outside].map((place) => [`${place.host} ${place.port}`, place]));
+  return { addresses: [...places.values()], names };
+}
+
+/** A name as resolvers ask for it. */
+function nameAsked(host: string): string {
+  return host.toLowerCase().replace(/\.$/, '');
+}
+
+function isName(host: string): boolean {
+  return isIP(host) === 0 && !LOOPBACK.test(host) && !host.startsWith('/') && !host.startsWith('@');
+}
 
 /**
  * Refuses to allow the target under any of its names: a way to it past the proxy would make the sandbox worthless.
@@ -42,11 +93,16 @@ export function isNamedTarget(place: HostAndPort, { hosts }: ConnectionSettings)
 }
 
 /** Finds the addresses of the target. A name that cannot be resolved now has none. */
-export async function targetAddresses({ hosts, parameters }: ConnectionSettings): Promise<HostAndPort[]> {
+export async function targetAddresses(settings: ConnectionSettings): Promise<HostAndPort[]> {
+  const resolved = await Promise.all(settings.hosts.map(addressesOf));
+  return [...givenAddresses(settings), ...resolved.flat()];
+}
+
+/** Addresses that were given beside the names of hosts. */
+function givenAddresses({ hosts, parameters }: ConnectionSettings): HostAndPort[] {
   const given = parameters.hostaddr?.split(',') ?? [];
-  const written = hosts.map(({ port }, index) => ({ host: given[index] ?? given[0] ?? '', port }));
-  const found = await Promise.all(hosts.map(addressesOf));
-  return [...written.filter(({ host }) => isIP(host) !== 0), ...found.flat()];
+  const places = hosts.map(({ port }, index) => ({ host: given[index] ?? given[0] ?? '', port }));
+  return places.filter(({ host }) => isIP(host) !== 0);
 }
 
 /** Says whether a connection to an address leads to the target. All addresses of this machine are one. */
@@ -65,6 +121,20 @@ async function addressesOf({ host, port }: HostAndPort): Promise<HostAndPort[]> 
 }
 
 function isOfThisMachine(address: string): boolean {
-  const own = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
-  return LOOPBACK.test(address) || own.some((each) => each.address === address);
+  return LOOPBACK.test(address) || ANY_ADDRESS.includes(address) || interfaceAddresses().includes(address);
+}
+
+const ANY_ADDRESS = ['0.0.0.0', '::'];
+
+function interfaceAddresses(): string[] {
+  return Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address));
+}
+
+/** Addresses by which programs of this machine reach its servers: those of IPv6 that need a zone are not among them. */
+function ownAddresses(): string[] {
+  const hosts = readFileSync('/etc/hosts', 'utf8').match(/^127\.\S+/gm) ?? [];
+  const withoutZone = interfaceAddresses().filter((address) => !/^fe80:/i.test(address));
+  return [...new Set(['127.0.0.1', '::1', ...hosts, ...withoutZone])].filter(
+    (address) => isIP(address) !== 0,
+  );
 }

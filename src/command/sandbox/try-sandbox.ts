@@ -35,6 +35,10 @@ export type Sandboxing =
     }
   | { readonly kind: 'watched'; readonly reason: string };
 
+/** The addresses and sockets that replace the target's inside. */
+export type InPlaceOfTarget = Pick<SandboxParts, 'addresses' | 'replaced'>;
+
+const NOTHING_IN_PLACE: InPlaceOfTarget = { addresses: [], replaced: [] };
 const NOTHING_ALLOWED: AllowedPlaces = { relays: [], sockets: [] };
 
 /** Tries the ways to a sandbox and then the restrictions, each by a program that does nothing (some 20 ms). */
@@ -45,7 +49,7 @@ export async function trySandbox(
 ): Promise<Sandboxing> {
   const failures: string[] = [];
   if (process.platform === 'linux') {
-    const parts = await partsOf(allow, settings, readOnly);
+    const parts = await partsOf(allow, settings, readOnly, NOTHING_IN_PLACE);
     for (const by of ['bubblewrap', 'unshare'] as const) {
       const words = SANDBOXES[by](parts);
       const failure =
@@ -94,8 +98,9 @@ export async function sandboxWords(
   allow: AllowedPlaces,
   settings: ConnectionSettings,
   readOnly: readonly string[],
+  inPlace: InPlaceOfTarget,
 ): Promise<readonly string[] | string> {
-  return SANDBOXES[by](await partsOf(allow, settings, readOnly)) ?? `${by} is no longer installed`;
+  return SANDBOXES[by](await partsOf(allow, settings, readOnly, inPlace)) ?? `${by} is no longer installed`;
 }
 
 /** The words before a program that let it connect over TCP to these ports alone. @throws Error */
@@ -109,11 +114,13 @@ async function partsOf(
   allow: AllowedPlaces,
   settings: ConnectionSettings,
   readOnly: readonly string[],
+  inPlace: InPlaceOfTarget,
 ): Promise<SandboxParts> {
   const names = allow.relays.filter(({ host, inside }) => host !== inside && host !== 'localhost');
   const lines = names.map(({ host, inside }) => `${inside} ${host}`);
   const hosts = names.length === 0 ? null : [...new Set(lines), hostsWithout(names)].join('\n');
-  return { covered: await pathsToCover(allow.sockets, socketPathsOf(settings)), readOnly, hosts };
+  const visible = [...allow.sockets, ...inPlace.replaced.map(({ source }) => source)];
+  return { covered: await pathsToCover(visible, socketPathsOf(settings)), readOnly, hosts, ...inPlace };
 }
 
 /** Reads /etc/hosts without some names: a name has all the addresses that lines give it. */

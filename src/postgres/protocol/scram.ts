@@ -1,7 +1,10 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** The server's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), without channel binding. The client's side is pg's. */
+/** The server's side of SCRAM-SHA-256 (RFC 5802, RFC 7677). The client's side is pg's. */
 export const SCRAM = 'SCRAM-SHA-256';
+/** The same, bound to the TLS connection by its certificate (RFC 5929). */
+export const SCRAM_PLUS = 'SCRAM-SHA-256-PLUS';
+const BOUND = 'p=tls-server-end-point';
 
 const ITERATIONS = 4096;
 const KEY_BYTES = 32;
@@ -34,17 +37,27 @@ export class ScramVerifier {
 /** Checks one login of a client. */
 export class ScramServer {
   readonly #verifier: ScramVerifier;
+  readonly #certificateHash: Buffer | undefined;
   readonly #nonce = randomBytes(18).toString('base64');
   #exchange = '';
   #fullNonce = '';
+  #bindings = NOT_BOUND;
 
-  constructor(verifier: ScramVerifier) {
+  /** @param certificateHash of the connection's certificate, if the client may bind the login to it. */
+  constructor(verifier: ScramVerifier, certificateHash?: Buffer) {
     this.#verifier = verifier;
+    this.#certificateHash = certificateHash;
   }
 
   /** Returns the answer to the client's first message. @throws ScramError if that is malformed. */
   challenge(clientFirst: string): string {
-    const bare = /^[ny],(?:a=[^,]*)?,(.*)$/s.exec(clientFirst)?.[1];
+    const [, header = '', flag = '', bare] =
+      /^((\w(?:=[\w-]+)?),(?:a=[^,]*)?,)(.*)$/s.exec(clientFirst) ?? [];
+    const isBound = flag === BOUND && this.#certificateHash !== undefined;
+    if (!isBound && flag !== 'n' && flag !== 'y')
+      throw new ScramError('the first SCRAM message makes no sense');
+    if (isBound && this.#certificateHash)
+      this.#bindings = [Buffer.concat([Buffer.from(header), this.#certificateHash]).toString('base64')];
     const nonce = bare === undefined ? undefined : attributes(bare).r;
     if (bare === undefined || !nonce) throw new ScramError('the first SCRAM message makes no sense');
     this.#fullNonce = nonce + this.#nonce;
@@ -59,7 +72,7 @@ export class ScramServer {
     const { c: binding, r: nonce, p: proof } = attributes(clientFinal);
     if (
       binding === undefined ||
-      !NOT_BOUND.includes(binding) ||
+      !this.#bindings.includes(binding) ||
       nonce !== this.#fullNonce ||
       proof === undefined
     )

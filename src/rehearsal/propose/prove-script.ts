@@ -197,7 +197,7 @@ export async function runScript(
   return {
     ...open,
     failure,
-    rewritten: { argv: [], env: {}, rewritten: [], added: [], undecided: [], copies: [] },
+    rewritten: { argv: [], env: {}, rewritten: [], added: [], undecided: [], copies: [], byAddress: false },
     result: { exitCode, signal: null, timedOut: false, durationMs, pid: process.pid, leftRunning: [] },
     // It runs no program.
     ...NO_CONTACTS,

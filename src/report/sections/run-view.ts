@@ -1,5 +1,5 @@
 import { formatBytes, formatDuration, formatTime, listed, plural } from '../../format.ts';
-import { isolatedFrom } from '../../hazards/attempt-words.ts';
+import { isolatedFrom, UNTRUSTED_WORDS } from '../../hazards/attempt-words.ts';
 import { historyCommands } from '../../hazards/empty-history.ts';
 import type { Report } from '../../model/report.ts';
 import { containmentText, isolationText, serviceWords } from '../isolation-phrases.ts';
@@ -126,13 +126,22 @@ function commandFacts({ command, statements }: Report): PerhapsFact[] {
   return [
     ['Command', [tone(succeeded ? 'good' : 'bad', commandDid(command))]],
     ['Command', reachedClone ? reached : null],
+    ['Command', untriedWords(command)],
     ['Command', isolationText(isolation)],
     ['Command', isolatedFrom(isolation)],
   ];
 }
 
-function waysOf({ rewritten, added }: Report['command']): string {
-  return rewritten.length === 0 ? offered(added) : ` through ${rewritten.join(', ')}`;
+function waysOf({ byAddress, rewritten, added }: Report['command']): string {
+  const address = byAddress ? " at the target's own address" : '';
+  return address + (rewritten.length === 0 ? offered(added) : ` through ${rewritten.join(', ')}`);
+}
+
+/** Says whose passwords the target may refuse all the same; null if all were tried. */
+function untriedWords({ untriedPasswords = [] }: Report['command']): PhrasePart[] | null {
+  if (untriedPasswords.length === 0) return null;
+  const roles = untriedPasswords.flatMap((role, index) => [index === 0 ? '' : ', ', named(role)]);
+  return ['any password was let in, so none was tried: ', ...roles];
 }
 
 /** Names the variables by which safemigrate led a command that named nothing itself. */
@@ -181,9 +190,14 @@ function narrow(command: string): string[] {
   return command.length <= NARROW ? [command] : command.replaceAll(/ (?=--table=|"\$)/g, ' \\\n').split('\n');
 }
 
-function neverReached({ rewritten, added, leftForTls }: Report['command']): string {
+function neverReached({ byAddress, rewritten, added, leftForTls, leftForTrust }: Report['command']): string {
+  if (leftForTrust) return `never connected to the clone: ${UNTRUSTED_WORDS}`;
+  if (leftForTls && byAddress)
+    return 'never connected to the clone: it demands TLS, which the target does not offer';
   if (leftForTls)
     return 'never connected to the clone: it demands TLS, and the proxy on this machine speaks without it';
+  if (byAddress)
+    return `never connected to the clone, which was at the target's own address${offered(added)}`;
   const why =
     rewritten.length === 0
       ? `: nothing in its arguments, its environment and .env named the target${offered(added)}`

@@ -1,5 +1,5 @@
 import { formatCount, listed, plural, twoDigits } from '../../format.ts';
-import { attemptAdvice, decidingAttempts } from '../../hazards/attempt-words.ts';
+import { attemptAdvice, decidingAttempts, TRUST_ADVICE } from '../../hazards/attempt-words.ts';
 import { historyCommands } from '../../hazards/empty-history.ts';
 import { explainsFailure } from '../../hazards/kinds/failures.ts';
 import type { Hazard, Report, StatementSection } from '../../model/report.ts';
@@ -158,8 +158,11 @@ function firstAnswers(report: Report): FactList {
   ]);
 }
 
-function howToName({ rewritten, leftForTls }: Report['command']): string {
+function howToName({ byAddress, rewritten, leftForTls, leftForTrust }: Report['command']): string {
+  if (leftForTrust) return TRUST_ADVICE;
+  if (byAddress && leftForTls) return 'let the command connect without TLS, as the target does';
   if (leftForTls) return 'let the command take sslmode from its URL or from PGSSLMODE, which are rewritten';
+  if (byAddress) return 'read the output of the command: the clone was at every known address of the target';
   if (rewritten.length > 0)
     return 'read what the command itself says; if it reads a file, name that as {safemigrate:config FILE}';
   return 'name the clone: {safemigrate:url} in an argument or a variable, or {safemigrate:config FILE} for its file';

@@ -28,7 +28,7 @@ async function copyOf(file: string, text: string, url = TARGET) {
     input,
     async (settings) => compareByText(settings, target) ?? { kind: 'other-server' },
   );
-  const routes = planRoutes(logins.logins, target, true).map((route) => ({
+  const routes = planRoutes(logins.logins, { clone: target, sharesRoles: true }).map((route) => ({
     ...route,
     entry: {
       hosts: [{ host: '127.0.0.1', port: 40000 }],

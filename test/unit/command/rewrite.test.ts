@@ -51,7 +51,7 @@ async function rewrite({
   const input = { argv, environment: around(env, dotenv), target, urlVariable, databases };
   const logins = await findLogins(input, compare);
   const clone = { ...target, database: 'shop_rehearsal_1' };
-  const routes = planRoutes(logins.logins, clone, true).map(
+  const routes = planRoutes(logins.logins, { clone, sharesRoles: true }).map(
     (route): Route => (entry ? { ...route, entry: entry(route.upstream) } : route),
   );
   const result = rewriteCommand(input, logins, routes);
