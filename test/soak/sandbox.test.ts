@@ -11,17 +11,15 @@ beforeAll(() => useOwnServers(18));
 
 const RUNS = Number(process.env.SANDBOX_RUNS ?? 100);
 
-/** Works on the clone, then tries to write to the target by a connection that would end at once. */
+/** Works on the clone, then writes at the target's own address, by a connection that ends at once. */
 const INTRUDE = `
   const client = await connect();
   await client.query('CREATE TABLE made (id int)');
   await client.end();
   const url = (await import('node:fs')).readFileSync(args[0], 'utf8');
-  try {
-    const own = await connect(undefined, url);
-    await own.query('INSERT INTO jobs VALUES (1)');
-    await own.end();
-  } catch (error) { console.error('stopped:', error.code); }`;
+  const own = await connect(undefined, url);
+  await own.query('INSERT INTO jobs VALUES (1)');
+  await own.end();`;
 
 test('no connection of a sandboxed command reaches the target, however short it is', {
   timeout: RUNS * 20_000,
@@ -34,13 +32,13 @@ test('no connection of a sandboxed command reaches the target, however short it 
       args: ['--sandbox', 'required'],
     });
     expect(exitCode, stderr).toBe(0);
-    expect(stderr).toContain('stopped: 08004');
+    expect(report.statements.map(({ sql }) => sql)).toContain('INSERT INTO jobs VALUES (1)');
     expect(report.target.unchanged).toBe(true);
   }
   const rows = await withClient(target.url, (client) => client.query('SELECT FROM jobs'));
   expect(rows.rowCount).toBe(0);
   recordFigures('connections that a sandboxed command tries to make to its target, PostgreSQL 18', [
-    { tried: RUNS, stopped: RUNS, 'that reached it': rows.rowCount ?? 0 },
+    { tried: RUNS, 'on the clone': RUNS, 'that reached it': rows.rowCount ?? 0 },
   ]);
   await target.drop();
 });
