@@ -409,6 +409,7 @@ describe('databases that the command makes for itself', () => {
     expect(list).toMatchObject([
       { name: 'shadow', role: 'made', owning: 'dead' },
       { role: 'clone', owning: 'dead' },
+      { role: 'sockets', owning: 'dead' },
     ]);
     // Somebody else takes the name meanwhile.
     await onServer('DROP DATABASE shadow WITH (FORCE)');

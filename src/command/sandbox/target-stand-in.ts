@@ -43,16 +43,20 @@ export class TargetStandIn {
     this.#servers = sockets.map(({ server }) => server);
   }
 
-  /** Finds the target's places, and opens the Unix sockets. */
+  /**
+   * Finds the target's places, and opens the Unix sockets.
+   * @returns null if these have no folder: the state folder or the temporary one cannot be written to.
+   */
   static async open(
     scope: Scope,
     { settings: { hosts }, settings, sockets, speaksTls, trustFiles }: Sandboxed,
-  ): Promise<TargetStandIn> {
+  ): Promise<TargetStandIn | null> {
     const places = await placesOfTarget(settings);
     const certificate = speaksTls ? makeRunCertificate(namesOf(hosts, places)) : null;
     const trusting = certificate === null ? [] : trustFiles;
     if (sockets.length + trusting.length === 0) return new TargetStandIn(hosts, places, certificate, [], []);
-    const folder = await ownFolder(scope, [...sockets, ...trusting]);
+    const folder = await ownFolder(scope, [...sockets, ...trusting]).catch(() => null);
+    if (folder === null) return null;
     const opened = await openSockets(scope, folder, sockets);
     const files = await Promise.all(
       trusting.map(async (file, index) => {
