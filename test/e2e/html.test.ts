@@ -427,7 +427,9 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
       expect(effects).toContain('may have been committed 2. UPDATE public.orders SET coupon_id = NULL');
       expect(effects).toContain(`not committed 3. INSERT INTO public.coupons VALUES (1, 'WELCOME')`);
       const rows = await apply.locator('tr').allTextContents();
-      expect(rows).toContain('2 1.8 s 7.9 sUPDATE public.orders SET coupon_id = NULL');
+      expect(rows).toContain(
+        '2 1.8 s 7.9 s120,400, rehearsed 120,000UPDATE public.orders SET coupon_id = NULL',
+      );
       const text = await apply.textContent();
       for (const words of [
         'instead of a rehearsal, 47.8 s old, signed',

@@ -426,7 +426,7 @@ describe('an abort', () => {
     });
   });
 
-  test.each(['FROM pg_db_role_setting', 'COMMENT ON DATABASE', 'SAVEPOINT', 'ALTER DATABASE', 'COMMIT'])(
+  test.each(['WITH ORDINALITY c(setting', 'COMMENT ON DATABASE', 'SAVEPOINT', 'ALTER DATABASE', 'COMMIT'])(
     'at the moment of %s leaves nothing',
     async (statement) => {
       const database = await temporaryDatabase(LAST);
