@@ -110,7 +110,7 @@ describe.skipIf(skip)('where the guard of a folder is killed as well', () => {
     const begun = path.join(temporaryFolder(), 'begun');
     const args = ['--url', url, '--clone', 'dump', '--', ...waiting(begun)];
     const entries = await killedWithItsGuards(args, env, async () => existsSync(begun));
-    expect(entries).toMatchObject([{ holds: 'clone' }]);
+    expect(entries).toMatchObject([{ holds: 'clone' }, { holds: 'sockets' }]);
     expect(processesIn(entries[0]?.folder ?? '')).not.toEqual([]);
     await expectFoundAndRemoved(env, entries, `clone left by a dead run, of `);
   });
@@ -164,7 +164,7 @@ describe.skipIf(skip)('where the guard of a folder is killed as well', () => {
     const env = place();
     const args = ['--dump', file, '--', ...waiting(begun)];
     const entries = await killedWithItsGuards(args, env, async () => existsSync(begun));
-    expect(entries).toMatchObject([{ holds: 'restored dump', target: file }]);
+    expect(entries).toMatchObject([{ holds: 'restored dump', target: file }, { holds: 'sockets' }]);
     await expectFoundAndRemoved(env, entries, `restored dump left by a dead run, of ${file}`);
   });
 
@@ -186,7 +186,7 @@ describe.skipIf(skip)('where the guard of a folder is killed as well', () => {
     });
     while (!existsSync(begun)) await delay(5);
     const entries = entriesIn(env);
-    expect(entries.map(({ holds }) => holds).sort()).toEqual(['clone', 'restored dump']);
+    expect(entries.map(({ holds }) => holds).sort()).toEqual(['clone', 'restored dump', 'sockets']);
     for (const { watchdog } of entries) process.kill(watchdog?.pid ?? Number.NaN, 'SIGKILL');
     if (withTheRun) process.kill(pid, 'SIGKILL');
     expect(await running).toMatchObject(withTheRun ? { signal: 'SIGKILL' } : { exitCode: 3 });
