@@ -91,7 +91,8 @@ describe.skipIf(skipped || opensslObstacle())('a target that is reached by direc
     expect(direct).toMatch(notices);
     const words = LIBPQS.map(
       ({ libpq, psql: program }) =>
-        `${program} -X -q -v ON_ERROR_STOP=1 "$DATABASE_URL" -c 'CREATE TABLE by_${libpq} ()'`,
+        // Some are built without TLS, and refuse a URL that demands it.
+        `${program} -X -q -v ON_ERROR_STOP=1 "\${DATABASE_URL%%\\?*}" -c 'CREATE TABLE by_${libpq} ()'`,
     );
     const { exitCode, report, stderr } = await rehearse(url, ['sh', '-ec', words.join('\n')], {
       env: { ...LATEST, PGMINPROTOCOLVERSION: '3.2' },

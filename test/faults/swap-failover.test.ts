@@ -1,11 +1,12 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { until } from '../helpers/cutting.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
 import { caughtUp, primaryWith, promote, relayTo, streamingStandbyOf, through } from '../helpers/failover.ts';
+import { psqlCommand } from '../helpers/rehearse.ts';
 import { serverUrl } from '../helpers/servers.ts';
 import { databasesBeside, inDatabase } from '../helpers/swapping.ts';
 
@@ -30,7 +31,7 @@ async function doorOf({ url }: { url: string }, name: string): Promise<Door | un
 /** As the test left it, under its own name and with its own comment. */
 const OPEN = { open: true, comment: COMMENT };
 
-/** A swap whose command has done its work on the clone of the closed target, and waits. */
+/** A swap whose command has done its work on the clone of the closed target, and waits. It is psql, which takes URLs of several hosts. */
 async function swapUntilMigrated(url: string) {
   const folder = temporaryFolder();
   const [rehearsed, migrated, go] = ['rehearsed', 'migrated', 'go'].map((name) => path.join(folder, name));
@@ -38,7 +39,7 @@ async function swapUntilMigrated(url: string) {
   const script = `"$@" || exit; if [ -e '${rehearsed}' ]; then ${wait}; fi; touch '${rehearsed}'`;
   let pid = 0;
   const words = ['--url', url, 'swap', '--yes', '--permit', 'standbys', '--format', 'json'];
-  const result = safemigrate([...words, '--', 'sh', '-c', script, 'sh', ...sqlCommand(MIGRATION)], {
+  const result = safemigrate([...words, '--', 'sh', '-c', script, 'sh', ...psqlCommand('-c', MIGRATION)], {
     started: (started) => {
       pid = started;
     },
