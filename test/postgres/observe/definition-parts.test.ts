@@ -1,9 +1,9 @@
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { readDefinitions } from '../../../src/observe/effects/changed-definitions.ts';
 import { SUBJECTS_THERE } from '../../../src/observe/effects/definition-parts.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import { scratch } from '../../helpers/scratch.ts';
-import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST, useOwnServers } from '../../helpers/servers.ts';
 
 /** A database with one of the things that parts of the query are about, and nothing of the others. */
 const EXAMPLES: Record<string, string> = {
@@ -31,6 +31,9 @@ function withAll(session: Session): Session {
   };
   return { query } as Session;
 }
+
+// Roles belong to the server, and other files make some on the shared ones.
+beforeAll(() => useOwnServers(...OLDEST_AND_NEWEST));
 
 describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
   test('what a database has none of is not asked for, and nothing is missed', async () => {
