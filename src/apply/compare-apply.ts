@@ -71,13 +71,15 @@ const LOSING: Readonly<Record<string, string>> = { DELETE: 'deleted', UPDATE: 'c
 
 /** Counts the statements that were not rehearsed, or were rehearsed with other values. */
 export function unlikeStatements(diverged: DuringSection['diverged']): string[] {
-  const others = diverged.filter(({ onlyValues }) => onlyValues).length;
-  const added = diverged.length - others;
+  const withOtherValues = diverged.filter(({ onlyValues }) => onlyValues).length;
+  const unrehearsed = diverged.length - withOtherValues;
   return [
-    ...(added === 0
+    ...(unrehearsed === 0
       ? []
-      : [`${plural(added, 'statement')} that ${added === 1 ? 'was' : 'were'} not rehearsed`]),
-    ...(others === 0 ? [] : [`${plural(others, 'statement')} with other values than in the rehearsal`]),
+      : [`${plural(unrehearsed, 'statement')} that ${unrehearsed === 1 ? 'was' : 'were'} not rehearsed`]),
+    ...(withOtherValues === 0
+      ? []
+      : [`${plural(withOtherValues, 'statement')} with other values than in the rehearsal`]),
   ];
 }
 

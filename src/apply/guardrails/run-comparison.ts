@@ -1,15 +1,22 @@
 import { createHash } from 'node:crypto';
+import { partsOf } from '../../boundary/statement-parts.ts';
+import type { Name } from '../../model/statement-actions.ts';
 import { LARGEST_TEXT_BYTES } from '../../postgres/protocol/frames.ts';
-import { beginsAsData, fieldsIf } from '../../postgres/sql/classify-statement.ts';
+import {
+  beginsAsData,
+  fieldsIf,
+  isIncidental,
+  isQuery,
+  writesWithin,
+} from '../../postgres/sql/classify-statement.ts';
 import { LocalNames, type LocalReading } from '../../postgres/sql/local-names.ts';
-import { MeaningSettings } from '../../postgres/sql/meaning-settings.ts';
+import { decidesMeaning, isCustomSetting, MeaningSettings } from '../../postgres/sql/meaning-settings.ts';
 import { type ParsedStatement, parseText } from '../../postgres/sql/parse.ts';
 import { likenessHash, shapeHash } from '../../postgres/sql/statement-hashes.ts';
-import { calledFunctions, type Node } from '../../postgres/sql/tree.ts';
+import { calledFunctions, type Node, nameOf, nodesWithin } from '../../postgres/sql/tree.ts';
 import { shapeWithoutValues } from '../../postgres/sql/value-shape.ts';
 import { type Rehearsed, textHash } from '../../rehearsal/receipts/rehearsed.ts';
 import { lowerCaseWords, sharesAny, type TargetNames } from './target-names.ts';
-import { isNotCompared } from './uncompared-statements.ts';
 
 interface SentStatement {
   readonly session: number;
@@ -158,8 +165,7 @@ export class RunComparison {
     const isByLikeness =
       local?.own === true || (node && fieldsIf(node, 'VariableSetStmt')) || beginsAsData(sql);
     const { target, redacted } = this.#comparing;
-    const executes = node && calledFunctions(node).some(({ name }) => target.executing.has(name));
-    if (isByLikeness && (!executes || redacted)) return likenessHash(text);
+    if (isByLikeness && (redacted || !executesText(node, target))) return likenessHash(text);
     return redacted ? shapeHash(text) : textHash(text, this.#databases);
   }
 
@@ -167,6 +173,11 @@ export class RunComparison {
     const { executing } = this.#comparing.target;
     return executing.size > 0 && sharesAny(executing, lowerCaseWords(sql));
   }
+}
+
+function executesText(node: Node | null, { executing }: TargetNames): boolean {
+  if (node === null || executing.size === 0) return false;
+  return calledFunctions(node).some(({ name }) => executing.has(name));
 }
 
 function labelsOf(settings: ReadonlyMap<string, string>, { redacted = false }: Comparing): string[] {
@@ -197,4 +208,34 @@ export class DefinitionPoints {
     this.#last.set(session, shape);
     return point;
   }
+}
+
+/**
+ * Says whether a statement need not have been rehearsed: it begins or ends a transaction, makes a setting with which
+ * later statements are compared, or reads the catalogue and changes nothing.
+ */
+function isNotCompared(node: Node, target: TargetNames): boolean {
+  const set = fieldsIf(node, 'VariableSetStmt');
+  if (set?.name !== undefined) return !isCustomSetting(set.name) || !decidesMeaning(set.name);
+  if (fieldsIf(node, 'NotifyStmt') || fieldsIf(node, 'CheckPointStmt')) return false;
+  return isIncidental(node) || readsCatalogue(node, target);
+}
+
+/** Says whether a SELECT names only relations and reading functions of PostgreSQL, and locks no row. */
+function readsCatalogue(node: Node, target: TargetNames): boolean {
+  if (!isQuery(node) || writesWithin(node) || nodesWithin(node, 'LockingClause').length > 0) return false;
+  const ctes = new Set(nodesWithin(node, 'CommonTableExpr').map(({ ctename }) => ctename ?? ''));
+  const isOfServer = ({ schema, name }: Name) =>
+    schema === null
+      ? ctes.has(name) || (name.startsWith('pg_') && !target.relations.has(name))
+      : schema === 'pg_catalog' || schema === 'information_schema';
+  return (
+    nodesWithin(node, 'RangeVar').every((relation) => isOfServer(nameOf(relation))) &&
+    calledFunctions(node).every((called) => changesNothing(called, target)) &&
+    !sharesAny(target.code, partsOf(node).words)
+  );
+}
+
+function changesNothing({ schema, name }: Name, { reading }: TargetNames): boolean {
+  return (schema === null || schema === 'pg_catalog') && (reading.has(name) || name === 'set_config');
 }
