@@ -191,7 +191,7 @@ export const applySection = z.object({
       after: z.string().nullable(),
     })
     .nullable(),
-  /** Differences between the target and what the rehearsal ended with, and between what was sent and deleted here and there. */
+  /** Differences from the rehearsal: of the schema, of the statements that were sent, and of the rows that were lost. */
   differences: z.array(z.string()),
   /** Invalid indexes and constraints that are not validated, if they did not exist before. */
   leftovers: z.array(

@@ -130,7 +130,7 @@ function interfaceAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address));
 }
 
-/** Addresses by which programs of this machine reach its servers: those of IPv6 that need a zone are not among them. */
+/** Lists the addresses of this machine, without link-local ones of IPv6, which need a zone. */
 function ownAddresses(): string[] {
   const hosts = readFileSync('/etc/hosts', 'utf8').match(/^127\.\S+/gm) ?? [];
   const withoutZone = interfaceAddresses().filter((address) => !/^fe80:/i.test(address));

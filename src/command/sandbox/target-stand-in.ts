@@ -109,7 +109,7 @@ async function ownFolder(scope: Scope, files: readonly string[]): Promise<string
   return folder;
 }
 
-/** Lists the hosts of which clients may verify that the certificate names them. */
+/** Lists the names and addresses for the certificate. */
 function namesOf(hosts: readonly HostAndPort[], { addresses, names }: TargetPlaces): string[] {
   const written = hosts.map(({ host }) => host).filter((host) => isIP(host) === 0 && !host.startsWith('/'));
   return [...new Set([...written, ...Object.keys(names), 'localhost', ...addresses.map(({ host }) => host)])];

@@ -21,7 +21,7 @@ type Subject = keyof typeof SUBJECTS;
 /** Parts of a query of kind, schema, relation, name and text, by their subject; one text may have several, with UNION ALL. */
 export type DefinitionParts = Readonly<Partial<Record<Subject | 'always', string>>>;
 
-/** Reads, as one row, of which subjects the database has an object. */
+/** Reads one row, which says for each subject if the database has such an object. */
 export const SUBJECTS_THERE = `select ${Object.entries(SUBJECTS)
   .map(([subject, any]) => `exists (${any}) as "${subject}"`)
   .join(', ')}`;

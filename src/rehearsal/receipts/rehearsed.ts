@@ -7,7 +7,7 @@ import { statementWithoutSecrets } from '../../postgres/sql/statement-secrets.ts
 export interface Rehearsed {
   /** In the order in which they began. */
   readonly statements: readonly RehearsedStatement[];
-  /** Names of the target and of its clone, which stand for each other. */
+  /** Names of the target and of its clone, which are compared as one name. */
   readonly databases: readonly string[];
 }
 
